@@ -1,0 +1,151 @@
+//! [`TokenCounter`]: how heavy a text, an image, a message or a tool's schema is.
+//! Not calibrated by what a provider reports; see `calibration.rs`.
+
+use std::fmt::Debug;
+
+use crate::message::{File, Image, Message, Part, Source};
+use crate::tokens::Tokens;
+use crate::tool_spec::ToolSpec;
+
+/// Role, delimiters and separators that every chat format adds to a message.
+pub const MESSAGE_OVERHEAD: Tokens = Tokens(4);
+/// Id, type and delimiters that every chat format adds to a tool call.
+pub const CALL_OVERHEAD: Tokens = Tokens(8);
+/// Wrapping of one tool's definition.
+pub const TOOL_OVERHEAD: Tokens = Tokens(8);
+/// What an image of unknown size weighs: 1024 × 1024 in OpenAI's tiles (85 + 4 · 170).
+pub const IMAGE_DEFAULT: Tokens = Tokens(765);
+
+/// Counts tokens. One counter belongs to one agent; counters share no state.
+pub trait TokenCounter: Debug + Send + Sync {
+    /// Its name, as `plimsoll count` prints it.
+    fn name(&self) -> &str;
+
+    /// Tokens of a text.
+    fn text(&self, text: &str) -> Tokens;
+
+    /// Tokens of an image. The default is OpenAI's tile rule: 85, and 170 for each tile of
+    /// 512 pixels after fitting into 2048 × 2048 and a shorter side of 768; 85 for `low` detail.
+    fn image(&self, image: &Image) -> Tokens {
+        image_tiles(image)
+    }
+
+    /// Tokens of a file: its base64 as a PDF-like document, 1 token for 8 bytes of base64,
+    /// at least [`IMAGE_DEFAULT`].
+    fn file(&self, file: &File) -> Tokens {
+        match &file.source {
+            Source::Url { .. } => IMAGE_DEFAULT,
+            Source::Data { base64, .. } => Tokens(base64.len() as u64 / 8).max(IMAGE_DEFAULT),
+        }
+    }
+
+    /// Tokens of one part.
+    fn part(&self, part: &Part) -> Tokens {
+        match part {
+            Part::Text { text } => self.text(text),
+            Part::Image(image) => self.image(image),
+            Part::File(file) => self.file(file),
+            Part::Thinking(thinking) => {
+                let opaque = thinking.opaque.as_ref().map_or(Tokens::ZERO, |opaque| {
+                    // A signature is opaque to the model; only what is hidden in it weighs.
+                    if thinking.text.is_empty() {
+                        Tokens(opaque.data.len() as u64 / 6)
+                    } else {
+                        Tokens::ZERO
+                    }
+                });
+                self.text(&thinking.text) + opaque
+            }
+            Part::ToolCall(call) => {
+                CALL_OVERHEAD + self.text(&call.name) + self.text(&call.arguments)
+            }
+            Part::Opaque(opaque) => self.text(&opaque.data),
+        }
+    }
+
+    /// Tokens of a message: [`MESSAGE_OVERHEAD`] and its parts.
+    fn message(&self, message: &Message) -> Tokens {
+        let inner = match message {
+            Message::Summary { text } => self.text(text),
+            _ => message.parts().iter().map(|part| self.part(part)).sum(),
+        };
+        MESSAGE_OVERHEAD + inner
+    }
+
+    /// Tokens of a tool's definition.
+    fn tool(&self, tool: &ToolSpec) -> Tokens {
+        TOOL_OVERHEAD
+            + self.text(&tool.name)
+            + self.text(&tool.description)
+            + self.text(&tool.schema.to_string())
+    }
+}
+
+/// `ceil(chars / 4)`: the rule of thumb, for those who want exactly that.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Chars4;
+
+impl TokenCounter for Chars4 {
+    fn name(&self) -> &str {
+        "chars4"
+    }
+
+    fn text(&self, text: &str) -> Tokens {
+        Tokens((text.chars().count() as u64).div_ceil(4))
+    }
+}
+
+fn image_tiles(image: &Image) -> Tokens {
+    if image.detail.as_deref() == Some("low") {
+        return Tokens(85);
+    }
+    let Some((width, height)) = image.size else {
+        return IMAGE_DEFAULT;
+    };
+    let (mut w, mut h) = (f64::from(width.max(1)), f64::from(height.max(1)));
+    let fit = (2048.0 / w.max(h)).min(1.0);
+    (w, h) = (w * fit, h * fit);
+    let shrink = (768.0 / w.min(h)).min(1.0);
+    let tiles = (w * shrink / 512.0).ceil() * (h * shrink / 512.0).ceil();
+    Tokens(85 + 170 * tiles as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chars4_is_the_formula() {
+        for (text, tokens) in [
+            ("", 0),
+            ("a", 1),
+            ("abcd", 1),
+            ("abcde", 2),
+            ("日本語日本", 2),
+        ] {
+            assert_eq!(Chars4.text(text), Tokens(tokens), "{text}");
+        }
+    }
+
+    #[test]
+    fn images_weigh_by_their_size() {
+        let image = |size, detail: Option<&str>| Image {
+            source: Source::Url { url: "x".into() },
+            size,
+            detail: detail.map(Into::into),
+        };
+        for (size, detail, tokens) in [
+            (Some((1024, 1024)), None, 765),
+            (Some((2048, 4096)), None, 1105),
+            (Some((4096, 8192)), Some("low"), 85),
+            (Some((1, 1)), None, 255),
+            (None, None, 765),
+        ] {
+            assert_eq!(
+                Chars4.image(&image(size, detail)),
+                Tokens(tokens),
+                "{size:?}"
+            );
+        }
+    }
+}

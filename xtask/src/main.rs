@@ -1,0 +1,2 @@
+//! Every check and chore of the workspace.
+fn main() {}
