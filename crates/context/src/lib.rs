@@ -3,8 +3,10 @@
 
 mod counter;
 mod message;
+mod reply;
 mod tokens;
 mod tool_spec;
+mod usage;
 
 pub use counter::{
     CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, TOOL_OVERHEAD, TokenCounter,
@@ -12,5 +14,7 @@ pub use counter::{
 pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
+pub use reply::{Delta, Reply, StopReason};
 pub use tokens::{Bytes, Ppm, Tokens};
 pub use tool_spec::ToolSpec;
+pub use usage::Usage;

@@ -1,0 +1,66 @@
+//! [`Reply`]: one whole answer of a model, and the [`Delta`]s it arrives in.
+//! Not a provider's form of it; `wire` reads those.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{CallId, Part};
+use crate::usage::Usage;
+
+/// One whole answer of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// Text, thinking and tool calls in the order in which they came.
+    pub parts: Vec<Part>,
+    /// Why the model stopped.
+    pub stop: StopReason,
+    /// What the call used; `None` where the provider did not say.
+    pub usage: Option<Usage>,
+    /// The model that answered, as the provider names it.
+    pub model: Option<String>,
+}
+
+/// Why a model stopped writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It had finished.
+    Stop,
+    /// It wants tools to run.
+    ToolCalls,
+    /// It reached the output limit or the end of the window.
+    Length,
+    /// The provider withheld the rest.
+    ContentFilter,
+    /// Anything else.
+    Other,
+}
+
+/// A piece of a reply while it arrives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Delta {
+    /// More text.
+    Text {
+        /// The new piece.
+        text: String,
+    },
+    /// More thinking.
+    Thinking {
+        /// The new piece.
+        text: String,
+    },
+    /// A tool call begins.
+    CallStarted {
+        /// Its id.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+    },
+    /// More of a tool call's arguments.
+    CallArguments {
+        /// The call's id.
+        call: CallId,
+        /// The new piece of JSON text.
+        text: String,
+    },
+}

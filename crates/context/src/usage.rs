@@ -1,0 +1,84 @@
+//! [`Usage`]: what was spent, in tokens, with one meaning for every provider. Not money: rates
+//! belong to a price sheet.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tokens::Tokens;
+
+/// Tokens spent by one model call or by many.
+///
+/// `processed = input + cache_read + cache_write`; `total_tokens = processed + output`;
+/// `reasoning` is a part of `output`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Fresh input: neither read from a cache nor written to one.
+    pub input: Tokens,
+    /// Everything the model wrote, reasoning included.
+    pub output: Tokens,
+    /// The part of `output` that was reasoning.
+    pub reasoning: Tokens,
+    /// Input read from the provider's prompt cache.
+    pub cache_read: Tokens,
+    /// Input written to the provider's prompt cache.
+    pub cache_write: Tokens,
+}
+
+impl Usage {
+    /// Everything the model read.
+    #[must_use]
+    pub fn processed(&self) -> Tokens {
+        self.input + self.cache_read + self.cache_write
+    }
+
+    /// Everything the model read and wrote.
+    #[must_use]
+    pub fn total_tokens(&self) -> Tokens {
+        self.processed() + self.output
+    }
+
+    /// The share of what was read that came from the cache, `0.0..=1.0`; 0 when nothing was read.
+    #[must_use]
+    pub fn cache_hit_rate(&self) -> f64 {
+        let processed = self.processed().0;
+        if processed == 0 {
+            return 0.0;
+        }
+        self.cache_read.0 as f64 / processed as f64
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub fn combine(self, other: Self) -> Self {
+        Self {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            reasoning: self.reasoning + other.reasoning,
+            cache_read: self.cache_read + other.cache_read,
+            cache_write: self.cache_write + other.cache_write,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_work_counts_the_same() {
+        let openai = Usage {
+            input: Tokens(200),
+            cache_read: Tokens(800),
+            ..Usage::default()
+        };
+        assert_eq!(openai.processed(), Tokens(1000));
+        assert!((openai.cache_hit_rate() - 0.8).abs() < 1e-12);
+        assert_eq!(Usage::default().cache_hit_rate(), 0.0);
+        let twice = openai.combine(Usage {
+            output: Tokens(5),
+            reasoning: Tokens(3),
+            ..openai
+        });
+        assert_eq!(twice.total_tokens(), Tokens(2005));
+    }
+}
