@@ -1,2 +1,87 @@
-//! Every check and chore of the workspace.
-fn main() {}
+//! Every check and chore of the workspace, as `cargo xtask NAME`.
+//! Nothing here is part of what users run.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod bench;
+mod ci;
+mod command;
+mod deny;
+mod error;
+mod fresh;
+mod steps;
+mod test;
+mod tidy;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Error;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Every check and chore of the workspace")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Everything that must hold before a change lands: lock file, format, tidy, deny, clippy, tests, docs
+    Ci,
+    /// All tests, and the examples in the docs
+    Test,
+    /// The rules of the house: file heads, sizes, words, walls, floors, links
+    Tidy,
+    /// The benchmarks, in release mode
+    Bench {
+        /// Handed to the benchmarks as it is, for example a part of a name
+        filter: Vec<String>,
+    },
+    /// What the README tells a newcomer to do, in a fresh clone of the last commit
+    Fresh {
+        /// Start with empty caches, so that a model is fetched too
+        #[arg(long)]
+        cold: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let chore = Arguments::parse().chore;
+    match root().and_then(|root| act(chore, &root)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn act(chore: Chore, root: &Path) -> Result<(), Error> {
+    match chore {
+        Chore::Ci => ci::run(root),
+        Chore::Test => {
+            let counts = test::run(root)?;
+            println!("{counts}");
+            Ok(())
+        }
+        Chore::Tidy => tidy::run(root),
+        Chore::Bench { filter } => bench::run(root, &filter),
+        Chore::Fresh { cold: true } => fresh::run(root, fresh::Caches::Empty),
+        Chore::Fresh { cold: false } => fresh::run(root, fresh::Caches::Kept),
+    }
+}
+
+/// The workspace, wherever in it cargo was called.
+fn root() -> Result<PathBuf, Error> {
+    let here = std::env::current_dir().map_err(Error::file("."))?;
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map_or(here, PathBuf::from);
+    let workspace = manifest
+        .ancestors()
+        .find(|folder| folder.join("Cargo.lock").is_file());
+    workspace.map(Path::to_path_buf).ok_or_else(|| {
+        Error::Missing("no workspace here: call `cargo xtask` inside the repository".to_owned())
+    })
+}

@@ -1,0 +1,77 @@
+//! `cargo xtask ci`: everything that must hold before a change lands, cheapest first, so that
+//! a fault is told early. One target directory and no flags that rebuild what another step
+//! has built.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::command::Job;
+use crate::error::Error;
+use crate::steps::{self, Step};
+use crate::{deny, test, tidy};
+
+/// What the whole row may take on two cores from an empty target directory.
+const BUDGET: Duration = Duration::from_secs(25 * 60);
+
+/// Runs the row.
+pub(crate) fn run(root: &Path) -> Result<(), Error> {
+    let quiet = |()| String::new();
+    let steps = [
+        Step {
+            name: "lock",
+            act: Box::new(|| locked(root).map(quiet)),
+        },
+        Step {
+            name: "format",
+            act: Box::new(|| {
+                let job = Job::cargo(root).args(["fmt", "--all", "--", "--check"]);
+                job.run().map(quiet)
+            }),
+        },
+        Step {
+            name: "tidy",
+            act: Box::new(|| tidy::run(root).map(quiet)),
+        },
+        Step {
+            name: "deny",
+            act: Box::new(|| deny::run(root)),
+        },
+        Step {
+            name: "clippy",
+            act: Box::new(|| clippy(root).map(quiet)),
+        },
+        Step {
+            name: "test",
+            act: Box::new(|| test::run(root).map(|counts| counts.to_string())),
+        },
+        Step {
+            name: "docs",
+            act: Box::new(|| docs(root).map(quiet)),
+        },
+    ];
+    steps::run(&steps, BUDGET, "test")
+}
+
+/// `Cargo.lock` is committed and says exactly what the manifests ask for. Every later step
+/// may then leave out `--locked`.
+fn locked(root: &Path) -> Result<(), Error> {
+    println!("$ cargo metadata --locked");
+    let job = Job::cargo(root).args(["metadata", "--locked", "--format-version", "1"]);
+    job.read().map(drop)
+}
+
+fn clippy(root: &Path) -> Result<(), Error> {
+    Job::cargo(root)
+        .args(["clippy", "--workspace", "--all-targets"])
+        .args(["--", "-D", "warnings"])
+        .run()
+}
+
+/// Only libraries: the facade and the program are both called `plimsoll`, and their pages
+/// would overwrite each other. The examples in the docs ran with the tests.
+fn docs(root: &Path) -> Result<(), Error> {
+    Job::cargo(root)
+        .args(["doc", "--workspace", "--lib", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .run()
+}

@@ -1,0 +1,149 @@
+//! `cargo xtask test`: every test of the workspace, then every example in the docs.
+//! With nextest where it can be had, else with `cargo test`; the tests are the same.
+
+use std::fmt;
+use std::io::IsTerminal;
+use std::path::Path;
+
+use crate::command::{Job, Stream};
+use crate::error::Error;
+use crate::tools;
+
+/// Tests counted from the runners' closing lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            passed,
+            failed,
+            skipped,
+        } = self;
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
+}
+
+impl Counts {
+    /// Adds the figures of a closing line of nextest or of libtest; other lines hold none.
+    fn add(&mut self, line: &str) {
+        let plain = without_colours(line);
+        let line = plain.trim_start();
+        if !line.starts_with("Summary [") && !line.starts_with("test result: ") {
+            return;
+        }
+        // Nextest's total "3 tests run:" comes first; what stands after it are the parts.
+        let parts = line.rsplit_once("run: ").map_or(line, |(_, parts)| parts);
+        let words: Vec<&str> = parts
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect();
+        for (number, word) in words.iter().zip(words.iter().skip(1)) {
+            let Ok(number) = number.parse::<u64>() else {
+                continue;
+            };
+            match *word {
+                "passed" => self.passed += number,
+                "failed" | "timed" | "exec" => self.failed += number,
+                "skipped" | "ignored" => self.skipped += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Runs everything and returns the count.
+pub(crate) fn run(root: &Path) -> Result<Counts, Error> {
+    let mut counts = Counts::default();
+    match tools::NEXTEST.find(root) {
+        Ok(nextest) => {
+            let job = Job::new(nextest, root).args(["nextest", "run", "--workspace"]);
+            if std::io::stderr().is_terminal() {
+                // Nextest draws its progress only on a terminal of its own.
+                job.run()?;
+            } else {
+                job.watch(Stream::Err, |line| counts.add(line))?;
+            }
+            Job::cargo(root)
+                .args(["test", "--workspace", "--doc"])
+                .watch(Stream::Out, |line| counts.add(line))?;
+        }
+        Err(error) => {
+            println!("{error}");
+            println!("going on with `cargo test`, which runs the same tests, only slower");
+            Job::cargo(root)
+                .args(["test", "--workspace", "--no-fail-fast"])
+                .watch(Stream::Out, |line| counts.add(line))?;
+        }
+    }
+    Ok(counts)
+}
+
+/// The line without the escape sequences that colour it.
+fn without_colours(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            // A colour is ESC [ digits m.
+            chars.by_ref().find(|c| *c == 'm');
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_counted_and_others_are_not() {
+        let counts = |passed, failed, skipped| Counts {
+            passed,
+            failed,
+            skipped,
+        };
+        let table = [
+            (
+                "     Summary [   0.005s] 3 tests run: 3 passed, 0 skipped",
+                counts(3, 0, 0),
+            ),
+            (
+                "     Summary [   1.2s] 9/12 tests run: 6 passed (1 slow), 2 failed, 1 timed out, 4 skipped",
+                counts(6, 3, 4),
+            ),
+            (
+                "\u{1b}[32;1m     Summary\u{1b}[0m [ 0.1s] 1 test run: 1 passed, 0 skipped",
+                counts(1, 0, 0),
+            ),
+            (
+                "test result: ok. 5 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+                counts(5, 1, 2),
+            ),
+            (
+                "        PASS [   0.004s] xtask test::tests::two_passed_one_failed",
+                counts(0, 0, 0),
+            ),
+            ("test says::that_3_passed ... ok", counts(0, 0, 0)),
+        ];
+        for (line, expected) in table {
+            let mut got = Counts::default();
+            got.add(line);
+            assert_eq!(got, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_closing_line_is_plain() {
+        let mut counts = Counts::default();
+        counts.add("Summary [ 1s] 2 tests run: 2 passed, 1 skipped");
+        counts.add("test result: ok. 4 passed; 0 failed; 0 ignored");
+        assert_eq!(counts.to_string(), "6 passed, 0 failed, 1 skipped");
+    }
+}

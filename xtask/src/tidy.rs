@@ -1,0 +1,69 @@
+//! `cargo xtask tidy`: the rules of the house, as far as a program can check them.
+//! Each rule is a pure function from a tree of files to faults; only `tree` reads the disk,
+//! and only `walls` and this file ask cargo.
+
+mod allow;
+mod fault;
+mod floors;
+mod heads;
+mod leftovers;
+mod links;
+mod manifests;
+mod markdown;
+mod paths;
+mod sizes;
+mod source;
+mod tree;
+mod walls;
+mod words;
+
+use std::path::Path;
+
+use crate::command::Job;
+use crate::error::Error;
+use fault::Fault;
+use tree::Tree;
+
+/// A rule that needs nothing but the files.
+type Rule = fn(&Tree) -> Vec<Fault>;
+
+/// Every such rule, by the name that its faults carry.
+const RULES: [(&str, Rule); 9] = [
+    ("heads", heads::check),
+    ("sizes", sizes::check),
+    ("words", words::check),
+    ("walls", walls::check),
+    ("floors", floors::check),
+    ("manifests", manifests::check),
+    ("leftovers", leftovers::check),
+    ("links", links::check),
+    ("paths", paths::check),
+];
+
+/// Checks every rule and lists all faults.
+pub(crate) fn run(root: &Path) -> Result<(), Error> {
+    let tree = Tree::read(root)?;
+    let mut count = 0;
+    let mut tell = |rule: &str, faults: Vec<Fault>| {
+        count += faults.len();
+        for fault in faults {
+            println!("{fault}  [{rule}]");
+        }
+    };
+    for (name, rule) in RULES {
+        tell(name, rule(&tree));
+    }
+    for name in walls::crates_in(&tree) {
+        let dependencies = Job::cargo(root)
+            .args(["tree", "--package", name, "--edges", "normal"])
+            .args(["--target", "all", "--prefix", "none"])
+            .read()?;
+        tell("walls", walls::check_dependencies(name, &dependencies));
+    }
+    println!("{} files, {count} fault(s)", tree.files().len());
+    if count == 0 {
+        Ok(())
+    } else {
+        Err(Error::Untidy(count))
+    }
+}

