@@ -66,7 +66,7 @@ pub trait TokenCounter: Debug + Send + Sync {
     /// Tokens of a message: [`MESSAGE_OVERHEAD`] and its parts.
     fn message(&self, message: &Message) -> Tokens {
         let inner = match message {
-            Message::Summary { text } => self.text(text),
+            Message::Notice { text } | Message::Summary { text } => self.text(text),
             _ => message.parts().iter().map(|part| self.part(part)).sum(),
         };
         MESSAGE_OVERHEAD + inner

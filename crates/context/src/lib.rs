@@ -1,20 +1,54 @@
 //! Floor 1 of Plimsoll: messages, token counting, transcript, budget, plans and stages.
 //! Values and pure functions only: no file, clock, thread, socket, random source or async.
 
+mod bpe;
+mod budget;
+mod calibration;
 mod counter;
+mod draft;
+mod exchange;
+mod item;
+mod memo;
 mod message;
+mod plan;
+mod policy;
+mod rendition;
 mod reply;
+mod stage;
+mod stages;
+mod strategy;
 mod tokens;
 mod tool_spec;
+mod transcript;
+mod truncate;
 mod usage;
 
+pub use bpe::{Bpe, PIECE_MAX, RunningCount};
+pub use budget::{
+    Budget, CannotFit, FALLBACK_WINDOW, Line, MAX_RESULT, OUTPUT_RESERVE, RESULT_SHARE, TARGET,
+    TARGET_OF_EXPLICIT, TRIGGER, Threshold,
+};
+pub use calibration::Calibration;
 pub use counter::{
     CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, TOOL_OVERHEAD, TokenCounter,
 };
+pub use draft::Draft;
+pub use exchange::{Exchange, ExchangeKind};
+pub use item::{Item, Seq};
+pub use memo::{MEMO_ENTRIES, MEMO_MIN_LEN, Memo};
 pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
+pub use plan::{Edit, Plan, PlanError, Rendition, Trigger};
+pub use policy::Policy;
 pub use reply::{Delta, Reply, StopReason};
+pub use stage::Stage;
+pub use stages::{Cap, Evict, Fit, Prune, SessionPruneConfig};
+pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};
 pub use tool_spec::ToolSpec;
+pub use transcript::{Released, Transcript};
+pub use truncate::{
+    MIN_SIDE, Marker, NOTE_MAX, clip, head_tail, head_tail_tokens, shorten, shorten_bytes,
+};
 pub use usage::Usage;

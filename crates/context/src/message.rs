@@ -11,7 +11,7 @@ pub enum Message {
         /// What it says.
         parts: Vec<Part>,
     },
-    /// What a person, or the host in a person's place, says.
+    /// What a person says.
     User {
         /// What it says.
         parts: Vec<Part>,
@@ -23,6 +23,12 @@ pub enum Message {
     },
     /// What one tool call returned.
     ToolResult(ToolResult),
+    /// What the host says in the user's place: a limit reached, a call refused. Never a task, and
+    /// never protected once it has been read.
+    Notice {
+        /// What it says; sent in the user's role.
+        text: String,
+    },
     /// A summary that stands for messages which left the view.
     Summary {
         /// What it says; sent to the model as a reference in the user's role.
@@ -182,13 +188,13 @@ impl Message {
         })
     }
 
-    /// Its parts; none for a summary.
+    /// Its parts; none for a notice or a summary.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         match self {
             Self::System { parts } | Self::User { parts } | Self::Assistant { parts } => parts,
             Self::ToolResult(result) => &result.parts,
-            Self::Summary { .. } => &[],
+            Self::Notice { .. } | Self::Summary { .. } => &[],
         }
     }
 
@@ -207,14 +213,14 @@ impl Message {
     /// All its text parts joined by line feeds; for people and for search, not for sending.
     #[must_use]
     pub fn text(&self) -> String {
-        if let Self::Summary { text } = self {
+        if let Self::Notice { text } | Self::Summary { text } = self {
             return text.clone();
         }
         let texts: Vec<&str> = self.parts().iter().filter_map(Part::as_text).collect();
         texts.join("\n")
     }
 
-    /// Whether a person, or the host in a person's place, said it.
+    /// Whether a person said it.
     #[must_use]
     pub fn is_user(&self) -> bool {
         matches!(self, Self::User { .. })

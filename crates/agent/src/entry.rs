@@ -1,0 +1,78 @@
+//! [`Entry`]: one line of a session's log. The log is only ever appended to, and folding it gives
+//! the state byte for byte. Not what a person is shown; that is an event.
+
+use std::sync::Arc;
+
+use plimsoll_context::{CallId, Message, Plan, StopReason, Tokens, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Outcome;
+
+/// The version of the log's format, in its first entry.
+pub const LOG_FORMAT: u32 = 1;
+
+/// One line of a session's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Entry {
+    /// The log begins.
+    Opened {
+        /// See [`LOG_FORMAT`].
+        format: u32,
+    },
+    /// A run begins: what every request carries besides the view.
+    Started {
+        /// The run's number in its session, from 1.
+        run: u64,
+        /// The model, as `provider/name`.
+        model: String,
+        /// The system prompt.
+        system: Arc<str>,
+        /// The names of the tools, in the order in which they are sent.
+        tools: Vec<String>,
+    },
+    /// Somebody said something; it enters the view.
+    Said {
+        /// What was said.
+        message: Arc<Message>,
+    },
+    /// The model answered; its message enters the view unless it is empty.
+    Replied {
+        /// The assistant's message.
+        message: Arc<Message>,
+        /// Why the model stopped.
+        stop: StopReason,
+        /// What the call used, where the provider said.
+        usage: Option<Usage>,
+        /// The request's weight by our counter, to calibrate with.
+        counted: Tokens,
+    },
+    /// A tool call is about to run. Where its result is missing after a crash, it may have run.
+    Began {
+        /// The call.
+        call: CallId,
+    },
+    /// A tool call has its result; results enter the view in call order.
+    Returned {
+        /// The result, as a `Message::ToolResult`.
+        message: Arc<Message>,
+    },
+    /// A plan was applied to the view.
+    Planned {
+        /// The plan.
+        plan: Plan,
+    },
+    /// The provider refused a request as too long, and told or taught the window.
+    Learned {
+        /// The window from now on.
+        window: Tokens,
+        /// The refused request by our counter and by the provider's, where it said.
+        used: Option<(Tokens, Tokens)>,
+    },
+    /// The run ended.
+    Ended {
+        /// How.
+        outcome: Outcome,
+    },
+}

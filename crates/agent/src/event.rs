@@ -1,0 +1,112 @@
+//! [`Event`]: what an observer sees while a run goes on. Not the log: events may be lost without
+//! harm.
+
+use plimsoll_context::{CallId, Delta, Plan, StopReason, Tokens, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Outcome;
+
+/// What an observer sees; as JSON lines this is `plimsoll run --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// A run begins.
+    AgentStart {
+        /// The run's number in its session, from 1.
+        run: u64,
+        /// The model, as `provider/name`.
+        model: String,
+    },
+    /// A request is about to be made.
+    TurnStart {
+        /// The turn's number in its run, from 1.
+        turn: u64,
+        /// The request's weight by our counter.
+        tokens: Tokens,
+        /// The weight at which a plan is due, likewise; `None` where there is none.
+        trigger: Option<Tokens>,
+        /// The model's window as the provider counts, where known.
+        window: Option<Tokens>,
+    },
+    /// A piece of the reply, live.
+    Delta(Delta),
+    /// What a stream had delivered is void: the call is made again.
+    Retrying {
+        /// The number of the try that comes, from 2.
+        attempt: u32,
+        /// Milliseconds until then.
+        wait_ms: u64,
+        /// Why.
+        why: String,
+    },
+    /// The model answered.
+    TurnEnd {
+        /// The turn's number in its run, from 1.
+        turn: u64,
+        /// Why the model stopped.
+        stop: StopReason,
+        /// What the call used, where the provider said.
+        usage: Option<Usage>,
+        /// What the run has used so far.
+        total: Usage,
+    },
+    /// A tool call goes through its phases.
+    ToolCall {
+        /// The phase.
+        phase: ToolPhase,
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+        /// Its arguments where it starts, its result (shortened) where it ends.
+        text: String,
+    },
+    /// A plan was applied.
+    CompactionEnded {
+        /// The plan.
+        plan: Plan,
+        /// The request's weight before it.
+        tokens_before: Tokens,
+        /// The request's weight after it.
+        tokens_after: Tokens,
+    },
+    /// The provider refused a request as too long.
+    Overflow {
+        /// The rung of the ladder that answers it, from 1.
+        rung: u32,
+        /// The window, where it is known now.
+        window: Option<Tokens>,
+        /// The provider's text.
+        message: String,
+    },
+    /// A limit was reached; the model is asked to finish.
+    LimitReached {
+        /// What the model is told.
+        notice: String,
+    },
+    /// Something that a person should know.
+    Warning {
+        /// One sentence.
+        text: String,
+    },
+    /// The run ended.
+    AgentEnd {
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+/// The phase of a tool call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolPhase {
+    /// It runs.
+    Start,
+    /// It has a result.
+    Success,
+    /// It failed.
+    Error,
+    /// It did not run.
+    Skipped,
+}

@@ -1,0 +1,29 @@
+//! Floor 2 of Plimsoll: one run of an agent as a state machine. It decides; it calls nobody:
+//! no file, clock, thread, socket, random source or async. See [`Run`].
+
+mod batch;
+mod entry;
+mod event;
+mod failure;
+mod ladder;
+mod limits;
+mod notice;
+mod outcome;
+mod request;
+mod run;
+mod setup;
+mod state;
+mod step;
+mod turn;
+mod work;
+
+pub use entry::{Entry, LOG_FORMAT};
+pub use event::{Event, ToolPhase};
+pub use failure::Failure;
+pub use limits::{AtLimit, ExecutionLimits, MAX_TURNS};
+pub use outcome::{EndReason, Outcome};
+pub use request::{Request, Sampling, ToolChoice};
+pub use run::{MAX_STEERS, Run};
+pub use setup::{KnownTool, Setup};
+pub use state::{FoldError, State};
+pub use step::{Answer, Input, Question, Step};

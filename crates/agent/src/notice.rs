@@ -1,0 +1,90 @@
+//! What the machine says to the model: notices and the results of calls that did not run. Fixed,
+//! short and byte-stable, since the model sees them. Not what a person is shown.
+
+use plimsoll_context::{Part, ToolCall};
+
+use crate::outcome::EndReason;
+
+/// The model is asked for its last answer.
+pub(crate) fn finalize(reason: &EndReason) -> String {
+    let what = match reason {
+        EndReason::ToolLimit { limit } => format!("All {limit} tool calls of this run are used"),
+        EndReason::MaxTurns { limit } => format!("This is the last of {limit} turns"),
+        _ => "The run must end".to_owned(),
+    };
+    format!(
+        "[{what}. No tool can be called any more. Answer now from what you know, and say plainly \
+         what is done and what is not.]"
+    )
+}
+
+/// A run ended without an answer of the model.
+pub(crate) fn stopped(reason: &EndReason) -> String {
+    match reason {
+        EndReason::MaxTurns { limit } => {
+            format!("[Agent stopped: Max turns reached ({limit}/{limit})]")
+        }
+        EndReason::ToolLimit { limit } => {
+            format!("[Agent stopped: Max tool calls reached ({limit}/{limit})]")
+        }
+        EndReason::Interrupted => "[Agent stopped: Interrupted]".to_owned(),
+        EndReason::Failed { failure } => format!("[Agent stopped: {failure}]"),
+        EndReason::CannotFit { cannot_fit } => format!("[Agent stopped: {cannot_fit}]"),
+        EndReason::Answered => String::new(),
+    }
+}
+
+/// The model answered nothing.
+pub(crate) const EMPTY_REPLY: &str =
+    "[Your last answer was empty. Answer the user, or call a tool.]";
+
+/// A call over the limit.
+pub(crate) fn over_limit(limit: u64) -> String {
+    format!("skipped: all {limit} tool calls of this run are used")
+}
+
+/// A call of a reply that was to have none.
+pub(crate) const NO_TOOLS_NOW: &str = "skipped: no tool can be called any more in this run";
+
+/// A call that a new message overtook.
+pub(crate) const OVERTAKEN: &str =
+    "skipped: a new message of the user arrived before this call began; read it first";
+
+/// A call that was running when its process ended.
+pub(crate) const UNKNOWN: &str = "it is not known whether this call ran to its end: the process \
+    stopped while it was running; check its effects before calling it again";
+
+/// A call that was running when its run ended.
+pub(crate) const CUT: &str = "stopped while it was running; its effects are not known";
+
+/// A call in a batch of which one could not be read.
+pub(crate) const BATCH_UNREADABLE: &str =
+    "not run: another call of the same message could not be read; call it again";
+
+/// A call whose arguments are not a JSON object.
+pub(crate) fn unreadable(call: &ToolCall, why: &str) -> String {
+    format!(
+        "the arguments of `{}` are not a valid JSON object: {why}; call it again with valid JSON",
+        call.name
+    )
+}
+
+/// A call of a tool that does not exist.
+pub(crate) fn unknown_tool(name: &str, tools: &[&str]) -> String {
+    let mut near: Vec<(f64, &str)> = tools
+        .iter()
+        .map(|tool| (strsim::jaro_winkler(name, tool), *tool))
+        .collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    let near: Vec<&str> = near.into_iter().take(5).map(|(_, tool)| tool).collect();
+    if near.is_empty() {
+        return format!("there is no tool `{name}`: this run has no tools; answer in text");
+    }
+    format!("there is no tool `{name}`; there is: {}", near.join(", "))
+}
+
+/// The text of all parts, for the outcome.
+pub(crate) fn text_of(parts: &[Part]) -> String {
+    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
+    texts.join("\n").trim().to_owned()
+}

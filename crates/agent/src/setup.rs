@@ -1,0 +1,72 @@
+//! [`Setup`]: what a run is given and does not change. Not its state.
+
+use std::sync::Arc;
+
+use plimsoll_context::{Line, Policy, SessionPruneConfig, TokenCounter, Tokens, ToolSpec};
+
+use crate::limits::ExecutionLimits;
+use crate::request::Sampling;
+
+/// What the request's frame weighs besides all counted parts: the start of the reply.
+pub(crate) const REQUEST_OVERHEAD: Tokens = Tokens(3);
+
+/// What a run is given.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The model, as `provider/name`; for the log.
+    pub model: String,
+    /// The system prompt; may be empty.
+    pub system: Arc<str>,
+    /// What belongs after the history of each request and is not part of it.
+    pub dynamic_context: Option<Arc<str>>,
+    /// The tools, in the order in which they are sent.
+    pub tools: Vec<KnownTool>,
+    /// Weighs messages.
+    pub counter: Arc<dyn TokenCounter>,
+    /// Where the view must stop.
+    pub line: Line,
+    /// Asked for a plan before every request.
+    pub policy: Policy,
+    /// How old results shrink when an overflow is recovered from.
+    pub prune: SessionPruneConfig,
+    /// How long the run may be.
+    pub limits: ExecutionLimits,
+    /// Tool calls that run at once, at most; at least 1.
+    pub max_parallel_tools: usize,
+    /// Tokens of one answer, at most.
+    pub max_output: Option<Tokens>,
+    /// How the model samples.
+    pub sampling: Sampling,
+}
+
+/// A tool as the machine knows it.
+#[derive(Debug, Clone)]
+pub struct KnownTool {
+    /// What the model is told.
+    pub spec: ToolSpec,
+    /// Whether running it twice does no harm.
+    pub idempotent: bool,
+    /// Whether a person is asked before it runs.
+    pub asks: bool,
+}
+
+impl Setup {
+    /// What is sent besides the view.
+    #[must_use]
+    pub fn overhead(&self) -> Tokens {
+        let text = |text: &str| {
+            if text.is_empty() {
+                Tokens::ZERO
+            } else {
+                plimsoll_context::MESSAGE_OVERHEAD + self.counter.text(text)
+            }
+        };
+        let tools: Tokens = self
+            .tools
+            .iter()
+            .map(|tool| self.counter.tool(&tool.spec))
+            .sum();
+        let context = self.dynamic_context.as_deref().map_or(Tokens::ZERO, text);
+        REQUEST_OVERHEAD + text(&self.system) + tools + context
+    }
+}

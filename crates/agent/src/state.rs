@@ -1,0 +1,196 @@
+//! [`State`]: the fold of a log. Everything that survives a crash is here and changes only by
+//! absorbing an entry, so a live run and a resumed one cannot differ.
+
+use std::sync::Arc;
+
+use plimsoll_context::{
+    Calibration, CallId, Message, Part, PlanError, TokenCounter, Tokens, Transcript, Usage,
+};
+
+use crate::batch::Batch;
+use crate::entry::{Entry, LOG_FORMAT};
+
+/// What a log amounts to.
+#[derive(Debug, Clone)]
+pub struct State {
+    pub(crate) transcript: Transcript,
+    pub(crate) calibration: Calibration,
+    pub(crate) batch: Option<Batch>,
+    pub(crate) learned: Option<Tokens>,
+    pub(crate) runs: u64,
+    pub(crate) running: bool,
+    pub(crate) tally: Tally,
+    total: Usage,
+}
+
+/// What the current run has used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    pub(crate) turns: u64,
+    pub(crate) tool_calls: u64,
+    pub(crate) plans: u64,
+    pub(crate) freed: Tokens,
+    pub(crate) usage: Usage,
+}
+
+/// Why a log does not fold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FoldError {
+    /// It was written by a newer version.
+    #[error(
+        "the session's log has format {found}, and this version reads up to {LOG_FORMAT}; use a newer plimsoll"
+    )]
+    Format {
+        /// Its format.
+        found: u32,
+    },
+    /// A plan does not match the view that it was recorded for.
+    #[error("the session's log is damaged at a plan: {0}")]
+    Plan(#[from] PlanError),
+    /// A result answers no call.
+    #[error("the session's log is damaged: the result of `{0}` answers no call")]
+    Result(CallId),
+}
+
+impl State {
+    /// The state of an empty log.
+    #[must_use]
+    pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
+        Self {
+            transcript: Transcript::new(counter),
+            calibration: Calibration::default(),
+            batch: None,
+            learned: None,
+            runs: 0,
+            running: false,
+            tally: Tally::default(),
+            total: Usage::default(),
+        }
+    }
+
+    /// Folds a log.
+    ///
+    /// # Errors
+    /// Where the log is damaged or newer than this version.
+    pub fn fold<'a>(
+        counter: Arc<dyn TokenCounter>,
+        log: impl IntoIterator<Item = &'a Entry>,
+    ) -> Result<Self, FoldError> {
+        let mut state = Self::new(counter);
+        log.into_iter().try_for_each(|entry| state.absorb(entry))?;
+        Ok(state)
+    }
+
+    /// Takes one entry in.
+    ///
+    /// # Errors
+    /// Where it does not match what came before; the state is as before then.
+    pub fn absorb(&mut self, entry: &Entry) -> Result<(), FoldError> {
+        match entry {
+            Entry::Opened { format } if *format > LOG_FORMAT => {
+                return Err(FoldError::Format { found: *format });
+            }
+            Entry::Opened { .. } => {}
+            Entry::Started { run, .. } => {
+                self.runs = *run;
+                self.running = true;
+                self.tally = Tally::default();
+            }
+            Entry::Said { message } => {
+                self.transcript.push(Arc::clone(message));
+            }
+            Entry::Replied {
+                message,
+                usage,
+                counted,
+                ..
+            } => {
+                self.transcript.mark_sent();
+                if !is_empty(message) {
+                    self.transcript.push(Arc::clone(message));
+                    self.transcript.mark_sent();
+                    self.batch = Batch::of(message);
+                }
+                self.tally.turns += 1;
+                if let Some(usage) = usage {
+                    self.calibration.observe(*counted, usage.processed());
+                    self.tally.usage = self.tally.usage.combine(*usage);
+                    self.total = self.total.combine(*usage);
+                }
+            }
+            Entry::Began { call } => {
+                self.tally.tool_calls += 1;
+                if !self.batch.as_mut().is_some_and(|batch| batch.begin(call)) {
+                    return Err(FoldError::Result(call.clone()));
+                }
+            }
+            Entry::Returned { message } => self.take(message)?,
+            Entry::Planned { plan } => {
+                let released = self.transcript.apply(plan)?;
+                self.tally.plans += 1;
+                self.tally.freed += released.freed;
+            }
+            Entry::Learned { window, used } => {
+                self.learned = Some(*window);
+                if let Some((counted, reported)) = used {
+                    self.calibration.observe(*counted, *reported);
+                }
+            }
+            Entry::Ended { .. } => self.running = false,
+        }
+        Ok(())
+    }
+
+    /// The view.
+    #[must_use]
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// What all runs of the session have used.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.total
+    }
+
+    /// How many runs the session has had.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// The window that overflows have taught, if any did.
+    #[must_use]
+    pub fn learned_window(&self) -> Option<Tokens> {
+        self.learned
+    }
+
+    fn take(&mut self, message: &Arc<Message>) -> Result<(), FoldError> {
+        let Message::ToolResult(result) = message.as_ref() else {
+            return Ok(());
+        };
+        let Some(batch) = self.batch.as_mut() else {
+            return Err(FoldError::Result(result.call.clone()));
+        };
+        if !batch.take(&result.call, Arc::clone(message)) {
+            return Err(FoldError::Result(result.call.clone()));
+        }
+        for message in batch.release() {
+            self.transcript.push(message);
+        }
+        if batch.is_complete() {
+            self.batch = None;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a message says nothing that a provider would accept back.
+pub(crate) fn is_empty(message: &Message) -> bool {
+    message.parts().iter().all(|part| match part {
+        Part::Text { text } => text.trim().is_empty(),
+        Part::Thinking(_) => true,
+        _ => false,
+    })
+}

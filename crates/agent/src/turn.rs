@@ -1,0 +1,225 @@
+//! One turn: the request and what its reply leads to. Tools are in `work.rs`, refusals for length
+//! in `ladder.rs`.
+
+use std::sync::Arc;
+
+use plimsoll_context::{Message, Part, Reply, Tokens, Trigger};
+
+use crate::entry::Entry;
+use crate::event::Event;
+use crate::failure::Failure;
+use crate::limits::AtLimit;
+use crate::notice;
+use crate::outcome::EndReason;
+use crate::request::{Request, ToolChoice};
+use crate::run::{Phase, Run};
+use crate::state::is_empty;
+use crate::step::Step;
+
+/// Empty answers in a row that end a run.
+const MAX_EMPTY_REPLIES: u32 = 2;
+
+impl Run {
+    /// Makes the next request: messages that wait, limits, plan, call.
+    pub(crate) fn request(&mut self) {
+        while let Some(parts) = self.steers.pop_front() {
+            self.record(Entry::Said {
+                message: Arc::new(Message::User { parts }),
+            });
+        }
+        if !self.check_limits() {
+            return;
+        }
+        let budget = match self.line().budget(self.overhead, self.state.calibration) {
+            Ok(budget) => budget,
+            Err(cannot_fit) => return self.cannot_fit(cannot_fit),
+        };
+        match self
+            .setup
+            .policy
+            .plan(&self.state.transcript, &budget, Trigger::Request)
+        {
+            Ok(Some(plan)) => {
+                if !self.apply(plan) {
+                    return self.cannot_fit(budget.cannot_fit(self.state.transcript.tokens()));
+                }
+            }
+            Ok(None) => {}
+            Err(cannot_fit) => return self.cannot_fit(cannot_fit),
+        }
+        let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.overhead);
+        self.notify(Event::TurnStart {
+            turn: self.state.tally.turns + 1,
+            tokens: self.tokens(),
+            trigger,
+            window: self.line().window,
+        });
+        self.call(0);
+    }
+
+    /// Sends the view as it stands.
+    pub(crate) fn call(&mut self, rung: u32) {
+        let counted = self.tokens();
+        let tool_choice = if self.finalizing.is_some() {
+            ToolChoice::None
+        } else {
+            ToolChoice::Auto
+        };
+        // What is asked for must fit behind the request, or providers refuse it unread.
+        let room = self
+            .line()
+            .window
+            .map(|window| window.minus(self.state.calibration.reported(counted)));
+        let max_output = match (self.max_output, room) {
+            (Some(asked), Some(room)) => Some(asked.min(room).max(Tokens(1))),
+            (asked, _) => asked,
+        };
+        let items = self.state.transcript.items();
+        let request = Request {
+            system: Arc::clone(&self.setup.system),
+            tools: Arc::clone(&self.specs),
+            messages: items.iter().map(|item| Arc::clone(&item.message)).collect(),
+            dynamic_context: self.setup.dynamic_context.clone(),
+            tool_choice,
+            max_output,
+            sampling: self.setup.sampling,
+            counted,
+        };
+        self.queue.push_back(Step::Call(Box::new(request)));
+        self.phase = Phase::Calling { counted, rung };
+    }
+
+    /// A model call has ended.
+    pub(crate) fn replied(&mut self, reply: Result<Reply, Failure>) {
+        let Phase::Calling { counted, rung } = self.phase else {
+            return;
+        };
+        match reply {
+            Ok(reply) => self.take_reply(reply, counted),
+            Err(failure) => self.failed(failure, counted, rung),
+        }
+    }
+
+    fn take_reply(&mut self, reply: Reply, counted: Tokens) {
+        let Reply {
+            parts, stop, usage, ..
+        } = reply;
+        let message = Arc::new(Message::Assistant { parts });
+        self.record(Entry::Replied {
+            message: Arc::clone(&message),
+            stop,
+            usage,
+            counted,
+        });
+        let tally = self.state.tally;
+        self.notify(Event::TurnEnd {
+            turn: tally.turns,
+            stop,
+            usage,
+            total: tally.usage,
+        });
+        if is_empty(&message) && self.finalizing.is_none() {
+            return self.nothing_said();
+        }
+        self.empty_replies = 0;
+        if self.state.batch.is_some() {
+            self.decode_batch();
+        } else if !self.steers.is_empty() && self.finalizing.is_none() {
+            self.phase = Phase::Ready;
+        } else {
+            let reason = self.finalizing.take().unwrap_or(EndReason::Answered);
+            self.finish(reason);
+        }
+    }
+
+    fn nothing_said(&mut self) {
+        self.empty_replies += 1;
+        if self.empty_replies >= MAX_EMPTY_REPLIES {
+            let message = format!("it was empty {MAX_EMPTY_REPLIES} times in a row");
+            return self.finish(EndReason::Failed {
+                failure: Failure::Garbled { message },
+            });
+        }
+        let text = notice::EMPTY_REPLY.to_owned();
+        self.record(Entry::Said {
+            message: Arc::new(Message::Notice { text }),
+        });
+        self.phase = Phase::Ready;
+    }
+
+    /// Whether one more call is allowed; where it is the last, the model is asked to finish.
+    fn check_limits(&mut self) -> bool {
+        let limits = self.setup.limits;
+        let turns = self.state.tally.turns;
+        let at_turns = EndReason::MaxTurns {
+            limit: limits.max_turns,
+        };
+        if turns >= limits.max_turns {
+            let reason = self.finalizing.take().unwrap_or(at_turns);
+            self.finish(reason);
+            return false;
+        }
+        if self.finalizing.is_some() {
+            return true;
+        }
+        let tools_used = limits
+            .max_tool_calls
+            .filter(|limit| self.state.tally.tool_calls >= *limit && !self.setup.tools.is_empty())
+            .map(|limit| EndReason::ToolLimit { limit });
+        match (tools_used, limits.at_limit) {
+            (Some(reason), AtLimit::Stop) => {
+                self.finish(reason);
+                return false;
+            }
+            (Some(reason), AtLimit::Finalize) => self.ask_to_finish(reason),
+            // The only turn of a run keeps its tools.
+            (None, AtLimit::Finalize) if turns + 1 == limits.max_turns && turns > 0 => {
+                self.ask_to_finish(at_turns);
+            }
+            (None, _) => {}
+        }
+        true
+    }
+
+    fn ask_to_finish(&mut self, reason: EndReason) {
+        let text = notice::finalize(&reason);
+        self.record(Entry::Said {
+            message: Arc::new(Message::Notice { text: text.clone() }),
+        });
+        self.notify(Event::LimitReached { notice: text });
+        self.finalizing = Some(reason);
+    }
+
+    /// The text of an outcome: what the model said last in this run or, where it said nothing, a
+    /// sentence that says why.
+    pub(crate) fn closing_text(&self, reason: &EndReason) -> String {
+        let items = self.state.transcript.items();
+        let last = items
+            .iter()
+            .rev()
+            .take_while(|item| !item.message.is_user())
+            .find_map(|item| {
+                let Message::Assistant { parts } = item.message.as_ref() else {
+                    return None;
+                };
+                Some((parts, notice::text_of(parts))).filter(|(_, text)| !text.is_empty())
+            });
+        let stopped = notice::stopped(reason);
+        match last {
+            Some((_, text)) if reason.is_answer() => text,
+            // Asked to finish, and it did.
+            Some((parts, text)) if is_final(parts) && self.was_last(parts) => text,
+            Some((_, text)) => format!("{text}\n\n{stopped}"),
+            None => stopped,
+        }
+    }
+
+    fn was_last(&self, parts: &[Part]) -> bool {
+        let last = self.state.transcript.items().last();
+        last.is_some_and(|item| matches!(item.message.as_ref(), Message::Assistant { parts: last } if last == parts))
+    }
+}
+
+fn is_final(parts: &[Part]) -> bool {
+    !parts.iter().any(|part| matches!(part, Part::ToolCall(_)))
+}

@@ -1,0 +1,268 @@
+//! The tool calls of a turn: which run, in which order, and what each of the others gets for a
+//! result. It starts nothing itself.
+
+use std::sync::Arc;
+
+use plimsoll_context::{CallId, Message, ToolCall, ToolResult};
+
+use crate::entry::Entry;
+use crate::event::{Event, ToolPhase};
+use crate::notice;
+use crate::run::{Phase, Run, Working};
+use crate::step::{Answer, Question, Step};
+
+/// What an event shows of a result, at most.
+const EVENT_TEXT: usize = 2_000;
+
+impl Run {
+    /// Reads a whole batch before any of it runs: what cannot run gets its result now.
+    pub(crate) fn decode_batch(&mut self) {
+        let calls = self.open_calls();
+        let unreadable: Vec<Option<String>> = calls.iter().map(fault).collect();
+        let any_unreadable = unreadable.iter().any(Option::is_some);
+        let limits = self.setup.limits;
+        let turns_left = limits.max_turns > self.state.tally.turns;
+        let mut room = limits
+            .max_tool_calls
+            .map(|max| max.saturating_sub(self.state.tally.tool_calls));
+        for (call, fault) in calls.into_iter().zip(unreadable) {
+            if self.finalizing.is_some() || !turns_left {
+                self.skip(&call, notice::NO_TOOLS_NOW.to_owned());
+            } else if let Some(why) = fault {
+                self.refuse(&call, notice::unreadable(&call, &why));
+            } else if any_unreadable {
+                self.refuse(&call, notice::BATCH_UNREADABLE.to_owned());
+            } else if !self.knows(&call.name) {
+                let names: Vec<&str> = self.specs.iter().map(|tool| tool.name.as_str()).collect();
+                let text = notice::unknown_tool(&call.name, &names);
+                self.refuse(&call, text);
+            } else if room == Some(0) {
+                let limit = limits.max_tool_calls.unwrap_or_default();
+                self.skip(&call, notice::over_limit(limit));
+            } else {
+                room = room.map(|left| left - 1);
+            }
+        }
+        self.phase = Phase::Working(Working::default());
+    }
+
+    /// Starts what may start; once all have results, the next request is due.
+    pub(crate) fn work(&mut self) {
+        if !self.steers.is_empty() {
+            self.skip_unstarted();
+        }
+        let calls = self.open_calls();
+        if calls.is_empty() {
+            self.phase = Phase::Ready;
+            if let Some(reason) = self.finalizing.take() {
+                self.finish(reason);
+            } else {
+                self.request();
+            }
+            return;
+        }
+        let Phase::Working(working) = &mut self.phase else {
+            return;
+        };
+        let mut start = Vec::new();
+        let mut ask = Vec::new();
+        let mut slots = self
+            .setup
+            .max_parallel_tools
+            .max(1)
+            .saturating_sub(working.running.len() + working.asking.len());
+        for call in calls {
+            if slots == 0 {
+                break;
+            }
+            if working.running.contains(&call.id) || working.asking.contains(&call.id) {
+                continue;
+            }
+            slots -= 1;
+            let asks = self
+                .setup
+                .tools
+                .iter()
+                .any(|tool| tool.spec.name == call.name && tool.asks);
+            if asks && !working.allowed.contains(&call.id) {
+                working.asking.insert(call.id.clone());
+                ask.push(call);
+            } else {
+                working.running.insert(call.id.clone());
+                start.push(call);
+            }
+        }
+        for call in start {
+            self.record(Entry::Began {
+                call: call.id.clone(),
+            });
+            self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
+            self.queue.push_back(Step::Execute(call));
+        }
+        self.queue
+            .extend(ask.into_iter().map(|call| Step::Ask(Question { call })));
+    }
+
+    /// A tool call has ended.
+    pub(crate) fn tool_done(&mut self, result: ToolResult) {
+        let Phase::Working(working) = &mut self.phase else {
+            return;
+        };
+        if !working.running.remove(&result.call) {
+            return;
+        }
+        let Some(call) = self
+            .state
+            .batch
+            .as_ref()
+            .and_then(|batch| batch.find(&result.call))
+            .cloned()
+        else {
+            return;
+        };
+        let phase = if result.is_error {
+            ToolPhase::Error
+        } else {
+            ToolPhase::Success
+        };
+        self.give(&call, phase, result);
+    }
+
+    /// A person has answered whether a call may run.
+    pub(crate) fn answered(&mut self, id: &CallId, answer: Answer) {
+        let Phase::Working(working) = &mut self.phase else {
+            return;
+        };
+        if !working.asking.remove(id) {
+            return;
+        }
+        match answer {
+            Answer::Allow => {
+                working.allowed.insert(id.clone());
+            }
+            Answer::Deny { why } => {
+                let call = self
+                    .state
+                    .batch
+                    .as_ref()
+                    .and_then(|batch| batch.find(id))
+                    .cloned();
+                if let Some(call) = call {
+                    self.refuse(&call, why);
+                }
+            }
+        }
+    }
+
+    /// Gives every call without a result one, so that the view is whole.
+    pub(crate) fn close_calls(&mut self, why: &str) {
+        let Some(batch) = &self.state.batch else {
+            return;
+        };
+        let open: Vec<(ToolCall, bool)> = batch
+            .open()
+            .map(|call| (call.call.clone(), call.began))
+            .collect();
+        for (call, began) in open {
+            let text = if began { notice::CUT } else { why };
+            self.skip(&call, text.to_owned());
+        }
+    }
+
+    /// After a crash: a call that may have run and must not run twice gets a result that says so.
+    pub(crate) fn settle_unknown_calls(&mut self) {
+        let Some(batch) = &self.state.batch else {
+            return;
+        };
+        let began: Vec<ToolCall> = batch
+            .open()
+            .filter(|call| call.began)
+            .map(|call| call.call.clone())
+            .collect();
+        for call in began {
+            let known = self
+                .setup
+                .tools
+                .iter()
+                .find(|tool| tool.spec.name == call.name);
+            if !known.is_some_and(|tool| tool.idempotent) {
+                self.refuse(&call, notice::UNKNOWN.to_owned());
+            }
+        }
+    }
+
+    fn skip_unstarted(&mut self) {
+        let Phase::Working(working) = &self.phase else {
+            return;
+        };
+        let (running, asking) = (working.running.clone(), working.asking.clone());
+        for call in self.open_calls() {
+            if !running.contains(&call.id) && !asking.contains(&call.id) {
+                self.skip(&call, notice::OVERTAKEN.to_owned());
+            }
+        }
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        self.specs.iter().any(|tool| tool.name == name)
+    }
+
+    fn open_calls(&self) -> Vec<ToolCall> {
+        let batch = self.state.batch.as_ref();
+        batch
+            .map(|batch| batch.open().map(|call| call.call.clone()).collect())
+            .unwrap_or_default()
+    }
+
+    /// The call does not run and its result says why: it counts as failed.
+    fn refuse(&mut self, call: &ToolCall, text: String) {
+        self.give(call, ToolPhase::Error, error_result(call, text));
+    }
+
+    /// The call does not run, through no fault of its own.
+    fn skip(&mut self, call: &ToolCall, text: String) {
+        self.give(call, ToolPhase::Skipped, error_result(call, text));
+    }
+
+    fn give(&mut self, call: &ToolCall, phase: ToolPhase, result: ToolResult) {
+        let message = Message::ToolResult(result);
+        self.tool_event(phase, call, message.text());
+        self.record(Entry::Returned {
+            message: Arc::new(message),
+        });
+    }
+
+    fn tool_event(&mut self, phase: ToolPhase, call: &ToolCall, mut text: String) {
+        if let Some((end, _)) = text.char_indices().nth(EVENT_TEXT) {
+            text.truncate(end);
+            text.push('…');
+        }
+        self.notify(Event::ToolCall {
+            phase,
+            call: call.id.clone(),
+            name: call.name.clone(),
+            text,
+        });
+    }
+}
+
+fn error_result(call: &ToolCall, text: String) -> ToolResult {
+    ToolResult {
+        call: call.id.clone(),
+        parts: vec![plimsoll_context::Part::text(text)],
+        is_error: true,
+    }
+}
+
+/// Why a call's arguments are no JSON object. None at all counts as an empty object, since some
+/// models send nothing for a tool without parameters.
+fn fault(call: &ToolCall) -> Option<String> {
+    if call.arguments.trim().is_empty() {
+        return None;
+    }
+    match serde_json::from_str::<serde_json::Value>(&call.arguments) {
+        Ok(serde_json::Value::Object(_)) => None,
+        Ok(_) => Some("it is valid JSON, but no object".to_owned()),
+        Err(error) => Some(error.to_string()),
+    }
+}

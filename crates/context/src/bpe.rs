@@ -1,0 +1,305 @@
+//! [`Bpe`]: exact token counts by the byte-pair encodings that OpenAI publishes, and
+//! [`RunningCount`], the same for a text that arrives in deltas.
+//! Not an encoder: nothing here gives token ids, and control tokens are plain text.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use tiktoken::CoreBpe;
+
+use crate::counter::TokenCounter;
+use crate::tokens::Tokens;
+
+/// Longest stretch of text that the encoder is given at once, in bytes. Its time is quadratic
+/// in the length of text that is not ASCII. A multiple of three, because both vocabularies take
+/// digits in threes: a number longer than this is parted where they part it anyway.
+pub const PIECE_MAX: usize = 4_095;
+
+static O200K: OnceLock<CoreBpe> = OnceLock::new();
+static CL100K: OnceLock<CoreBpe> = OnceLock::new();
+
+/// Exact counts in one of OpenAI's vocabularies.
+///
+/// A text is counted in pieces of at most [`PIECE_MAX`] bytes, cut where no token of either
+/// vocabulary can reach across, so that the sum is the count of the whole. Only a stretch
+/// longer than that without such a place (4,096 equal letters, say) is cut by length, which
+/// adds a token or two for each such cut.
+#[derive(Clone, Copy)]
+pub struct Bpe {
+    name: &'static str,
+    core: &'static CoreBpe,
+}
+
+/// The tokens of a text that grows at its end, equal at any moment to [`Bpe`]'s count of the
+/// whole. Holds only the text that the next delta can still change, [`PIECE_MAX`] bytes at most
+/// beside the delta itself.
+#[derive(Debug, Clone)]
+pub struct RunningCount {
+    bpe: Bpe,
+    done: Tokens,
+    tail: String,
+}
+
+impl Bpe {
+    /// The vocabulary of GPT-4o, GPT-4.1, GPT-5 and the o-models. The first call of a process
+    /// unpacks it, about 80 ms; all counters share it.
+    #[must_use]
+    pub fn o200k() -> Self {
+        Self {
+            name: "o200k",
+            core: O200K.get_or_init(tiktoken::encoding::o200k_base),
+        }
+    }
+
+    /// The vocabulary of GPT-4 and GPT-3.5. The first call of a process unpacks it, about
+    /// 40 ms; all counters share it.
+    #[must_use]
+    pub fn cl100k() -> Self {
+        Self {
+            name: "cl100k",
+            core: CL100K.get_or_init(tiktoken::encoding::cl100k_base),
+        }
+    }
+
+    /// Starts a count of a text that arrives in deltas.
+    #[must_use]
+    pub fn running(self) -> RunningCount {
+        RunningCount {
+            bpe: self,
+            done: Tokens::ZERO,
+            tail: String::new(),
+        }
+    }
+
+    fn piece(&self, piece: &str) -> Tokens {
+        Tokens(self.core.count(piece) as u64)
+    }
+}
+
+impl TokenCounter for Bpe {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn text(&self, text: &str) -> Tokens {
+        let mut sum = Tokens::ZERO;
+        let mut rest = text;
+        while let Some((piece, after)) = split_piece(rest) {
+            sum += self.piece(piece);
+            rest = after;
+        }
+        sum + self.piece(rest)
+    }
+}
+
+impl fmt::Debug for Bpe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Bpe").field(&self.name).finish()
+    }
+}
+
+impl RunningCount {
+    /// Adds a delta.
+    pub fn push(&mut self, delta: &str) {
+        self.tail.push_str(delta);
+        let mut rest = self.tail.as_str();
+        while let Some((piece, after)) = split_piece(rest) {
+            self.done += self.bpe.piece(piece);
+            rest = after;
+        }
+        if let Some((settled, open)) = last_joint(rest).and_then(|cut| rest.split_at_checked(cut)) {
+            self.done += self.bpe.piece(settled);
+            rest = open;
+        }
+        let settled = self.tail.len() - rest.len();
+        self.tail.drain(..settled);
+    }
+
+    /// The tokens of everything pushed so far.
+    #[must_use]
+    pub fn total(&self) -> Tokens {
+        self.done + self.bpe.piece(&self.tail)
+    }
+}
+
+/// The next piece to count and what follows it; `None` where all of `text` is one piece.
+///
+/// The piece ends at the last joint within the bound, else at the bound. Since a piece always
+/// begins at a joint or at such a forced cut, where the forced cuts fall depends on the text
+/// alone, not on how it was cut before: deltas and whole texts count the same.
+fn split_piece(text: &str) -> Option<(&str, &str)> {
+    if text.len() <= PIECE_MAX {
+        return None;
+    }
+    let bound = text.floor_char_boundary(PIECE_MAX);
+    // One more character, so that a joint exactly at the bound is seen.
+    let seen = text.ceil_char_boundary(bound + 1);
+    let cut = text.get(..seen).and_then(last_joint).unwrap_or(bound);
+    text.split_at_checked(cut)
+}
+
+/// The last place in `text`, between two of its characters, that no token reaches across.
+fn last_joint(text: &str) -> Option<usize> {
+    let mut chars = text.char_indices().rev();
+    let (mut at, mut after) = chars.next()?;
+    for (start, before) in chars {
+        if is_joint(before, after) {
+            return Some(at);
+        }
+        (at, after) = (start, before);
+    }
+    None
+}
+
+/// Whether no token of either vocabulary reaches from `before` to `after`, whatever stands
+/// around them. Both split a text into words (letters, perhaps after one sign or blank), numbers
+/// of up to three digits, runs of signs with the line ends after them, and blanks, before any
+/// merging; so a letter ends its run before anything that is not a letter, and nothing but
+/// blanks or `/` follows a line end in its run. `'` may begin the contraction of a word.
+fn is_joint(before: char, after: char) -> bool {
+    match before {
+        '\n' | '\r' => !after.is_whitespace() && after != '/',
+        'a'..='z' | 'A'..='Z' => after.is_ascii() && !after.is_ascii_alphabetic() && after != '\'',
+        '0'..='9' => {
+            (after.is_ascii() && !after.is_ascii_digit() && after != '\'') || is_cjk_letter(after)
+        }
+        _ if is_cjk_letter(before) => {
+            (after.is_ascii() && !after.is_ascii_alphabetic() && after != '\'')
+                || matches!(after, '、' | '。' | '，' | '！' | '？' | '：' | '；')
+        }
+        _ => false,
+    }
+}
+
+/// Common ideographs, kana and Hangul syllables: letters of no case in every version of Unicode.
+fn is_cjk_letter(c: char) -> bool {
+    matches!(c, '\u{4E00}'..='\u{9FA5}' | '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{AC00}'..='\u{D7A3}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn whole(bpe: Bpe, text: &str) -> Tokens {
+        bpe.piece(text)
+    }
+
+    fn counters() -> [Bpe; 2] {
+        [Bpe::o200k(), Bpe::cl100k()]
+    }
+
+    /// Runs of every class that the vocabularies tell apart, in any order.
+    fn any_text() -> impl Strategy<Value = String> {
+        let run = prop_oneof![
+            " ?[a-z]{1,12}",
+            "[A-Za-z]{1,9}",
+            "[0-9]{1,9}",
+            "[ \t\r\n\u{a0}\u{3000}\u{85}\u{2028}]{1,6}",
+            "[!-/:-@\\[-`{-~]{1,6}",
+            "'(s|t|re|ve|m|ll|d|S|T|LL|ſ)",
+            "[\u{4e00}-\u{4e60}]{1,8}",
+            "[\u{3041}-\u{3096}\u{30a1}-\u{30fc}]{1,8}",
+            "[\u{ac00}-\u{ad00}]{1,8}",
+            "[、。，！？：；「」０-９Ａ-ｚ]{1,4}",
+            "[a-zé-ü\u{301}\u{302}\u{5b0}\u{5d0}-\u{5ea}]{1,8}",
+            "[🦀👩\u{200d}👧\u{fe0f}🇯]{1,4}",
+            "\\PC{1,4}",
+            "[\u{0}-\u{1f}]{1,3}",
+            Just("<|endoftext|>".to_owned()),
+            Just("<|im_start|>user".to_owned()),
+        ];
+        prop::collection::vec(run, 0..60).prop_map(|runs| runs.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn no_token_reaches_across_a_joint(text in any_text()) {
+            let cuts = text.char_indices().zip(text.chars().skip(1));
+            let cuts = cuts.filter(|((_, before), after)| is_joint(*before, *after));
+            for ((at, before), after) in cuts {
+                let (head, tail) = text.split_at(at + before.len_utf8());
+                for bpe in counters() {
+                    prop_assert_eq!(
+                        whole(bpe, head) + whole(bpe, tail), whole(bpe, &text),
+                        "{:?} between {:?} and {:?}", bpe, before, after
+                    );
+                }
+            }
+        }
+
+        #[test]
+        fn pieces_are_the_whole(texts in prop::collection::vec(any_text(), 60)) {
+            // Lines, so that there are joints; 5 to 30 KB, so that there are several pieces.
+            let text = texts.join("\nline");
+            for bpe in counters() {
+                prop_assert_eq!(bpe.text(&text), whole(bpe, &text));
+            }
+        }
+
+        #[test]
+        fn deltas_are_the_whole(
+            text in any_text(), filler in 0..6_000usize, cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40)
+        ) {
+            // A stretch without joints, now and then longer than a piece.
+            let text = [text.as_str(), &"語".repeat(filler), &text].concat();
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
+            cuts.sort_unstable();
+            cuts.push(text.len());
+            for bpe in counters() {
+                let (mut running, mut from) = (bpe.running(), 0);
+                for cut in &cuts {
+                    running.push(&text[from..*cut]);
+                    from = *cut;
+                    prop_assert_eq!(running.total(), bpe.text(&text[..from]));
+                    prop_assert!(running.tail.len() <= PIECE_MAX);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn known_counts() {
+        for (text, o200k, cl100k) in [
+            ("", 0, 0),
+            ("hello world", 2, 2),
+            ("The quick brown fox jumps over the lazy dog.", 10, 10),
+            // Control tokens are text like any other.
+            ("<|endoftext|>", 7, 7),
+        ] {
+            assert_eq!(Bpe::o200k().text(text), Tokens(o200k), "{text}");
+            assert_eq!(Bpe::cl100k().text(text), Tokens(cl100k), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_stretch_without_joints_is_cut_by_length_at_little_loss() {
+        for unit in ["a", "語", "🦀", "=", " ", "\n", "é", "🇯🇵", "7"] {
+            let text = unit.repeat(20_000 / unit.len());
+            for bpe in counters() {
+                let (pieces, whole) = (bpe.text(&text).0, whole(bpe, &text).0);
+                let cuts = (text.len() / PIECE_MAX) as u64;
+                assert!(
+                    pieces.abs_diff(whole) <= 2 * cuts,
+                    "{unit}: {pieces}, {whole}"
+                );
+            }
+        }
+        // A number is parted in threes anyway.
+        let number = "7".repeat(20_000);
+        assert_eq!(Bpe::o200k().text(&number), whole(Bpe::o200k(), &number));
+    }
+
+    #[test]
+    fn prose_without_ascii_has_joints() {
+        let clause = "船舶の満載喫水線は、安全に航海できる限界を示す。";
+        let text = clause.repeat(2_000);
+        assert_eq!(
+            Bpe::o200k().text(&text).0,
+            2_000 * Bpe::o200k().text(clause).0
+        );
+    }
+}

@@ -1,0 +1,285 @@
+//! [`Line`]: where a view must stop, as configured; [`Budget`]: the same in tokens of one view.
+//! Not the limits of a run's length; those are in `agent`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::calibration::Calibration;
+use crate::tokens::{Ppm, Tokens};
+
+/// Output tokens set aside where nothing else is said, at most.
+pub const OUTPUT_RESERVE: Tokens = Tokens(4_096);
+/// The window where nothing is known.
+pub const FALLBACK_WINDOW: Tokens = Tokens(200_000);
+/// One tool result, at most, where nothing else is said.
+pub const MAX_RESULT: Tokens = Tokens(8_000);
+/// The share of room at which a plan is due.
+pub const TRIGGER: Ppm = Ppm(800_000);
+/// The share of room at which a plan ends.
+pub const TARGET: Ppm = Ppm(550_000);
+/// The share of an explicit trigger at which a plan ends.
+pub const TARGET_OF_EXPLICIT: Ppm = Ppm(700_000);
+/// The share of room that one tool result may take.
+pub const RESULT_SHARE: Ppm = Ppm(250_000);
+
+/// Where the view must stop, as it is configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// The model's window; `None` where it is unknown and only an overflow can teach it.
+    pub window: Option<Tokens>,
+    /// Tokens of one answer, at most. The smaller of this (default [`OUTPUT_RESERVE`]) and a
+    /// quarter of the window is set aside.
+    pub max_output: Option<Tokens>,
+    /// When a plan is due.
+    pub trigger: Threshold,
+    /// Where a plan ends. Default: [`TARGET`], or [`TARGET_OF_EXPLICIT`] of an explicit trigger.
+    pub target: Option<Threshold>,
+    /// One tool result, at most. Default: the smaller of [`MAX_RESULT`] and [`RESULT_SHARE`].
+    pub max_result: Option<Tokens>,
+    /// How many of the newest complete exchanges stay. At least 1.
+    pub keep_recent: usize,
+}
+
+/// A size, as a share of room or as tokens of everything that is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Threshold {
+    /// A share of window − output reserve − overhead.
+    Share(Ppm),
+    /// Tokens of everything that is sent: system prompt, schemas and messages.
+    Sent(Tokens),
+}
+
+/// What one view may weigh, in the counter's tokens, the overhead already taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// No request may exceed this.
+    pub limit: Tokens,
+    /// Above this a plan is due.
+    pub trigger: Tokens,
+    /// A plan ends at or below this, where the protected set allows.
+    pub target: Tokens,
+    /// One tool result, at most.
+    pub max_result: Tokens,
+    /// How many of the newest complete exchanges stay.
+    pub keep_recent: usize,
+    /// What is sent besides the view: system prompt, schemas, dynamic context.
+    pub overhead: Tokens,
+}
+
+/// Not even the protected set fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error(
+    "the request cannot be made smaller than {minimum} tokens ({overhead} of them system prompt \
+     and tools), but only {limit} are allowed; allow at least {minimum}, or shorten the task, the \
+     system prompt or the tools"
+)]
+pub struct CannotFit {
+    /// The least that would have to be sent.
+    pub minimum: Tokens,
+    /// The part of it that no plan can touch.
+    pub overhead: Tokens,
+    /// What may be sent.
+    pub limit: Tokens,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            window: Some(FALLBACK_WINDOW),
+            max_output: None,
+            trigger: Threshold::Share(TRIGGER),
+            target: None,
+            max_result: None,
+            keep_recent: 1,
+        }
+    }
+}
+
+impl Line {
+    /// A line at exactly `tokens` of everything that is sent, for filters that fill what they are
+    /// given: trigger, target and limit are one.
+    #[must_use]
+    pub fn exactly(tokens: Tokens) -> Self {
+        Self {
+            window: None,
+            trigger: Threshold::Sent(tokens),
+            target: Some(Threshold::Sent(tokens)),
+            max_result: Some(Tokens::MAX),
+            ..Self::default()
+        }
+    }
+
+    /// Tokens set aside for the answer.
+    #[must_use]
+    pub fn reserve(&self) -> Tokens {
+        let asked = self.max_output.unwrap_or(OUTPUT_RESERVE);
+        self.window
+            .map_or(asked, |window| asked.min(Tokens(window.0 / 4)))
+    }
+
+    /// The budget of a view beside `overhead`, both in the counter's tokens.
+    ///
+    /// room = window − output reserve − overhead; a share is of room, an explicit size has the
+    /// overhead taken off. No line lies above room.
+    ///
+    /// # Errors
+    /// When the overhead alone leaves no room.
+    pub fn budget(&self, overhead: Tokens, calibration: Calibration) -> Result<Budget, CannotFit> {
+        let sendable = self.window.map_or(Tokens::MAX, |window| {
+            calibration.counted(window.minus(self.reserve()))
+        });
+        let room = off(sendable, overhead);
+        let resolve = |threshold| match threshold {
+            Threshold::Share(_) if room == Tokens::MAX => room,
+            Threshold::Share(share) => room.share(share),
+            Threshold::Sent(tokens) => off(calibration.counted(tokens), overhead).min(room),
+        };
+        let trigger = resolve(self.trigger);
+        let limit = match self.trigger {
+            Threshold::Share(_) => room,
+            Threshold::Sent(_) => trigger,
+        };
+        if limit == Tokens::ZERO {
+            let limit = match self.trigger {
+                Threshold::Share(_) => sendable,
+                Threshold::Sent(tokens) => calibration.counted(tokens).min(sendable),
+            };
+            return Err(CannotFit {
+                minimum: overhead + Tokens(1),
+                overhead,
+                limit,
+            });
+        }
+        let target = match (self.target, self.trigger) {
+            (Some(target), _) => resolve(target),
+            (None, Threshold::Share(_)) => resolve(Threshold::Share(TARGET)),
+            (None, Threshold::Sent(tokens)) => {
+                resolve(Threshold::Sent(tokens.share(TARGET_OF_EXPLICIT)))
+            }
+        };
+        let max_result = self.max_result.unwrap_or_else(|| {
+            if limit == Tokens::MAX {
+                limit
+            } else {
+                MAX_RESULT.min(limit.share(RESULT_SHARE))
+            }
+        });
+        Ok(Budget {
+            limit,
+            trigger,
+            target: target.min(trigger),
+            max_result,
+            keep_recent: self.keep_recent.max(1),
+            overhead,
+        })
+    }
+}
+
+impl Budget {
+    /// The error for a view that cannot be made lighter than `view`.
+    #[must_use]
+    pub fn cannot_fit(&self, view: Tokens) -> CannotFit {
+        CannotFit {
+            minimum: view + self.overhead,
+            overhead: self.overhead,
+            limit: self.limit + self.overhead,
+        }
+    }
+}
+
+fn off(tokens: Tokens, overhead: Tokens) -> Tokens {
+    if tokens == Tokens::MAX {
+        tokens
+    } else {
+        tokens.minus(overhead)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(line: Line, overhead: u64) -> Budget {
+        line.budget(Tokens(overhead), Calibration::default())
+            .unwrap()
+    }
+
+    #[test]
+    fn shares_are_of_room() {
+        let line = Line {
+            window: Some(Tokens(8_000)),
+            ..Line::default()
+        };
+        let budget = budget(line, 1_000);
+        assert_eq!(
+            budget.limit,
+            Tokens(5_000),
+            "8,000 − a quarter for the answer − 1,000"
+        );
+        assert_eq!(budget.trigger, Tokens(4_000));
+        assert_eq!(budget.target, Tokens(2_750));
+        assert_eq!(budget.max_result, Tokens(1_250));
+    }
+
+    #[test]
+    fn an_explicit_size_counts_everything_that_is_sent() {
+        let line = Line {
+            trigger: Threshold::Sent(Tokens(10_000)),
+            ..Line::default()
+        };
+        let budget = budget(line, 1_000);
+        assert_eq!(
+            (budget.limit, budget.trigger),
+            (Tokens(9_000), Tokens(9_000))
+        );
+        assert_eq!(budget.target, Tokens(6_000), "7,000 sent");
+    }
+
+    #[test]
+    fn an_unknown_window_has_no_line() {
+        let budget = budget(
+            Line {
+                window: None,
+                ..Line::default()
+            },
+            1_000,
+        );
+        assert_eq!(
+            (budget.limit, budget.trigger, budget.max_result),
+            (Tokens::MAX, Tokens::MAX, Tokens::MAX)
+        );
+    }
+
+    #[test]
+    fn overhead_alone_may_not_fit() {
+        let line = Line {
+            trigger: Threshold::Sent(Tokens(1_000)),
+            ..Line::default()
+        };
+        let error = line
+            .budget(Tokens(50_000), Calibration::default())
+            .unwrap_err();
+        assert_eq!(
+            error,
+            CannotFit {
+                minimum: Tokens(50_001),
+                overhead: Tokens(50_000),
+                limit: Tokens(1_000)
+            }
+        );
+    }
+
+    #[test]
+    fn a_dearer_provider_lowers_the_line() {
+        let mut calibration = Calibration::default();
+        calibration.observe(Tokens(1_000), Tokens(2_000));
+        let line = Line {
+            window: Some(Tokens(8_000)),
+            ..Line::default()
+        };
+        assert_eq!(
+            line.budget(Tokens(0), calibration).unwrap().limit,
+            Tokens(3_000)
+        );
+    }
+}

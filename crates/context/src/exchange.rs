@@ -1,0 +1,79 @@
+//! [`Exchange`]: the atoms of a view. A cut may stand only between two of them, so no edit can
+//! part a call from its results. Not a decision what to cut; that is a stage.
+
+use std::ops::Range;
+
+use crate::item::Item;
+use crate::message::Message;
+
+/// A run of items that no edit may part: an assistant's message with all its results, or any
+/// other message alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// Positions in the view, not sequence numbers.
+    pub at: Range<usize>,
+    /// What it is made of.
+    pub kind: ExchangeKind,
+}
+
+/// What an [`Exchange`] is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExchangeKind {
+    /// A system message.
+    System,
+    /// A user message.
+    User,
+    /// A notice of the host.
+    Notice,
+    /// A summary of what left the view.
+    Summary,
+    /// An assistant's message and its results, all of them there.
+    Complete,
+    /// An assistant's message that still waits for results.
+    Pending,
+    /// A result without its call; only a damaged transcript has one.
+    Orphan,
+}
+
+impl Exchange {
+    /// The exchanges of a view, in order; together they cover every item.
+    #[must_use]
+    pub fn of(items: &[Item]) -> Vec<Self> {
+        let mut exchanges = Vec::new();
+        let mut rest = items;
+        let mut start = 0;
+        while let Some((first, after)) = rest.split_first() {
+            let results = match first.message.as_ref() {
+                Message::Assistant { .. } => leading_results(after),
+                _ => 0,
+            };
+            let len = 1 + results;
+            exchanges.push(Self {
+                at: start..start + len,
+                kind: kind(&first.message, results),
+            });
+            start += len;
+            rest = rest.get(len..).unwrap_or_default();
+        }
+        exchanges
+    }
+}
+
+fn leading_results(items: &[Item]) -> usize {
+    items
+        .iter()
+        .take_while(|item| matches!(*item.message, Message::ToolResult(_)))
+        .count()
+}
+
+fn kind(first: &Message, results: usize) -> ExchangeKind {
+    match first {
+        Message::System { .. } => ExchangeKind::System,
+        Message::User { .. } => ExchangeKind::User,
+        Message::Notice { .. } => ExchangeKind::Notice,
+        Message::Summary { .. } => ExchangeKind::Summary,
+        Message::ToolResult(_) => ExchangeKind::Orphan,
+        Message::Assistant { .. } if results < first.calls().count() => ExchangeKind::Pending,
+        Message::Assistant { .. } => ExchangeKind::Complete,
+    }
+}

@@ -1,0 +1,101 @@
+//! [`Plan`]: a change of the view as a value, with what it frees and from where on it rewrites
+//! what was already sent. Not the decision to make it; that is a policy.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::item::Seq;
+use crate::message::Message;
+use crate::tokens::Tokens;
+
+/// A list of edits, and what they are worth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Why it was made.
+    pub why: Trigger,
+    /// The stages that contributed, in order.
+    pub stages: Vec<String>,
+    /// The edits, in view order.
+    pub edits: Vec<Edit>,
+    /// The view's weight before.
+    pub before: Tokens,
+    /// What the edits free, exactly.
+    pub frees: Tokens,
+    /// The first edited item that a request had already carried: the provider's prompt cache is
+    /// lost from there on. `None` where only new items are edited.
+    pub rewrites_from: Option<Seq>,
+}
+
+/// One change of the view.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "edit", rename_all = "snake_case")]
+pub enum Edit {
+    /// A lighter message takes an item's place.
+    Shrink {
+        /// The item.
+        seq: Seq,
+        /// What takes its place.
+        to: Rendition,
+    },
+    /// Items leave the view: all from the first to the last.
+    Drop {
+        /// The first to leave.
+        first: Seq,
+        /// The last to leave.
+        last: Seq,
+    },
+}
+
+/// A lighter form of a message, with its weight. The log keeps its bytes, so that a fold gives
+/// the same view even where a later version would shorten differently.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rendition {
+    /// The lighter message.
+    pub message: Arc<Message>,
+    /// Its weight.
+    pub tokens: Tokens,
+}
+
+/// Why a policy is asked for a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Trigger {
+    /// A request is about to be made; the stages act where the view is over its trigger.
+    Request,
+    /// The provider refused a request as too long.
+    Overflow,
+    /// Someone asked for it.
+    Asked,
+}
+
+/// Why a plan cannot be applied to a view.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// It names an item that the view does not hold.
+    #[error("the plan edits item {0}, which is not in the view; plan again on this view")]
+    NotInView(Seq),
+    /// Its replacement is not lighter than what it replaces.
+    #[error("the plan does not make item {0} lighter; plan again on this view")]
+    NotLighter(Seq),
+    /// It would drop a part of an exchange.
+    #[error("the plan parts the exchange that begins at {0}; drop it whole or not at all")]
+    PartsExchange(Seq),
+    /// It frees something else than it says: it was made for another view.
+    #[error("the plan says that it frees {said} tokens but frees {is}; plan again on this view")]
+    WrongGain {
+        /// What it says.
+        said: Tokens,
+        /// What it does.
+        is: Tokens,
+    },
+}
+
+impl Plan {
+    /// The view's weight after.
+    #[must_use]
+    pub fn after(&self) -> Tokens {
+        self.before.minus(self.frees)
+    }
+}

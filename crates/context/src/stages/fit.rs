@@ -1,0 +1,122 @@
+//! [`Fit`]: the last rung. What is left is protected, so its results give way, the largest first.
+//! It needs no model and acts only where the view would be refused otherwise.
+
+use crate::budget::Budget;
+use crate::draft::Draft;
+use crate::message::Message;
+use crate::plan::Trigger;
+use crate::rendition;
+use crate::stage::Stage;
+use crate::tokens::Tokens;
+
+/// A result keeps at least this many tokens of head and tail: fewer say nothing.
+const LEAST_RESULT: Tokens = Tokens(48);
+/// A protected text gives way only where it takes more than this part of the budget.
+const TEXT_SHARE: u64 = 4;
+
+/// Makes the view fit its limit by shrinking what the protected set holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// Only results give way.
+    Results,
+    /// Then, too, texts (and strings in arguments) of over a quarter of the budget, marked; for
+    /// filters, where an error would help nobody.
+    Everything,
+}
+
+impl Stage for Fit {
+    fn name(&self) -> &str {
+        "fit"
+    }
+
+    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
+        if draft.tokens() <= budget.limit {
+            return;
+        }
+        level_results(draft, budget.limit);
+        if *self == Self::Everything && draft.tokens() > budget.limit {
+            cut_texts(draft, budget.limit);
+        }
+    }
+}
+
+/// Brings all results down to one level, found so that the view just fits: the largest give
+/// first, and none below [`LEAST_RESULT`].
+fn level_results(draft: &mut Draft<'_>, limit: Tokens) {
+    let mut results: Vec<(usize, Tokens)> = (0..draft.items().len())
+        .filter_map(|at| match draft.current(at)? {
+            (Message::ToolResult(_), weight) => Some((at, weight)),
+            _ => None,
+        })
+        .collect();
+    let rest = draft
+        .tokens()
+        .minus(results.iter().map(|(_, weight)| *weight).sum());
+    let weights: Vec<Tokens> = results.iter().map(|(_, weight)| *weight).collect();
+    let level = level(weights, limit.minus(rest)).max(LEAST_RESULT);
+    results.retain(|(_, weight)| *weight > level);
+    for (at, _) in results {
+        let Some((Message::ToolResult(result), _)) = draft.current(at) else {
+            continue;
+        };
+        if let Some(short) = rendition::result_in_tokens(result, level, draft.counter()) {
+            draft.shrink(at, short);
+        }
+    }
+}
+
+/// The highest level at which `sum(min(weight, level)) <= room`.
+fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
+    weights.sort_unstable();
+    let mut room = room;
+    let mut left = weights.len() as u64;
+    for weight in weights {
+        let even = Tokens(room.0 / left.max(1));
+        if weight > even {
+            return even;
+        }
+        room = room.minus(weight);
+        left -= 1;
+    }
+    Tokens::MAX
+}
+
+/// Cuts texts of over a quarter of the budget, the largest first, by no more than is needed.
+fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
+    let floor = Tokens(limit.0 / TEXT_SHARE);
+    let mut large: Vec<(usize, Tokens)> = (0..draft.items().len())
+        .filter_map(|at| draft.current(at).map(|(_, weight)| (at, weight)))
+        .filter(|(_, weight)| *weight > floor)
+        .collect();
+    large.sort_by_key(|(at, weight)| (std::cmp::Reverse(*weight), *at));
+    let weights = large.iter().map(|(_, weight)| *weight);
+    let rest = draft.tokens().minus(weights.clone().sum());
+    let level = level(weights.collect(), limit.minus(rest)).max(floor);
+    for (at, _) in large {
+        if draft.tokens() <= limit {
+            return;
+        }
+        let Some((message, _)) = draft.current(at) else {
+            continue;
+        };
+        if let Some(short) = rendition::text_in_tokens(message, level, draft.counter()) {
+            draft.shrink(at, short);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_level_is_the_highest_that_fits() {
+        let level = |weights: &[u64], room| {
+            level(weights.iter().map(|w| Tokens(*w)).collect(), Tokens(room)).0
+        };
+        assert_eq!(level(&[10, 20, 30], 100), u64::MAX);
+        assert_eq!(level(&[10, 20, 30], 50), 20);
+        assert_eq!(level(&[100, 100], 50), 25);
+        assert_eq!(level(&[], 0), u64::MAX);
+    }
+}

@@ -1,0 +1,114 @@
+//! [`Prune`]: old tool results shrink to head and tail. The calls stay, so the model still knows
+//! what it did. It never touches what a person or the model wrote, unless told to prune the task.
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Budget;
+use crate::draft::Draft;
+use crate::exchange::ExchangeKind;
+use crate::message::{Message, Part};
+use crate::plan::Trigger;
+use crate::rendition;
+use crate::stage::Stage;
+use crate::tokens::Bytes;
+use crate::truncate;
+
+/// How [`Prune`] shrinks old results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionPruneConfig {
+    /// How many of the newest exchanges with tool results stay as they are. Default 2.
+    pub keep_recent_n: usize,
+    /// A pruned result has at most this many bytes, its marker included. Default 200.
+    pub pruned_tool_result_max_bytes: Bytes,
+    /// Whether the first user message stays whole; if not, it may be pruned like a result. Default true.
+    pub preserve_task: bool,
+    /// Whether to prune before every request instead of when a plan is due. Default false, since
+    /// each rewrite costs the provider's prompt cache.
+    pub eager: bool,
+}
+
+/// Shrinks old tool results, oldest first, until the view is at its target.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Prune(
+    /// How.
+    pub SessionPruneConfig,
+);
+
+impl Default for SessionPruneConfig {
+    fn default() -> Self {
+        Self {
+            keep_recent_n: 2,
+            pruned_tool_result_max_bytes: Bytes(200),
+            preserve_task: true,
+            eager: false,
+        }
+    }
+}
+
+impl Stage for Prune {
+    fn name(&self) -> &str {
+        "prune"
+    }
+
+    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
+        let config = self.0;
+        if !config.eager && draft.tokens() <= budget.trigger {
+            return;
+        }
+        if !config.preserve_task {
+            prune_task(draft, config.pruned_tool_result_max_bytes);
+        }
+        for at in old_results(draft, config.keep_recent_n) {
+            if !config.eager && draft.tokens() <= budget.target {
+                return;
+            }
+            let Some((Message::ToolResult(result), _)) = draft.current(at) else {
+                continue;
+            };
+            if let Some(short) =
+                rendition::result_in_bytes(result, config.pruned_tool_result_max_bytes)
+            {
+                draft.shrink(at, short);
+            }
+        }
+    }
+}
+
+/// Positions of the results outside the newest `keep` exchanges that have results, oldest first.
+/// Messages between exchanges (steers, hints) do not count as exchanges.
+fn old_results(draft: &Draft<'_>, keep: usize) -> Vec<usize> {
+    let with_results = draft.exchanges().iter().filter(|exchange| {
+        matches!(
+            exchange.kind,
+            ExchangeKind::Complete | ExchangeKind::Pending
+        ) && exchange.at.len() > 1
+    });
+    let ranges: Vec<_> = with_results.map(|exchange| exchange.at.clone()).collect();
+    let old = ranges.len().saturating_sub(keep);
+    let unsent = draft.first_unsent();
+    ranges
+        .into_iter()
+        .take(old)
+        .flat_map(|at| at.skip(1))
+        .filter(|at| *at < unsent)
+        .collect()
+}
+
+fn prune_task(draft: &mut Draft<'_>, max: Bytes) {
+    let task = draft.items().iter().position(|item| item.message.is_user());
+    let Some(at) = task.filter(|at| *at < draft.first_unsent()) else {
+        return;
+    };
+    let Some((message, _)) = draft.current(at) else {
+        return;
+    };
+    if let Some(short) = truncate::head_tail(&message.text(), max) {
+        draft.shrink(
+            at,
+            Message::User {
+                parts: vec![Part::text(short)],
+            },
+        );
+    }
+}

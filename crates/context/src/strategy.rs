@@ -1,0 +1,105 @@
+//! [`ContextStrategy`]: the names of the preset policies, as a configuration spells them.
+//! Not the stages themselves.
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::{Line, Threshold};
+use crate::policy::Policy;
+use crate::stages::SessionPruneConfig;
+use crate::tokens::Tokens;
+
+/// A preset policy with its trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ContextStrategy {
+    /// Nothing is edited before a provider refuses.
+    Unlimited {},
+    /// The newest exchanges within `max_tokens` of everything that is sent.
+    SlidingWindow {
+        /// The trigger, in tokens of everything that is sent. Default: a share of room.
+        #[serde(
+            default,
+            alias = "trigger",
+            alias = "threshold",
+            alias = "max_token",
+            alias = "max_safe_tokens"
+        )]
+        max_tokens: Option<Tokens>,
+    },
+    /// Old results shrink first, then the oldest exchanges leave: the default.
+    Evict {
+        /// The trigger, in tokens of everything that is sent. Default: a share of room.
+        #[serde(
+            default,
+            alias = "trigger",
+            alias = "threshold",
+            alias = "max_token",
+            alias = "max_safe_tokens"
+        )]
+        max_tokens: Option<Tokens>,
+    },
+}
+
+impl Default for ContextStrategy {
+    fn default() -> Self {
+        Self::Evict { max_tokens: None }
+    }
+}
+
+impl ContextStrategy {
+    /// Every name that [`ContextStrategy::named`] knows.
+    pub const NAMES: [&'static str; 3] = ["unlimited", "sliding_window", "evict"];
+
+    /// The preset of this name (`-` and `_` are one), with its trigger where it has one.
+    #[must_use]
+    pub fn named(name: &str, max_tokens: Option<Tokens>) -> Option<Self> {
+        match name.replace('-', "_").as_str() {
+            "unlimited" => Some(Self::Unlimited {}),
+            "sliding_window" => Some(Self::SlidingWindow { max_tokens }),
+            "evict" => Some(Self::Evict { max_tokens }),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unlimited {} => "unlimited",
+            Self::SlidingWindow { .. } => "sliding_window",
+            Self::Evict { .. } => "evict",
+        }
+    }
+
+    /// Its stages.
+    #[must_use]
+    pub fn policy(self, prune: SessionPruneConfig) -> Policy {
+        match self {
+            Self::Unlimited {} => Policy::unlimited(),
+            Self::SlidingWindow { .. } => Policy::sliding_window(),
+            Self::Evict { .. } => Policy::evict(prune),
+        }
+    }
+
+    /// The line with this strategy's trigger in it.
+    #[must_use]
+    pub fn line(self, line: Line) -> Line {
+        match self {
+            Self::Unlimited {} => Line {
+                window: None,
+                trigger: Threshold::Sent(Tokens::MAX),
+                ..line
+            },
+            Self::SlidingWindow {
+                max_tokens: Some(tokens),
+            }
+            | Self::Evict {
+                max_tokens: Some(tokens),
+            } => Line {
+                trigger: Threshold::Sent(tokens),
+                ..line
+            },
+            _ => line,
+        }
+    }
+}

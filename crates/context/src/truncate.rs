@@ -1,0 +1,298 @@
+//! The one place that shortens text: head and tail stay, and a [`Marker`] between them says
+//! exactly how much is missing. Not a decision what to shorten, nor how far; that is a stage.
+//!
+//! What holds for every function here, whatever the text:
+//! - a result is within the bound that was given, and smaller than the text; where that cannot
+//!   be, there is no result and the text is to be left as it is;
+//! - a result is valid UTF-8, and JSON where the text was JSON and there was room for it;
+//! - a text within the bound is left as it is, so doing it twice is doing it once;
+//! - a marker of an earlier cut is merged, so N is what is missing of the *original*.
+
+mod json;
+mod marker;
+
+use crate::counter::TokenCounter;
+use crate::tokens::{Bytes, Tokens};
+
+pub use marker::{Marker, NOTE_MAX};
+
+use marker::{Hole, find_central};
+
+/// Least bytes of head and of tail beside a marker: less than a few words says nothing. Longer
+/// than any one escape of a JSON string (`\ud83e\udd80`).
+pub const MIN_SIDE: Bytes = Bytes(16);
+/// A cut moves to a line end if one is within this share of its side.
+const NEAR: usize = 8;
+/// How often a bound in tokens is approached in proportion before it is halved. Each try counts
+/// what it made, so this bounds the work to a few times the bound.
+const TRIES: u32 = 8;
+/// A result that fills this share (in percent) of a bound in tokens is good enough.
+const FULL: u64 = 92;
+
+/// The longest beginning of `text` within `max` bytes that ends between two characters. For
+/// bounds that hold whatever is lost: it keeps no tail and leaves no marker.
+#[must_use]
+pub fn clip(text: &str, max: Bytes) -> &str {
+    let max = usize::try_from(max.0).unwrap_or(usize::MAX);
+    text.get(..text.floor_char_boundary(max)).unwrap_or(text)
+}
+
+/// [`Marker::head_tail`] with the plain marker.
+#[must_use]
+pub fn head_tail(text: &str, max: Bytes) -> Option<String> {
+    Marker::default().head_tail(text, max)
+}
+
+/// [`Marker::head_tail_tokens`] with the plain marker.
+#[must_use]
+pub fn head_tail_tokens(text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
+    Marker::default().head_tail_tokens(text, max, counter)
+}
+
+/// [`Marker::shorten`] with the plain marker.
+#[must_use]
+pub fn shorten(text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
+    Marker::default().shorten(text, max, counter)
+}
+
+/// [`Marker::shorten_bytes`] with the plain marker.
+#[must_use]
+pub fn shorten_bytes(text: &str, max: Bytes) -> Option<String> {
+    Marker::default().shorten_bytes(text, max)
+}
+
+impl Marker {
+    /// Head and tail of `text` around this marker, at most `max` bytes in all; `None` where the
+    /// text has no more than that, or where `max` leaves no room for the marker and
+    /// [`MIN_SIDE`] bytes on each side of it. The text is taken as plain lines even if it is JSON.
+    #[must_use]
+    pub fn head_tail(&self, text: &str, max: Bytes) -> Option<String> {
+        cut(text, usize::try_from(max.0).ok()?, self, Script::Lines)
+    }
+
+    /// As [`Marker::head_tail`], at most `max` tokens as `counter` counts them.
+    #[must_use]
+    pub fn head_tail_tokens(
+        &self,
+        text: &str,
+        max: Tokens,
+        counter: &dyn TokenCounter,
+    ) -> Option<String> {
+        let total = counter.text(text);
+        approach(text, total, max, counter, |bytes| {
+            cut(text, bytes, self, Script::Lines)
+        })
+    }
+
+    /// `text` within `max` tokens as `counter` counts them. A JSON list or object stays one:
+    /// long strings in it keep head and tail, and whole items are left out of its middle. Where
+    /// that cannot be, and for any other text, as [`Marker::head_tail_tokens`]. `None` where the
+    /// text weighs no more already, or cannot be made to.
+    #[must_use]
+    pub fn shorten(&self, text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
+        let total = counter.text(text);
+        let json = json::Document::read(text).and_then(|document| {
+            approach(text, total, max, counter, |bytes| {
+                document.shrink(bytes, self)
+            })
+        });
+        json.or_else(|| {
+            approach(text, total, max, counter, |bytes| {
+                cut(text, bytes, self, Script::Lines)
+            })
+        })
+    }
+
+    /// As [`Marker::shorten`], at most `max` bytes.
+    #[must_use]
+    pub fn shorten_bytes(&self, text: &str, max: Bytes) -> Option<String> {
+        let bytes = usize::try_from(max.0).ok()?;
+        if text.len() <= bytes {
+            return None;
+        }
+        json::Document::read(text)
+            .and_then(|document| document.shrink(bytes, self))
+            .or_else(|| self.head_tail(text, max))
+    }
+}
+
+/// How a text is written, which decides where it may be cut and what stands beside the marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Script {
+    /// Lines of plain text.
+    Lines,
+    /// The inside of a JSON string, escapes as they stand.
+    JsonString,
+}
+
+impl Script {
+    fn separator(self) -> &'static str {
+        match self {
+            Self::Lines => "\n",
+            Self::JsonString => "\\n",
+        }
+    }
+
+    /// Where a head of at most `max` bytes ends.
+    fn head_end(self, text: &str, max: usize) -> usize {
+        match self {
+            Self::Lines => {
+                let end = text.floor_char_boundary(max);
+                let near = text.floor_char_boundary(end - end / NEAR);
+                let line = text.get(near..end).and_then(|near| near.rfind('\n'));
+                line.map_or(end, |line| near + line)
+            }
+            Self::JsonString => units(text)
+                .take_while(|unit| unit.end <= max)
+                .last()
+                .map_or(0, |unit| unit.end),
+        }
+    }
+
+    /// Where a tail of at most `max` bytes begins.
+    fn tail_start(self, text: &str, max: usize) -> usize {
+        let earliest = text.len().saturating_sub(max);
+        match self {
+            Self::Lines => {
+                let start = text.ceil_char_boundary(earliest);
+                let near = text.ceil_char_boundary(start + (text.len() - start) / NEAR);
+                let line = text.get(start..near).and_then(|near| near.find('\n'));
+                line.map_or(start, |line| start + line + 1)
+            }
+            Self::JsonString => units(text)
+                .find(|unit| unit.start >= earliest)
+                .map_or(text.len(), |unit| unit.start),
+        }
+    }
+}
+
+/// Head, marker, tail. Both sides get half the room; a side that the earlier cut left shorter
+/// stays as it is, so that head and tail remain about equal and the next cut knows our marker.
+fn cut(text: &str, max: usize, marker: &Marker, script: Script) -> Option<String> {
+    if text.len() <= max {
+        return None;
+    }
+    let separator = script.separator();
+    let earlier = find_central(text, separator);
+    let (front, back, hidden) = match &earlier {
+        Some((range, hole)) => (text.get(..range.start)?, text.get(range.end..)?, hole.bytes),
+        None => (text, text, 0),
+    };
+    let shown = text.len() - earlier.as_ref().map_or(0, |(range, _)| range.len());
+
+    // The number is not known before the cut; its greatest value has the most digits.
+    let most = Hole {
+        bytes: hidden + shown as u64,
+        items: None,
+    };
+    let reserve = marker_len(marker, most, script) + 2 * separator.len();
+    let side = max.checked_sub(reserve)? / 2;
+    if (side as u64) < MIN_SIDE.0 {
+        return None;
+    }
+    let head = match front.len() <= side {
+        true => front,
+        false => front.get(..script.head_end(front, side))?,
+    };
+    let tail = match back.len() <= side {
+        true => back,
+        false => back.get(script.tail_start(back, side)..)?,
+    };
+    let hole = Hole {
+        bytes: hidden + (shown - head.len() - tail.len()) as u64,
+        items: None,
+    };
+    let words = script_words(marker, hole, script);
+    Some([head, separator, &words, separator, tail].concat())
+}
+
+fn script_words(marker: &Marker, hole: Hole, script: Script) -> String {
+    let words = marker.words(hole);
+    match script {
+        Script::Lines => words,
+        Script::JsonString => json::escaped(&words),
+    }
+}
+
+fn marker_len(marker: &Marker, hole: Hole, script: Script) -> usize {
+    script_words(marker, hole, script).len()
+}
+
+/// Brings `text`, which weighs `total`, within `max` tokens by cutting it to bytes in proportion,
+/// weighing what came out, and correcting the proportion.
+fn approach(
+    text: &str,
+    total: Tokens,
+    max: Tokens,
+    counter: &dyn TokenCounter,
+    cut: impl Fn(usize) -> Option<String>,
+) -> Option<String> {
+    if total <= max {
+        return None;
+    }
+    let scaled = |bytes: usize, by: Tokens, of: Tokens| {
+        let scaled = bytes as u128 * u128::from(by.0) / u128::from(of.0.max(1));
+        usize::try_from(scaled).unwrap_or(usize::MAX)
+    };
+    let mut best = None;
+    let (mut fits, mut exceeds) = (0, text.len());
+    let mut bytes = scaled(text.len(), max, total);
+    let mut tries = 0;
+    while fits < bytes && bytes < exceeds {
+        let Some(short) = cut(bytes) else { break };
+        let weight = counter.text(&short);
+        tries += 1;
+        if weight <= max {
+            let full = u128::from(weight.0) * 100 >= u128::from(max.0) * u128::from(FULL);
+            // The next try starts from what came out, which may be less than was asked for.
+            let step = scaled(short.len(), max, weight);
+            best = Some(short);
+            fits = bytes;
+            if full || tries >= TRIES {
+                break;
+            }
+            bytes = step.clamp(fits + 1, fits + 1 + (exceeds - fits) / 2);
+        } else {
+            exceeds = bytes;
+            let step = match tries < TRIES {
+                // A little less than proportion says, or it would be approached from above.
+                true => scaled(bytes, max, weight) / 100 * 98,
+                false if best.is_some() => break,
+                false => bytes / 2,
+            };
+            bytes = step.max(fits + (exceeds - fits) / 8);
+        }
+    }
+    best
+}
+
+/// The characters of the inside of a JSON string, an escape (a surrogate pair too) being one.
+fn units(raw: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let mut rest = raw;
+    std::iter::from_fn(move || {
+        let start = raw.len() - rest.len();
+        let first = rest.chars().next()?;
+        let len = if first != '\\' {
+            first.len_utf8()
+        } else if !rest.starts_with("\\u") {
+            2
+        } else if is_high_surrogate(rest) && rest.get(6..8) == Some("\\u") {
+            12
+        } else {
+            6
+        };
+        rest = rest.get(len..).unwrap_or("");
+        Some(start..start + len)
+    })
+}
+
+fn is_high_surrogate(escape: &str) -> bool {
+    escape
+        .get(2..6)
+        .and_then(|digits| u16::from_str_radix(digits, 16).ok())
+        .is_some_and(|unit| (0xD800..0xDC00).contains(&unit))
+}
+
+#[cfg(test)]
+#[path = "truncate/tests.rs"]
+mod tests;

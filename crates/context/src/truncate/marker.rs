@@ -1,0 +1,192 @@
+//! [`Marker`]: the words that stand where text was left out, and reading them back.
+//! Not the cutting; that is `truncate.rs` and `json.rs`.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+/// Longest note of a marker, in bytes: a marker is a sign, not a message.
+pub const NOTE_MAX: usize = 120;
+
+/// What every marker of ours begins with.
+pub(super) const OPENING: &str = "[pruned: ";
+/// More bytes than any text that was ever cut has. A larger number is not ours.
+const PLAUSIBLE: u64 = 1 << 50;
+/// Longest marker: the opening, two numbers of 16 digits with their words, a note whose every
+/// byte a JSON string escapes as six.
+const MARKER_MAX: usize = 64 + 6 * NOTE_MAX;
+
+/// What stands where text was left out: `[pruned: N bytes]`, where N is exactly how many bytes
+/// of the original are missing there, however often it was cut. In a JSON list or object:
+/// `[pruned: N bytes, M items]`. With a note: `[pruned: N bytes; note]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marker {
+    note: String,
+}
+
+/// What a marker says is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hole {
+    pub(super) bytes: u64,
+    pub(super) items: Option<u64>,
+}
+
+impl Marker {
+    /// A marker that also says `note`: how to recall the original, say. Brackets and control
+    /// characters of it become blanks, and it is clipped to [`NOTE_MAX`] bytes.
+    #[must_use]
+    pub fn with_note(note: &str) -> Self {
+        let plain = |c: char| {
+            if c.is_control() || c == '[' || c == ']' {
+                ' '
+            } else {
+                c
+            }
+        };
+        let note: String = note.trim().chars().map(plain).collect();
+        Self {
+            note: super::clip(&note, crate::tokens::Bytes(NOTE_MAX as u64)).to_owned(),
+        }
+    }
+
+    /// The marker's words for `hole`.
+    pub(super) fn words(&self, hole: Hole) -> String {
+        let mut words = format!("{OPENING}{} bytes", hole.bytes);
+        // Writing to a String cannot fail.
+        if let Some(items) = hole.items {
+            let _ = write!(words, ", {items} items");
+        }
+        if !self.note.is_empty() {
+            let _ = write!(words, "; {}", self.note);
+        }
+        words.push(']');
+        words
+    }
+}
+
+impl Hole {
+    /// Reads a marker that is all of `text`.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let (hole, rest) = read_opening(text)?;
+        rest.is_empty().then_some(hole)
+    }
+}
+
+/// Our marker between head and tail of a text that was cut before, with the `separator`s around
+/// it: of all that look like one the most central, if head and tail are about equally long, as
+/// our cut leaves them. A likeness anywhere else is the text's own.
+pub(super) fn find_central(text: &str, separator: &str) -> Option<(Range<usize>, Hole)> {
+    let skew = |range: &Range<usize>| range.start.abs_diff(text.len() - range.end);
+    let candidates = text.match_indices(OPENING).filter_map(|(at, _)| {
+        let start = at.checked_sub(separator.len())?;
+        let rest = text.get(start..)?.strip_prefix(separator)?;
+        let (hole, rest) = read_opening(rest)?;
+        let rest = rest.strip_prefix(separator)?;
+        Some((start..text.len() - rest.len(), hole))
+    });
+    let (range, hole) = candidates.min_by_key(|(range, _)| skew(range))?;
+    let longer = range.start.max(text.len() - range.end);
+    (skew(&range) <= longer / 4 + 16).then_some((range, hole))
+}
+
+/// Reads the marker that `text` begins with, and gives what follows it.
+fn read_opening(text: &str) -> Option<(Hole, &str)> {
+    let (bytes, rest) = read_number(text.strip_prefix(OPENING)?)?;
+    let rest = rest.strip_prefix(" bytes")?;
+    let (items, rest) = match rest.strip_prefix(", ").and_then(read_number) {
+        Some((items, rest)) => (Some(items), rest.strip_prefix(" items")?),
+        None => (None, rest),
+    };
+    let rest = match rest.strip_prefix("; ") {
+        Some(note) => {
+            let end = note
+                .bytes()
+                .take(MARKER_MAX)
+                .position(|b| b == b']' || b == b'\n')?;
+            note.get(end..)?
+        }
+        None => rest,
+    };
+    Some((Hole { bytes, items }, rest.strip_prefix(']')?))
+}
+
+fn read_number(text: &str) -> Option<(u64, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at_checked(digits)?;
+    // As we write it: no sign, no leading zero.
+    if number.len() > 1 && number.starts_with('0') {
+        return None;
+    }
+    let number = number.parse().ok()?;
+    (number <= PLAUSIBLE).then_some((number, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let hole = |bytes, items| Hole { bytes, items };
+        for (marker, hole, words) in [
+            (Marker::default(), hole(9_800, None), "[pruned: 9800 bytes]"),
+            (
+                Marker::default(),
+                hole(7, Some(2)),
+                "[pruned: 7 bytes, 2 items]",
+            ),
+            (
+                Marker::with_note(" recall(\"a[1]\")\n"),
+                hole(0, None),
+                "[pruned: 0 bytes; recall(\"a 1 \")]",
+            ),
+        ] {
+            assert_eq!(marker.words(hole), words);
+            assert_eq!(Hole::read(words), Some(hole));
+        }
+    }
+
+    #[test]
+    fn a_likeness_is_not_read() {
+        for text in [
+            "",
+            "[pruned: bytes]",
+            "[pruned: 01 bytes]",
+            "[pruned: +1 bytes]",
+            "[pruned: -1 bytes]",
+            "[pruned: 1 bytes",
+            "[pruned: 1 bytes] ",
+            "[pruned: 1 bytes, x items]",
+            "[pruned: 1 bytes, 2 bytes]",
+            "[pruned: 1 bytes; two\nlines]",
+            "[pruned: 99999999999999999999999 bytes]",
+            "[pruned: 18446744073709551615 bytes]",
+        ] {
+            assert_eq!(Hole::read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_note_is_bounded() {
+        let marker = Marker::with_note(&"é".repeat(1_000));
+        assert_eq!(marker.note.len(), NOTE_MAX);
+    }
+
+    #[test]
+    fn only_a_central_marker_is_ours() {
+        let side = "x".repeat(100);
+        let ours = format!("{side}\n[pruned: 5 bytes]\n{side}");
+        let (range, hole) = find_central(&ours, "\n").unwrap();
+        assert_eq!(
+            (range.start, ours.len() - range.end, hole.bytes),
+            (100, 100, 5)
+        );
+        for text in [
+            format!("{side}{side}\n[pruned: 5 bytes]\n{side}"),
+            format!("{side} [pruned: 5 bytes] {side}"),
+            format!("\n[pruned: 5 bytes]\n{side}"),
+            side.clone(),
+        ] {
+            assert_eq!(find_central(&text, "\n"), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! [`Provider`]: the door to a model. One call, one reply; it never retries, since the driver does.
+
+use async_trait::async_trait;
+use plimsoll_agent::{Failure, Request};
+use plimsoll_context::{Delta, Reply, Tokens};
+
+/// A model behind an API.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// The model, as `provider/name`.
+    fn model(&self) -> &str;
+
+    /// Makes one call. Each piece of the reply goes to `deltas` as it arrives; the whole reply is
+    /// returned. Dropping the future cancels the call.
+    ///
+    /// # Errors
+    /// A [`Failure`] with the provider's own text in it.
+    async fn call(
+        &self,
+        request: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure>;
+
+    /// The model's window as the server reports it; `None` where it does not.
+    async fn window(&self) -> Option<Tokens> {
+        None
+    }
+}

@@ -1,0 +1,269 @@
+//! [`SessionStore`]: the door to where logs are kept, and [`MemoryStore`], which forgets them with
+//! the process. A log is only ever appended to.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use plimsoll_agent::Entry;
+use serde::{Deserialize, Serialize};
+
+/// Where the logs of sessions are kept.
+#[async_trait]
+pub trait SessionStore: Send + Sync {
+    /// Becomes the one writer of a session, until the lease is dropped. The session need not exist.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] where it has a writer already, in this process or another.
+    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError>;
+
+    /// The session's whole log, in order; empty where it has none.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError>;
+
+    /// Appends entries: all of them or none. They are durable when it returns.
+    ///
+    /// # Errors
+    /// Where they cannot be written; the log is then as before.
+    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError>;
+
+    /// All sessions, the one written last first.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError>;
+}
+
+/// Names a session: 1 to 128 letters, digits, `-`, `_` and `.`, not beginning with `.`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(String);
+
+/// The right to write to one session.
+pub struct Lease {
+    session: SessionId,
+    // Held only for its drop.
+    _guard: Box<dyn Any + Send + Sync>,
+}
+
+/// One session in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionInfo {
+    /// Its name.
+    pub id: SessionId,
+    /// Seconds since 1970 of its first entry.
+    pub created: u64,
+    /// Seconds since 1970 of its last entry.
+    pub updated: u64,
+    /// Entries in its log.
+    pub entries: u64,
+    /// The first line of its first user message, 120 characters at most.
+    pub title: String,
+}
+
+/// Why a store failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another writer has the session.
+    #[error(
+        "session {session} is being written by another process; wait for it, or choose another session"
+    )]
+    Busy {
+        /// The session.
+        session: SessionId,
+    },
+    /// The file is damaged or no store at all.
+    #[error("{path} cannot be read as a session store: {why}; move it away to begin a new one")]
+    Corrupt {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is no room left to write.
+    #[error(
+        "no space is left at {path}: nothing of this step was written, and the session still opens; free some space and carry on"
+    )]
+    Full {
+        /// The file.
+        path: String,
+    },
+    /// Anything else that the system refuses.
+    #[error("{path}: {why}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system says, and what to do.
+        why: String,
+    },
+}
+
+/// Why a text is no session's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` cannot name a session: use 1 to 128 letters, digits, `-`, `_` or `.`, not beginning with `.`"
+)]
+pub struct BadSessionId(
+    /// The text.
+    pub String,
+);
+
+/// Keeps logs in memory; for tests and for agents that need no tomorrow.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    logs: BTreeMap<SessionId, Vec<Entry>>,
+    leased: BTreeSet<SessionId>,
+}
+
+struct MemoryGuard {
+    inner: Arc<Mutex<Inner>>,
+    session: SessionId,
+}
+
+impl SessionId {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// Where it is empty, too long or has other characters.
+    pub fn new(name: impl Into<String>) -> Result<Self, BadSessionId> {
+        let name = name.into();
+        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.len() > 128 || name.starts_with('.') || !name.chars().all(good) {
+            return Err(BadSessionId(name));
+        }
+        Ok(Self(name))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = BadSessionId;
+    fn try_from(name: String) -> Result<Self, BadSessionId> {
+        Self::new(name)
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Lease {
+    /// A lease that ends when `guard` is dropped; for stores.
+    #[must_use]
+    pub fn new(session: SessionId, guard: Box<dyn Any + Send + Sync>) -> Self {
+        Self {
+            session,
+            _guard: guard,
+        }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SessionInfo {
+    /// The title of a log: the first line of its first user message, 120 characters at most.
+    #[must_use]
+    pub fn title_of(log: &[Entry]) -> String {
+        let first = log.iter().find_map(|entry| match entry {
+            Entry::Said { message } if message.is_user() => Some(message.text()),
+            _ => None,
+        });
+        first
+            .unwrap_or_default()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(120)
+            .collect()
+    }
+}
+
+impl MemoryStore {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl SessionStore for MemoryStore {
+    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        if !self.lock().leased.insert(session.clone()) {
+            return Err(StoreError::Busy {
+                session: session.clone(),
+            });
+        }
+        let guard = MemoryGuard {
+            inner: Arc::clone(&self.inner),
+            session: session.clone(),
+        };
+        Ok(Lease::new(session.clone(), Box::new(guard)))
+    }
+
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        Ok(self.lock().logs.get(session).cloned().unwrap_or_default())
+    }
+
+    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+        self.lock()
+            .logs
+            .entry(lease.session().clone())
+            .or_default()
+            .extend_from_slice(entries);
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        let inner = self.lock();
+        let info = |(id, log): (&SessionId, &Vec<Entry>)| SessionInfo {
+            id: id.clone(),
+            created: 0,
+            updated: 0,
+            entries: log.len() as u64,
+            title: SessionInfo::title_of(log),
+        };
+        Ok(inner.logs.iter().map(info).collect())
+    }
+}
+
+impl Drop for MemoryGuard {
+    fn drop(&mut self) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.leased.remove(&self.session);
+    }
+}

@@ -1,0 +1,239 @@
+//! [`Tool`]: the door to what a model may do, and [`tool`], which makes one from an async
+//! function. Not the tools themselves; those that act on files are in `tools`.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plimsoll_context::{Bytes, CallId, Part, ToolSpec};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// One result is never kept beyond this, whatever the budget: a bound for the process.
+pub const MAX_TOOL_OUTPUT: Bytes = Bytes(16 * 1024 * 1024);
+/// A tool that sets no timeout is stopped after this.
+pub const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Something a model may do.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What the model is told.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Whether running it twice does no harm. Only then is it run again after a crash or a timeout.
+    fn idempotent(&self) -> bool {
+        false
+    }
+
+    /// Whether the gate is asked before each call.
+    fn asks(&self) -> bool {
+        false
+    }
+
+    /// How long one call may take. Default [`TOOL_TIMEOUT`].
+    fn timeout(&self) -> Duration {
+        TOOL_TIMEOUT
+    }
+
+    /// Runs one call. `arguments` is always an object. A panic is contained and becomes an error
+    /// result.
+    ///
+    /// # Errors
+    /// A text for the model, which says what to do instead.
+    async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError>;
+}
+
+/// What a tool is told besides its arguments.
+#[derive(Debug, Clone)]
+pub struct ToolContext {
+    /// The call's id.
+    pub call: CallId,
+    /// Cancelled when the run no longer wants the result.
+    pub cancel: CancellationToken,
+}
+
+/// What a tool returns: text, images or files.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolOutput {
+    /// The parts.
+    pub parts: Vec<Part>,
+}
+
+/// Why a tool failed, as a text for the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolError(
+    /// The text.
+    pub String,
+);
+
+impl ToolError {
+    /// From anything that can be printed.
+    pub fn new(error: impl Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl<T: Into<String>> From<T> for ToolOutput {
+    fn from(text: T) -> Self {
+        Self {
+            parts: vec![Part::text(text)],
+        }
+    }
+}
+
+/// Makes a tool from an async function whose input is a struct; the struct's schema and its
+/// doc comments are what the model is told.
+///
+/// ```
+/// use plimsoll_core::{tool, Tool, ToolError};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add {
+///     /// The first number.
+///     a: i64,
+///     /// The second number.
+///     b: i64,
+/// }
+///
+/// let add = tool("add", "Adds two numbers.", |input: Add| async move {
+///     Ok::<_, ToolError>((input.a + input.b).to_string())
+/// })
+/// .idempotent();
+/// assert_eq!(add.spec().name, "add");
+/// ```
+pub fn tool<I, F, Fut, O, E>(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    function: F,
+) -> FnTool<I, F>
+where
+    I: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(I) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O, E>> + Send + 'static,
+    O: Into<ToolOutput>,
+    E: Display,
+{
+    let spec = ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        schema: schema_of::<I>(),
+    };
+    FnTool {
+        spec,
+        idempotent: false,
+        asks: false,
+        timeout: TOOL_TIMEOUT,
+        function: Arc::new(function),
+        input: PhantomData,
+    }
+}
+
+/// A tool made by [`tool`].
+pub struct FnTool<I, F> {
+    spec: ToolSpec,
+    idempotent: bool,
+    asks: bool,
+    timeout: Duration,
+    function: Arc<F>,
+    input: PhantomData<fn(I)>,
+}
+
+impl<I, F> FnTool<I, F> {
+    /// Running it twice does no harm.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
+    /// The gate is asked before each call.
+    #[must_use]
+    pub fn asks(mut self) -> Self {
+        self.asks = true;
+        self
+    }
+
+    /// How long one call may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+}
+
+#[async_trait]
+impl<I, F, Fut, O, E> Tool for FnTool<I, F>
+where
+    I: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(I) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O, E>> + Send + 'static,
+    O: Into<ToolOutput>,
+    E: Display,
+{
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    fn asks(&self) -> bool {
+        self.asks
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    async fn call(&self, arguments: Value, _cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let input = parse_arguments(&self.spec, arguments)?;
+        (self.function)(input)
+            .await
+            .map(Into::into)
+            .map_err(ToolError::new)
+    }
+}
+
+/// The JSON Schema of a tool's input, inlined and without what models do not need.
+#[must_use]
+pub fn schema_of<I: JsonSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<I>()
+        .to_value();
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("title");
+        object.entry("type").or_insert_with(|| "object".into());
+        object
+            .entry("properties")
+            .or_insert_with(|| Value::Object(serde_json::Map::new()));
+    }
+    schema
+}
+
+/// Reads a tool's arguments into its input type.
+///
+/// # Errors
+/// A text for the model that names the field and shows the schema.
+pub fn parse_arguments<I: DeserializeOwned>(
+    spec: &ToolSpec,
+    arguments: Value,
+) -> Result<I, ToolError> {
+    serde_json::from_value(arguments).map_err(|error| {
+        ToolError(format!(
+            "the arguments of `{}` do not fit: {error}; its input schema is {}",
+            spec.name, spec.schema
+        ))
+    })
+}
