@@ -142,10 +142,16 @@ impl Script {
                 let line = text.get(near..end).and_then(|near| near.rfind('\n'));
                 line.map_or(end, |line| near + line)
             }
-            Self::JsonString => units(text)
-                .take_while(|unit| unit.end <= max)
-                .last()
-                .map_or(0, |unit| unit.end),
+            Self::JsonString => {
+                let (mut end, mut line) = (0, None);
+                for unit in units(text).take_while(|unit| unit.end <= max) {
+                    end = unit.end;
+                    if unit.start >= max - max / NEAR && text.get(unit.clone()) == Some("\\n") {
+                        line = Some(unit.start);
+                    }
+                }
+                line.unwrap_or(end)
+            }
         }
     }
 
@@ -159,9 +165,15 @@ impl Script {
                 let line = text.get(start..near).and_then(|near| near.find('\n'));
                 line.map_or(start, |line| start + line + 1)
             }
-            Self::JsonString => units(text)
-                .find(|unit| unit.start >= earliest)
-                .map_or(text.len(), |unit| unit.start),
+            Self::JsonString => {
+                let mut tail = units(text)
+                    .skip_while(|unit| unit.start < earliest)
+                    .peekable();
+                let start = tail.peek().map_or(text.len(), |unit| unit.start);
+                tail.take_while(|unit| unit.end <= earliest + max / NEAR)
+                    .find(|unit| text.get(unit.clone()) == Some("\\n"))
+                    .map_or(start, |unit| unit.end)
+            }
         }
     }
 }

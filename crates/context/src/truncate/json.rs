@@ -19,7 +19,7 @@ const DEPTH_MAX: u32 = 16;
 /// An item of a list may fill one part in this many of the list's room before it is shrunk
 /// itself: records stay whole, one giant among them does not push out the others.
 const LIST_SHARE: usize = 4;
-/// Least bytes that each value of an object gets before whole members leave instead.
+/// Least bytes that a value is shrunk to; for less, whole items leave instead.
 const VALUE_MIN: usize = 64;
 
 /// A text that is a JSON list or object.
@@ -132,7 +132,7 @@ impl<'a> Container<'a> {
 
     fn shrink(&self, max: usize, marker: &Marker, depth: u32) -> Option<String> {
         let level = self.level(max);
-        let share = max / LIST_SHARE;
+        let share = (max / LIST_SHARE).max(VALUE_MIN);
         let all_stay = match self.kind {
             Kind::List => level >= share,
             Kind::Object => level >= VALUE_MIN,
