@@ -2,15 +2,26 @@
 //! [`Tool`], [`SessionStore`], [`Gate`], [`Observer`]), retry and child processes.
 //! It knows no provider, no file format and no wire.
 
+mod agent;
+mod driver;
+mod error;
 mod gate;
 mod observer;
 mod provider;
+mod retry;
+mod session;
 mod store;
 mod tool;
 
+pub use agent::{
+    Agent, AgentBuilder, EvictionStrategy, MAX_PARALLEL_TOOLS, Window, new_session_id,
+};
+pub use error::Error;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use observer::Observer;
 pub use provider::Provider;
+pub use retry::RetryConfig;
+pub use session::{AgentOutput, AgentState, Extensions, Remote, Session};
 pub use store::{
     BadSessionId, Lease, MemoryStore, SessionId, SessionInfo, SessionStore, StoreError,
 };

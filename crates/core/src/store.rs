@@ -144,6 +144,11 @@ impl SessionId {
         Ok(Self(name))
     }
 
+    /// A name made of a time in milliseconds and a random number; always a good one.
+    pub(crate) fn timed(millis: u128, random: u64) -> Self {
+        Self(format!("{millis:x}-{random:04x}"))
+    }
+
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {

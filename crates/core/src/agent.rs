@@ -1,0 +1,439 @@
+//! [`Agent`]: a model, its tools and its limits, checked once. Not a session; one agent opens many.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use plimsoll_agent::{AtLimit, ExecutionLimits, KnownTool, Run, Sampling, Setup};
+use plimsoll_context::{
+    Bpe, ContextStrategy, FALLBACK_WINDOW, Line, Memo, Policy, SessionPruneConfig, Threshold,
+    TokenCounter, Tokens,
+};
+
+use crate::driver::Parts;
+use crate::error::Error;
+use crate::gate::{DenyAll, Gate};
+use crate::observer::Observer;
+use crate::provider::Provider;
+use crate::retry::RetryConfig;
+use crate::session::{AgentOutput, Session};
+use crate::store::{MemoryStore, SessionId, SessionStore};
+use crate::tool::Tool;
+
+/// Tool calls at once, at most, whatever is asked for.
+pub const MAX_PARALLEL_TOOLS: usize = 64;
+
+/// A model, its tools and its limits.
+#[derive(Clone)]
+pub struct Agent {
+    setup: Setup,
+    window: Window,
+    parts: Arc<Parts>,
+}
+
+/// Where the model's window comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Window {
+    /// From the server; where it does not say, [`FALLBACK_WINDOW`].
+    #[default]
+    Discover,
+    /// As said here.
+    Known(Tokens),
+    /// From nowhere: only an overflow teaches it.
+    Unknown,
+}
+
+/// A first-in-first-out bound on everything that is sent (Ambi's name for it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EvictionStrategy {
+    /// The oldest exchanges leave once more than this would be sent. Default 8,000.
+    pub max_safe_tokens: Tokens,
+}
+
+impl Default for EvictionStrategy {
+    fn default() -> Self {
+        Self {
+            max_safe_tokens: Tokens(8_000),
+        }
+    }
+}
+
+/// Settings of an [`Agent`]; made by [`Agent::builder`].
+#[must_use]
+pub struct AgentBuilder {
+    provider: Arc<dyn Provider>,
+    system: String,
+    dynamic_context: Option<String>,
+    tools: Vec<Arc<dyn Tool>>,
+    counter: Option<Arc<dyn TokenCounter>>,
+    window: Window,
+    strategy: ContextStrategy,
+    policy: Option<Policy>,
+    line: Line,
+    prune: SessionPruneConfig,
+    limits: ExecutionLimits,
+    max_parallel_tools: usize,
+    max_tokens: Option<Tokens>,
+    sampling: Sampling,
+    store: Arc<dyn SessionStore>,
+    gate: Arc<dyn Gate>,
+    observers: Vec<Arc<dyn Observer>>,
+    retry: RetryConfig,
+}
+
+impl Agent {
+    /// Begins the settings of an agent on this model.
+    pub fn builder(provider: impl Provider + 'static) -> AgentBuilder {
+        Self::builder_shared(Arc::new(provider))
+    }
+
+    /// The same with a provider that is shared.
+    pub fn builder_shared(provider: Arc<dyn Provider>) -> AgentBuilder {
+        AgentBuilder {
+            provider,
+            system: String::new(),
+            dynamic_context: None,
+            tools: Vec::new(),
+            counter: None,
+            window: Window::default(),
+            strategy: ContextStrategy::default(),
+            policy: None,
+            line: Line::default(),
+            prune: SessionPruneConfig::default(),
+            limits: ExecutionLimits::default(),
+            max_parallel_tools: 1,
+            max_tokens: None,
+            sampling: Sampling::default(),
+            store: Arc::new(MemoryStore::default()),
+            gate: Arc::new(DenyAll),
+            observers: Vec::new(),
+            retry: RetryConfig::default(),
+        }
+    }
+
+    /// Runs a task in a session of its own.
+    ///
+    /// # Errors
+    /// Where the task is empty or the log cannot be written. A run that ends badly is no error:
+    /// see [`AgentOutput::reason`].
+    pub async fn run(&self, task: &str) -> Result<AgentOutput, Error> {
+        self.session(new_session_id()).await?.run(task).await
+    }
+
+    /// Opens a session, new or old, and becomes its one writer.
+    ///
+    /// # Errors
+    /// Where another process writes to it, or its log cannot be read.
+    pub async fn session(&self, id: SessionId) -> Result<Session, Error> {
+        let lease = self.parts.store.acquire(&id).await?;
+        let log = self.parts.store.load(&id).await?;
+        let mut setup = self.setup.clone();
+        setup.line.window = match self.window {
+            Window::Known(tokens) => Some(tokens),
+            Window::Unknown => None,
+            Window::Discover => Some(
+                self.parts
+                    .provider
+                    .window()
+                    .await
+                    .unwrap_or(FALLBACK_WINDOW),
+            ),
+        };
+        // `unlimited` sends whatever there is, however large the window is said to be.
+        if setup.policy.stages().is_empty() {
+            setup.line = ContextStrategy::Unlimited {}.line(setup.line);
+        }
+        let run = Run::resume(&log, setup)?;
+        Ok(Session::new(run, lease, Arc::clone(&self.parts)))
+    }
+
+    /// What each request carries besides the messages: system prompt and tools, in the counter's
+    /// tokens.
+    #[must_use]
+    pub fn overhead(&self) -> Tokens {
+        self.setup.overhead()
+    }
+}
+
+/// A session's name that has not been used: the time in milliseconds and a few random digits.
+#[must_use]
+pub fn new_session_id() -> SessionId {
+    use std::hash::BuildHasher;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let random = std::collections::hash_map::RandomState::new().hash_one(now) % 0x1_0000;
+    SessionId::timed(now.as_millis(), random)
+}
+
+impl AgentBuilder {
+    /// The system prompt. Default: none.
+    pub fn system(mut self, text: impl Into<String>) -> Self {
+        self.system = text.into();
+        self
+    }
+
+    /// What is sent after the history of each request and is not part of it.
+    pub fn dynamic_context(mut self, text: impl Into<String>) -> Self {
+        self.dynamic_context = Some(text.into());
+        self
+    }
+
+    /// One more tool.
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// More tools.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// What counts tokens. Default: exact o200k.
+    pub fn counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
+        self.counter = Some(counter);
+        self
+    }
+
+    /// Where the model's window comes from. Default: the server.
+    pub fn window(mut self, window: Window) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// The preset policy. Default: `evict`.
+    pub fn context_strategy(mut self, strategy: ContextStrategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// First-in-first-out eviction under a bound: [`ContextStrategy::SlidingWindow`] by Ambi's name.
+    pub fn with_eviction_strategy(self, eviction: EvictionStrategy) -> Self {
+        self.context_strategy(ContextStrategy::SlidingWindow {
+            max_tokens: Some(eviction.max_safe_tokens),
+        })
+    }
+
+    /// Your own stages, in place of the preset's.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// When a plan is due, where the strategy has no trigger of its own.
+    pub fn trigger(mut self, trigger: Threshold) -> Self {
+        self.line.trigger = trigger;
+        self
+    }
+
+    /// Where a plan ends.
+    pub fn target(mut self, target: Threshold) -> Self {
+        self.line.target = Some(target);
+        self
+    }
+
+    /// One tool result, at most.
+    pub fn max_result(mut self, tokens: Tokens) -> Self {
+        self.line.max_result = Some(tokens);
+        self
+    }
+
+    /// How many of the newest complete exchanges stay. Default 1.
+    pub fn keep_recent(mut self, exchanges: usize) -> Self {
+        self.line.keep_recent = exchanges;
+        self
+    }
+
+    /// How old tool results shrink.
+    pub fn session_prune(mut self, prune: SessionPruneConfig) -> Self {
+        self.prune = prune;
+        self
+    }
+
+    /// How long a run may be.
+    pub fn execution_limits(mut self, limits: ExecutionLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Model calls in a run. Default 50.
+    pub fn max_turns(mut self, turns: u64) -> Self {
+        self.limits.max_turns = turns;
+        self
+    }
+
+    /// Tool calls that run in a run. Default: no limit.
+    pub fn max_tool_calls(mut self, calls: u64) -> Self {
+        self.limits.max_tool_calls = Some(calls);
+        self
+    }
+
+    /// What happens when a limit is reached. Default: the model is asked to finish.
+    pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
+        self.limits.at_limit = at_limit;
+        self
+    }
+
+    /// Tool calls at once, at most. Default 1.
+    pub fn max_parallel_tools(mut self, calls: usize) -> Self {
+        self.max_parallel_tools = calls;
+        self
+    }
+
+    /// Tokens of one answer, at most. Default: the provider's.
+    pub fn max_tokens(mut self, tokens: Tokens) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Temperature. Default: the provider's.
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.sampling.temperature = Some(temperature);
+        self
+    }
+
+    /// Seed, for providers that take one.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.sampling.seed = Some(seed);
+        self
+    }
+
+    /// Where logs are kept. Default: in memory.
+    pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// Who is asked before a tool call that asks. Default: nobody, which denies.
+    pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
+        self.gate = Arc::new(gate);
+        self
+    }
+
+    /// One more observer.
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// When a failed model call is made again.
+    pub fn retry_config(mut self, retry: RetryConfig) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`Error::Build`] with every fault at once.
+    pub fn build(self) -> Result<Agent, Error> {
+        let faults = self.faults();
+        if !faults.is_empty() {
+            return Err(Error::Build(faults));
+        }
+        let counter = self
+            .counter
+            .unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())));
+        let tools = self.tools.iter().map(|tool| KnownTool {
+            spec: tool.spec().clone(),
+            idempotent: tool.idempotent(),
+            asks: tool.asks(),
+        });
+        let setup = Setup {
+            model: self.provider.model().to_owned(),
+            system: self.system.into(),
+            dynamic_context: self.dynamic_context.map(Into::into),
+            tools: tools.collect(),
+            counter,
+            line: self.strategy.line(self.line),
+            policy: self
+                .policy
+                .unwrap_or_else(|| self.strategy.policy(self.prune)),
+            prune: self.prune,
+            limits: self.limits,
+            max_parallel_tools: self.max_parallel_tools,
+            max_output: self.max_tokens,
+            sampling: self.sampling,
+        };
+        let parts = Parts {
+            provider: self.provider,
+            tools: self
+                .tools
+                .into_iter()
+                .map(|tool| (tool.spec().name.clone(), tool))
+                .collect(),
+            store: self.store,
+            gate: self.gate,
+            observers: self.observers,
+            retry: self.retry,
+        };
+        Ok(Agent {
+            setup,
+            window: self.window,
+            parts: Arc::new(parts),
+        })
+    }
+
+    fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut fault = |bad: bool, text: String| {
+            if bad {
+                faults.push(text);
+            }
+        };
+        fault(
+            self.limits.max_turns == 0,
+            "max_turns is 0; allow at least 1 turn".into(),
+        );
+        fault(
+            self.max_parallel_tools == 0 || self.max_parallel_tools > MAX_PARALLEL_TOOLS,
+            format!(
+                "max_parallel_tools is {}; choose 1 to {MAX_PARALLEL_TOOLS}",
+                self.max_parallel_tools
+            ),
+        );
+        fault(
+            self.max_tokens == Some(Tokens::ZERO),
+            "max_tokens is 0; allow at least 1 token".into(),
+        );
+        fault(
+            self.window == Window::Known(Tokens::ZERO),
+            "the window is 0 tokens; give its real size".into(),
+        );
+        fault(
+            self.retry.max_attempts == 0,
+            "max_attempts is 0; allow at least 1".into(),
+        );
+        let temperature = self.sampling.temperature.unwrap_or_default();
+        fault(
+            !temperature.is_finite() || temperature < 0.0,
+            format!("temperature is {temperature}; choose a number from 0"),
+        );
+        if let (Threshold::Sent(trigger), Some(Threshold::Sent(target))) =
+            (self.strategy.line(self.line).trigger, self.line.target)
+        {
+            fault(
+                target > trigger,
+                format!(
+                    "the target ({target}) is above the trigger ({trigger}); a plan must end below it"
+                ),
+            );
+        }
+        let mut names = HashSet::new();
+        for tool in &self.tools {
+            let name = &tool.spec().name;
+            let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            fault(
+                name.is_empty() || name.len() > 64 || !name.chars().all(good),
+                format!("`{name}` cannot name a tool: use 1 to 64 letters, digits, `_` or `-`"),
+            );
+            fault(
+                !names.insert(name),
+                format!("two tools are named `{name}`; rename one"),
+            );
+        }
+        faults
+    }
+}

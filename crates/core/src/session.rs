@@ -1,0 +1,213 @@
+//! [`Session`]: a durable log under way, and [`Remote`], which reaches into a run from outside.
+//! Not the loop itself; that is the driver.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use plimsoll_agent::{EndReason, Entry, Input, Outcome, Run, State};
+use plimsoll_context::{Part, Tokens, Usage};
+use tokio::sync::mpsc;
+
+use crate::driver::{self, Parts};
+use crate::error::Error;
+use crate::store::{Lease, SessionId};
+
+/// Commands that wait for the driver, at most; a sender waits beyond that.
+const INBOX: usize = 64;
+
+/// A session that this process writes to.
+pub struct Session {
+    pub(crate) run: Run,
+    pub(crate) lease: Lease,
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) inbox: mpsc::Receiver<Command>,
+    /// Entries that the machine has recorded and the store has not.
+    pub(crate) pending: Vec<Entry>,
+    pub(crate) stale: bool,
+    remote: Remote,
+    state: AgentState,
+}
+
+/// What a host attaches to a session.
+#[derive(Debug, Default)]
+pub struct AgentState {
+    /// Sent after the history of each request of the next run; not part of the log.
+    pub dynamic_context: Option<String>,
+    /// Anything of the host's, by type.
+    pub extensions: Extensions,
+}
+
+/// Values by their type.
+#[derive(Debug, Default)]
+pub struct Extensions(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+/// Reaches into a run from another task.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    commands: mpsc::Sender<Command>,
+}
+
+/// What a [`Remote`] says.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Steer(Vec<Part>),
+    Interrupt,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentOutput {
+    /// The session, to carry on with.
+    pub session_id: SessionId,
+    /// The answer or, where there is none, a sentence that says why.
+    pub text: String,
+    /// Why the run ended.
+    pub reason: EndReason,
+    /// What the run spent.
+    pub tokens_used: Usage,
+    /// Model calls that were answered.
+    pub turns: u64,
+    /// Tool calls that ran.
+    pub tool_calls: u64,
+    /// Plans that were applied.
+    pub plans: u64,
+    /// What they freed.
+    pub freed: Tokens,
+}
+
+impl Session {
+    pub(crate) fn new(run: Run, lease: Lease, parts: Arc<Parts>) -> Self {
+        let (commands, inbox) = mpsc::channel(INBOX);
+        Self {
+            run,
+            lease,
+            parts,
+            inbox,
+            pending: Vec::new(),
+            stale: false,
+            remote: Remote { commands },
+            state: AgentState::default(),
+        }
+    }
+
+    /// Runs a task. Dropping the future interrupts it; the session can be carried on.
+    ///
+    /// # Errors
+    /// Where the task is empty or the log cannot be written.
+    pub async fn run(&mut self, task: &str) -> Result<AgentOutput, Error> {
+        if task.trim().is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        self.run_parts(vec![Part::text(task)]).await
+    }
+
+    /// Runs a task that has more than text in it.
+    ///
+    /// # Errors
+    /// Where there is no part or the log cannot be written.
+    pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
+        if parts.is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        self.drive(Input::User(parts)).await
+    }
+
+    /// Goes on without a new message, where a crash or a failure ended the last run: calls that
+    /// had not begun run now, and what ran is not run again unless it is idempotent.
+    ///
+    /// # Errors
+    /// Where the session is empty or the log cannot be written.
+    pub async fn carry_on(&mut self) -> Result<AgentOutput, Error> {
+        if self.run.state().transcript().items().is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        self.drive(Input::Continue).await
+    }
+
+    /// The session's name.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        self.lease.session()
+    }
+
+    /// Reaches into this session's run from another task.
+    #[must_use]
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// What the host attached.
+    pub fn state_mut(&mut self) -> &mut AgentState {
+        &mut self.state
+    }
+
+    /// What the log amounts to.
+    #[must_use]
+    pub fn view(&self) -> &State {
+        self.run.state()
+    }
+
+    /// The model's window as far as it is known by now.
+    #[must_use]
+    pub fn window(&self) -> Option<Tokens> {
+        self.run.line().window
+    }
+
+    async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
+        if self.stale {
+            return Err(Error::Stale);
+        }
+        if let Some(context) = &self.state.dynamic_context {
+            self.run.set_dynamic_context(Some(context.as_str().into()));
+        }
+        let outcome = driver::drive(self, input).await?;
+        Ok(AgentOutput::new(self.id().clone(), outcome))
+    }
+}
+
+impl Remote {
+    /// Says something to the run that is under way: it is read before the next model call.
+    /// False where the session is gone.
+    pub async fn steer(&self, text: impl Into<String>) -> bool {
+        self.commands
+            .send(Command::Steer(vec![Part::text(text)]))
+            .await
+            .is_ok()
+    }
+
+    /// Ends the run that is under way, leaving a session that can be carried on.
+    /// False where the session is gone.
+    pub async fn interrupt(&self) -> bool {
+        self.commands.send(Command::Interrupt).await.is_ok()
+    }
+}
+
+impl Extensions {
+    /// Puts a value in; gives back the one of its type that was there.
+    pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> Option<T> {
+        let old = self.0.insert(TypeId::of::<T>(), Box::new(value))?;
+        old.downcast().ok().map(|old| *old)
+    }
+
+    /// The value of this type.
+    #[must_use]
+    pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.0.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+}
+
+impl AgentOutput {
+    fn new(session_id: SessionId, outcome: Outcome) -> Self {
+        Self {
+            session_id,
+            text: outcome.text,
+            reason: outcome.reason,
+            tokens_used: outcome.usage,
+            turns: outcome.turns,
+            tool_calls: outcome.tool_calls,
+            plans: outcome.plans,
+            freed: outcome.freed,
+        }
+    }
+}
