@@ -8,6 +8,7 @@ mod command;
 mod deny;
 mod error;
 mod fresh;
+mod soak;
 mod steps;
 mod test;
 mod tidy;
@@ -40,6 +41,12 @@ enum Chore {
         /// Handed to the benchmarks as it is, for example a part of a name
         filter: Vec<String>,
     },
+    /// The property tests over random histories, in release mode and with 10,000 cases each
+    Soak {
+        /// Part of the names of the tests
+        #[arg(default_value = "histories")]
+        filter: String,
+    },
     /// What the README tells a newcomer to do, in a fresh clone of the last commit
     Fresh {
         /// Start with empty caches, so that a model is fetched too
@@ -69,6 +76,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         }
         Chore::Tidy => tidy::run(root),
         Chore::Bench { filter } => bench::run(root, &filter),
+        Chore::Soak { filter } => soak::run(root, &filter),
         Chore::Fresh { cold: true } => fresh::run(root, fresh::Caches::Empty),
         Chore::Fresh { cold: false } => fresh::run(root, fresh::Caches::Kept),
     }

@@ -1,0 +1,26 @@
+//! `cargo xtask soak`: the property tests over random histories, in release mode and with many
+//! more cases than every change has to wait for. Figures for BENCHMARKS.md.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::command::Job;
+use crate::error::Error;
+use crate::tools;
+
+/// Cases of each property. Everyday runs have what `.cargo/config.toml` says.
+const CASES: &str = "10000";
+
+/// Runs every test whose name contains `filter`.
+pub(crate) fn run(root: &Path, filter: &str) -> Result<(), Error> {
+    let nextest = tools::NEXTEST.find(root)?;
+    let start = Instant::now();
+    Job::new(nextest, root)
+        .args(["nextest", "run", "--workspace", "--release"])
+        .args(["--profile", "soak", filter])
+        .env("PROPTEST_CASES", CASES)
+        .run()?;
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{CASES} cases of each property named `{filter}`, {seconds:.0} s with the build");
+    Ok(())
+}
