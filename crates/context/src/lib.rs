@@ -13,6 +13,7 @@ mod message;
 mod plan;
 mod policy;
 mod rendition;
+mod repair;
 mod reply;
 mod stage;
 mod stages;
@@ -41,6 +42,7 @@ pub use message::{
 };
 pub use plan::{Edit, Plan, PlanError, Rendition, Trigger};
 pub use policy::Policy;
+pub use repair::{CLOSED_CALL, Repair, Repaired, repair};
 pub use reply::{Delta, Reply, StopReason};
 pub use stage::Stage;
 pub use stages::{Cap, Evict, Fit, Prune, SessionPruneConfig};
