@@ -18,14 +18,31 @@ pub(crate) enum Caches {
     Empty,
 }
 
+/// Where programs keep what outlives a run, and the folder that stands in for it.
+const HOMES: [(&str, &str); 3] = [
+    ("XDG_CACHE_HOME", "cache"),
+    ("XDG_DATA_HOME", "data"),
+    ("XDG_CONFIG_HOME", "config"),
+];
+
 /// Runs the README's first `sh` block in a fresh clone. The clone is removed when all went
 /// well and kept, its place told, when not.
 pub(crate) fn run(root: &Path, caches: Caches) -> Result<(), Error> {
     let place = place()?;
     println!("cloning into {}", place.display());
+    let followed = follow(root, &place, caches);
+    if followed.is_ok() {
+        std::fs::remove_dir_all(&place).map_err(Error::file(&place))?;
+    } else {
+        println!("the clone is kept in {}", place.display());
+    }
+    followed
+}
+
+fn follow(root: &Path, place: &Path, caches: Caches) -> Result<(), Error> {
     Job::new("git", root)
         .args(["clone", "--quiet", "--no-local", "."])
-        .args([&place])
+        .args([place])
         .run()?;
     let readme = place.join("README.md");
     let text = std::fs::read_to_string(&readme).map_err(Error::file(&readme))?;
@@ -42,28 +59,18 @@ pub(crate) fn run(root: &Path, caches: Caches) -> Result<(), Error> {
             continue;
         }
         let start = Instant::now();
-        let mut job = Job::new("sh", &place)
+        let mut job = Job::new("sh", place)
             .args(["-ec", command])
             .without("CARGO_TARGET_DIR");
         if caches == Caches::Empty {
-            for (name, folder) in [
-                ("XDG_CACHE_HOME", "cache"),
-                ("XDG_DATA_HOME", "data"),
-                ("XDG_CONFIG_HOME", "config"),
-            ] {
+            for (name, folder) in HOMES {
                 job = job.env(name, place.join("target/home").join(folder));
             }
         }
-        job.run().inspect_err(|_| {
-            println!("the clone is kept in {}", place.display());
-        })?;
+        job.run()?;
         println!("took {:.1} s", start.elapsed().as_secs_f64());
     }
-    std::fs::remove_dir_all(&place).map_err(Error::file(&place))?;
-    println!(
-        "the README's {} command(s) work in a fresh clone",
-        commands.len()
-    );
+    println!("the README's {} command(s) work in a fresh clone", commands.len());
     Ok(())
 }
 
