@@ -70,7 +70,10 @@ fn follow(root: &Path, place: &Path, caches: Caches) -> Result<(), Error> {
         job.run()?;
         println!("took {:.1} s", start.elapsed().as_secs_f64());
     }
-    println!("the README's {} command(s) work in a fresh clone", commands.len());
+    println!(
+        "the README's {} command(s) work in a fresh clone",
+        commands.len()
+    );
     Ok(())
 }
 
