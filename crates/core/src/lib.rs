@@ -7,10 +7,12 @@ mod driver;
 mod error;
 mod gate;
 mod observer;
+pub mod process;
 mod provider;
 mod retry;
 mod session;
 mod store;
+pub mod testing;
 mod tool;
 
 pub use agent::{

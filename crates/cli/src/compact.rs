@@ -1,0 +1,146 @@
+//! `plimsoll compact`: a chat in, the same chat within a budget out. No model, no network, and the
+//! same bytes every time.
+
+use std::collections::HashSet;
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+
+use plimsoll::wire::openai_chat::Slot;
+use plimsoll::{
+    Calibration, ContextStrategy, Edit, Line, Plan, Repair, Seq, SessionPruneConfig, TokenCounter,
+    Tokens, Trigger,
+};
+
+use crate::args::CompactArgs;
+use crate::chat_file::{self, ChatFile};
+use crate::exit::{DONE, FAILED, Stop};
+use crate::input;
+
+/// What one chat became.
+struct Compacted {
+    json: String,
+    notes: Vec<String>,
+}
+
+/// Runs the filter.
+pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
+    let counter = chat_file::counter(&args.counter)?;
+    let input = input::open(args.file.as_deref())?;
+    if args.lines {
+        return lines(args, input, &counter);
+    }
+    let text = input::whole(input)?;
+    let compacted = compact(&text, args, &counter)?;
+    for note in compacted.notes {
+        crate::say(&note);
+    }
+    write_line(&compacted.json)?;
+    Ok(DONE)
+}
+
+/// One request a line; a line that fails answers with its error, and the rest goes on.
+fn lines(args: &CompactArgs, mut input: Box<dyn BufRead>, counter: &Arc<dyn TokenCounter>) -> Result<u8, Stop> {
+    let mut code = DONE;
+    let mut number = 0_u64;
+    while let Some(line) = input::line(&mut input) {
+        number += 1;
+        let compacted = line.and_then(|line| compact(&line, args, counter));
+        match compacted {
+            Ok(compacted) => {
+                for note in compacted.notes.iter().filter(|_| !args.quiet) {
+                    crate::say(&format!("line {number}: {note}"));
+                }
+                write_line(&compacted.json)?;
+            }
+            Err(stop) => {
+                code = FAILED;
+                write_line(&serde_json::json!({ "error": stop.text }).to_string())?;
+            }
+        }
+    }
+    Ok(code)
+}
+
+fn compact(text: &str, args: &CompactArgs, counter: &Arc<dyn TokenCounter>) -> Result<Compacted, Stop> {
+    let mut file = chat_file::read(text, counter)?;
+    let mut notes: Vec<String> = file.repairs.iter().map(|repair| format!("repaired: {repair}")).collect();
+    let budget = budget(&file, args)?;
+    let strategy = strategy(&args.policy)?;
+    let before = file.overhead + file.transcript.tokens();
+    let policy = strategy.policy(SessionPruneConfig::default());
+    let mut plan = None;
+    if !policy.stages().is_empty() {
+        plan = Line::exactly(budget)
+            .budget(file.overhead, Calibration::default())
+            .and_then(|budget| policy.for_filter().plan(&file.transcript, &budget, Trigger::Asked))
+            .map_err(Stop::cannot_fit)?;
+        if let Some(plan) = &plan {
+            file.transcript.apply(plan).map_err(Stop::failed)?;
+            let after = file.overhead + file.transcript.tokens();
+            notes.push(format!(
+                "{before} tokens became {after} ({}); {} of {} messages are left",
+                plan.stages.join(", "),
+                file.transcript.items().len(),
+                file.origins.len(),
+            ));
+        }
+    }
+    if args.quiet {
+        notes.clear();
+    }
+    Ok(Compacted { json: write(&file, plan.as_ref())?, notes })
+}
+
+/// Writes the chat back: what nobody touched with its very bytes.
+fn write(file: &ChatFile<'_>, plan: Option<&Plan>) -> Result<String, Stop> {
+    let shrunk = plan.iter().flat_map(|plan| &plan.edits).filter_map(|edit| match edit {
+        Edit::Shrink { seq, .. } => Some(*seq),
+        Edit::Drop { .. } => None,
+    });
+    let shrunk: HashSet<Seq> = shrunk.collect();
+    let parted = file.repairs.iter().filter_map(|repair| match repair {
+        Repair::DroppedCall { at, .. } => Some(*at),
+        _ => None,
+    });
+    let parted: HashSet<usize> = parted.collect();
+    let slots = file.transcript.items().iter().map(|item| {
+        let origin = usize::try_from(item.seq.0).ok().and_then(|seq| file.origins.get(seq).copied().flatten());
+        match origin {
+            Some(at) if shrunk.contains(&item.seq) || parted.contains(&at) => {
+                Slot::Edited(at, &item.message)
+            }
+            Some(at) => Slot::Original(at),
+            None => Slot::New(&item.message),
+        }
+    });
+    file.chat.write(slots).map_err(Stop::failed)
+}
+
+/// `budget_tokens` beside the messages goes before `--budget`.
+fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Tokens, Stop> {
+    let beside = file.chat.key("budget_tokens").map(|raw| {
+        serde_json::from_str::<u64>(raw).map_err(|_| {
+            Stop::failed(format!("budget_tokens: expected a whole number of tokens, got {raw}"))
+        })
+    });
+    let budget = beside.transpose()?.or(args.budget).ok_or_else(|| {
+        Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside `messages`")
+    })?;
+    if budget == 0 {
+        return Err(Stop::usage("the budget is 0 tokens; give what the chat may weigh"));
+    }
+    Ok(Tokens(budget))
+}
+
+fn strategy(name: &str) -> Result<ContextStrategy, Stop> {
+    ContextStrategy::named(name, None).ok_or_else(|| {
+        let names = ContextStrategy::NAMES.join(", ");
+        Stop::usage(format!("there is no policy `{name}`; there is: {names}"))
+    })
+}
+
+fn write_line(text: &str) -> Result<(), Stop> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    written.map_err(|error| Stop::failed(format!("the output cannot be written: {error}")))
+}

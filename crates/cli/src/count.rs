@@ -1,0 +1,66 @@
+//! `plimsoll count`: what each message of a chat weighs. It repairs nothing that it prints; places
+//! are those of the input.
+
+use plimsoll::{Message, Tokens};
+use serde_json::{Value, json};
+
+use crate::args::CountArgs;
+use crate::chat_file;
+use crate::exit::{DONE, Stop};
+use crate::input;
+
+/// What a line shows of a message.
+const PREVIEW: usize = 60;
+
+/// Runs the command.
+pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
+    let counter = chat_file::counter(&args.counter)?;
+    let text = input::whole(input::open(args.file.as_deref())?)?;
+    let chat = chat_file::parse(&text)?;
+    let weights: Vec<Tokens> = chat.messages.iter().map(|message| counter.message(message)).collect();
+    let tools: Tokens = chat.tools.iter().map(|tool| counter.tool(tool)).sum();
+    let total = weights.iter().copied().sum::<Tokens>() + tools;
+    if args.json {
+        let messages: Vec<Value> = chat
+            .messages
+            .iter()
+            .zip(&weights)
+            .map(|(message, tokens)| json!({ "role": role(message), "tokens": tokens }))
+            .collect();
+        let report = json!({ "counter": counter.name(), "messages": messages, "tools": tools, "total": total });
+        println!("{report}");
+        return Ok(DONE);
+    }
+    println!("{:>6}  {:<9}  {:>9}  text", "#", "role", "tokens");
+    for (index, (message, tokens)) in chat.messages.iter().zip(&weights).enumerate() {
+        println!("{index:>6}  {:<9}  {tokens:>9}  {}", role(message), preview(message));
+    }
+    if tools > Tokens::ZERO {
+        println!("{:>6}  {:<9}  {tools:>9}", "", "tools");
+    }
+    println!("{:>6}  {:<9}  {total:>9}  counted by {}", "", "total", counter.name());
+    Ok(DONE)
+}
+
+fn role(message: &Message) -> &'static str {
+    match message {
+        Message::System { .. } => "system",
+        Message::User { .. } | Message::Notice { .. } | Message::Summary { .. } => "user",
+        Message::Assistant { .. } => "assistant",
+        Message::ToolResult(_) => "tool",
+    }
+}
+
+/// The first words of a message on one line.
+pub(crate) fn preview(message: &Message) -> String {
+    let mut text = message.text();
+    for call in message.calls() {
+        text.push_str(&format!(" {}({})", call.name, call.arguments));
+    }
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let line = line.join(" ");
+    match line.char_indices().nth(PREVIEW) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}

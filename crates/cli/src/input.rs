@@ -1,0 +1,63 @@
+//! Reads what is piped in, up to a named limit. Not what is in it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use crate::exit::Stop;
+
+/// One chat, or one line of `--lines`, at most: beyond this it is no chat.
+pub(crate) const INPUT_LIMIT: u64 = 256 * 1024 * 1024;
+
+/// Opens a file, or standard input where there is none or it is `-`.
+pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, Stop> {
+    match path {
+        Some(path) if path != Path::new("-") => {
+            let file = File::open(path)
+                .map_err(|error| Stop::usage(format!("{} cannot be read: {error}", path.display())))?;
+            Ok(Box::new(BufReader::new(file)))
+        }
+        _ => Ok(Box::new(io::stdin().lock())),
+    }
+}
+
+/// Everything there is.
+pub(crate) fn whole(input: Box<dyn BufRead>) -> Result<String, Stop> {
+    let mut bytes = Vec::new();
+    input.take(INPUT_LIMIT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    text(bytes)
+}
+
+/// The next line without its end; `None` at the end of the input. An overlong line is passed over.
+pub(crate) fn line(input: &mut Box<dyn BufRead>) -> Option<Result<String, Stop>> {
+    let mut bytes = Vec::new();
+    match input.take(INPUT_LIMIT + 1).read_until(b'\n', &mut bytes) {
+        Err(error) => return Some(Err(unreadable(error))),
+        Ok(0) => return None,
+        Ok(_) => {}
+    }
+    if bytes.len() as u64 > INPUT_LIMIT
+        && bytes.last() != Some(&b'\n')
+        && let Err(error) = input.skip_until(b'\n')
+    {
+        return Some(Err(unreadable(error)));
+    }
+    Some(text(bytes).map(|line| line.trim_end_matches(['\n', '\r']).to_owned()))
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, Stop> {
+    if bytes.len() as u64 > INPUT_LIMIT {
+        let limit = INPUT_LIMIT / (1024 * 1024);
+        return Err(Stop::failed(format!(
+            "the input is larger than {limit} MiB, which is the limit; split it, or leave out what is no chat"
+        )));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Stop::failed(format!("the input is not UTF-8: byte {at} is the first that is not"))
+    })
+}
+
+fn unreadable(error: io::Error) -> Stop {
+    Stop::failed(format!("the input cannot be read: {error}"))
+}

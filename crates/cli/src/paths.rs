@@ -1,0 +1,37 @@
+//! Where sessions and models are kept: `$PLIMSOLL_HOME`, else the XDG directories. Nothing is
+//! created here.
+
+use std::env;
+use std::path::PathBuf;
+
+use crate::exit::Stop;
+
+/// The directory of the sessions.
+pub(crate) fn data() -> Result<PathBuf, Stop> {
+    place("XDG_DATA_HOME", &[".local", "share"])
+}
+
+/// The directory of the models.
+pub(crate) fn cache() -> Result<PathBuf, Stop> {
+    Ok(match variable("PLIMSOLL_HOME") {
+        Some(home) => home.join("cache"),
+        None => place("XDG_CACHE_HOME", &[".cache"])?,
+    })
+}
+
+fn place(xdg: &str, below_home: &[&str]) -> Result<PathBuf, Stop> {
+    if let Some(home) = variable("PLIMSOLL_HOME") {
+        return Ok(home);
+    }
+    let base = variable(xdg).or_else(|| {
+        let home = variable("HOME").or_else(|| variable("USERPROFILE"))?;
+        Some(below_home.iter().fold(home, |path, name| path.join(name)))
+    });
+    base.map(|base| base.join("plimsoll")).ok_or_else(|| {
+        Stop::usage(format!("neither PLIMSOLL_HOME nor {xdg} nor HOME is set; set PLIMSOLL_HOME to a directory for sessions"))
+    })
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}

@@ -1,0 +1,269 @@
+//! [`Screen`]: what a person sees of a run: text as it streams, tools and plans as lines, a status
+//! line at the bottom of a terminal. Colours respect `NO_COLOR` and pipes.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use plimsoll::{Delta, Event, Observer, Plan, Tokens, ToolPhase, Usage};
+
+/// A tool's arguments or result on one line, at most.
+const LINE: usize = 100;
+/// Cells of the context gauge.
+const GAUGE: u64 = 16;
+
+/// What a person sees.
+pub(crate) struct Screen {
+    bar: ProgressBar,
+    /// Whether stdout is a terminal, so that text streams there.
+    streams: bool,
+    colour: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    turn: u64,
+    tokens: Tokens,
+    trigger: Option<Tokens>,
+    window: Option<Tokens>,
+    usage: Usage,
+    last_plan: Option<String>,
+    doing: String,
+    /// Whether streamed text stands on the current line.
+    mid_line: bool,
+    streamed: bool,
+}
+
+impl Screen {
+    /// A screen on this terminal, or plain lines where there is none.
+    pub(crate) fn new() -> Self {
+        let bar = if io::stderr().is_terminal() {
+            let bar = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        } else {
+            ProgressBar::hidden()
+        };
+        Self {
+            bar,
+            streams: io::stdout().is_terminal(),
+            colour: io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+            state: Mutex::new(State::default()),
+        }
+    }
+
+    /// Whether the answer's text has been shown as it streamed.
+    pub(crate) fn has_streamed(&self) -> bool {
+        self.lock().streamed
+    }
+
+    /// Takes the status line away for good.
+    pub(crate) fn close(&self) {
+        self.end_line(&mut self.lock());
+        self.bar.finish_and_clear();
+    }
+
+    /// Runs something that needs the terminal for itself, a question for example.
+    pub(crate) fn aside<T>(&self, action: impl FnOnce() -> T) -> T {
+        self.end_line(&mut self.lock());
+        self.bar.suspend(action)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn line(&self, state: &mut State, text: &str) {
+        self.end_line(state);
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+
+    fn end_line(&self, state: &mut State) {
+        if std::mem::take(&mut state.mid_line) {
+            self.bar.suspend(|| println!());
+        }
+    }
+
+    fn stream(&self, state: &mut State, text: &str) {
+        self.bar.suspend(|| {
+            let mut out = io::stdout().lock();
+            // A closed pipe is noticed when the answer is printed.
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        });
+        state.mid_line = !text.ends_with('\n');
+        state.streamed = true;
+    }
+
+    fn dim(&self, text: &str) -> String {
+        if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn bold(&self, text: &str) -> String {
+        if self.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn refresh(&self, state: &State) {
+        self.bar.set_message(status(state));
+    }
+}
+
+impl Observer for Screen {
+    fn see(&self, event: &Event) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        match event {
+            Event::AgentStart { model, .. } => {
+                state.doing = format!("asking {model}");
+            }
+            Event::TurnStart { turn, tokens, trigger, window } => {
+                state.turn = *turn;
+                state.tokens = *tokens;
+                state.trigger = *trigger;
+                state.window = *window;
+                state.doing = "the model reads".to_owned();
+                state.streamed = false;
+            }
+            Event::Delta(Delta::Text { text }) => {
+                state.doing = "the model writes".to_owned();
+                if self.streams {
+                    self.stream(state, text);
+                }
+            }
+            Event::Delta(Delta::Thinking { .. }) => state.doing = "the model thinks".to_owned(),
+            Event::Delta(_) => state.doing = "the model calls a tool".to_owned(),
+            Event::Retrying { attempt, wait_ms, why } => {
+                state.streamed = false;
+                let text = format!("try {attempt} in {:.1} s: {}", *wait_ms as f64 / 1000.0, one_line(why));
+                self.line(state, &self.dim(&text));
+            }
+            Event::TurnEnd { total, .. } => {
+                state.usage = *total;
+                self.end_line(state);
+            }
+            Event::ToolCall { phase, name, text, .. } => {
+                let text = one_line(text);
+                let line = match phase {
+                    ToolPhase::Start => {
+                        state.doing = format!("{name} runs");
+                        format!("{} {}", self.bold(&format!("[{}] {name}", state.turn)), text)
+                    }
+                    ToolPhase::Success => self.dim(&format!("    {text}")),
+                    ToolPhase::Error => format!("    {} {text}", self.bold("error:")),
+                    ToolPhase::Skipped => format!("    {} {text}", self.bold("skipped:")),
+                };
+                self.line(state, &line);
+            }
+            Event::CompactionEnded { plan, tokens_before, tokens_after } => {
+                let text = plan_line(plan, *tokens_before, *tokens_after);
+                state.tokens = *tokens_after;
+                self.line(state, &self.bold(&text));
+                state.last_plan = Some(format!("−{}", plan.frees));
+            }
+            Event::Overflow { window, message, .. } => {
+                let known = window.map_or_else(String::new, |window| format!(" (window: {window})"));
+                let text = format!("too long{known}, made smaller and sent again: {}", one_line(message));
+                self.line(state, &text);
+            }
+            Event::LimitReached { notice } => self.line(state, &self.bold(notice)),
+            Event::Warning { text } => self.line(state, &format!("{} {text}", self.bold("note:"))),
+            Event::AgentEnd { .. } => self.end_line(state),
+            _ => {}
+        }
+        self.refresh(state);
+    }
+}
+
+/// What a plan did, in one line.
+pub(crate) fn plan_line(plan: &Plan, before: Tokens, after: Tokens) -> String {
+    let mut shrunk = 0_u64;
+    let mut dropped = 0_u64;
+    for edit in &plan.edits {
+        match edit {
+            plimsoll::Edit::Shrink { .. } => shrunk += 1,
+            plimsoll::Edit::Drop { first, last } => dropped += 1 + last.0.saturating_sub(first.0),
+        }
+    }
+    let mut what = Vec::new();
+    if shrunk > 0 {
+        what.push(format!("{shrunk} shortened"));
+    }
+    if dropped > 0 {
+        what.push(format!("{dropped} left the view"));
+    }
+    format!("plan ({}): {before} → {after} tokens, {}", plan.stages.join(", "), what.join(", "))
+}
+
+/// turn 4 │ ████████░░░░░┊░░ 1,812/2,240 of 3,000 │ read 5,012, 71 % cached │ wrote 220 │ last plan −900
+fn status(state: &State) -> String {
+    let mut parts = vec![format!("turn {}", state.turn.max(1))];
+    let mut context = String::new();
+    if let Some(window) = state.window {
+        context.push_str(&gauge(state.tokens, state.trigger, window));
+        context.push(' ');
+    }
+    context.push_str(&state.tokens.to_string());
+    if let Some(trigger) = state.trigger {
+        context.push_str(&format!("/{trigger}"));
+    }
+    if let Some(window) = state.window {
+        context.push_str(&format!(" of {window}"));
+    }
+    parts.push(context);
+    let processed = state.usage.processed();
+    if processed > Tokens::ZERO {
+        let cached = state.usage.cache_hit_rate() * 100.0;
+        parts.push(format!("read {processed}, {cached:.0} % cached"));
+        parts.push(format!("wrote {}", state.usage.output));
+    }
+    if let Some(plan) = &state.last_plan {
+        parts.push(format!("last plan {plan}"));
+    }
+    parts.push(state.doing.clone());
+    parts.join(" │ ")
+}
+
+/// Filled up to what is sent, with a mark where a plan is due.
+fn gauge(tokens: Tokens, trigger: Option<Tokens>, window: Tokens) -> String {
+    let cell = |tokens: Tokens| tokens.0.saturating_mul(GAUGE) / window.0.max(1);
+    let filled = cell(tokens);
+    let mark = trigger.map(cell);
+    (0..GAUGE)
+        .map(|at| match at {
+            _ if at < filled => '█',
+            _ if mark == Some(at) => '┊',
+            _ => '░',
+        })
+        .collect()
+}
+
+/// The first words on one line.
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(LINE) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gauge_shows_fill_and_trigger() {
+        assert_eq!(gauge(Tokens(800), Some(Tokens(1_200)), Tokens(1_600)), "████████░░░░┊░░░");
+        assert_eq!(gauge(Tokens(9_999), None, Tokens(1_600)), "█".repeat(16));
+    }
+
+    #[test]
+    fn long_text_is_one_short_line() {
+        assert_eq!(one_line("a\n b\t c"), "a b c");
+        assert_eq!(one_line(&"x".repeat(200)).chars().count(), LINE + 1);
+    }
+}

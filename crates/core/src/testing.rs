@@ -1,0 +1,258 @@
+//! [`ScriptedProvider`]: a model for tests that says what it is told to say and refuses, with a
+//! real API's words, what a real API would refuse. It never leaves the process.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use plimsoll_agent::{Failure, Request, ToolChoice};
+use plimsoll_context::{
+    CallId, Delta, Memo, Bpe, Part, Reply, StopReason, TokenCounter, Tokens, ToolCall, Usage,
+};
+use plimsoll_wire::openai_chat::{self, Dialect, RenderInput};
+use serde_json::Value;
+
+use crate::provider::Provider;
+
+/// A model that follows a script. Clones share script and record.
+#[derive(Clone)]
+pub struct ScriptedProvider {
+    inner: Arc<Mutex<Inner>>,
+    counter: Arc<dyn TokenCounter>,
+    dialect: Dialect,
+    window: Option<Tokens>,
+    says_numbers: Numbers,
+}
+
+/// What the model does when it is called.
+#[derive(Debug, Clone)]
+pub enum Turn {
+    /// It answers with this text.
+    Say(String),
+    /// It calls tools: name and arguments (JSON text, valid or not) of each.
+    Call(Vec<(String, String)>),
+    /// The call fails.
+    Fail(Failure),
+    /// It answers with exactly this.
+    Reply(Reply),
+    /// It never answers.
+    Hang,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    script: VecDeque<Turn>,
+    repeat: Option<Turn>,
+    requests: Vec<Value>,
+    calls: u64,
+}
+
+/// Whether an overflow's refusal has numbers in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Told,
+    Kept,
+}
+
+impl Turn {
+    /// It answers with this text.
+    pub fn say(text: impl Into<String>) -> Self {
+        Self::Say(text.into())
+    }
+
+    /// It calls one tool with arguments as JSON.
+    pub fn call(name: &str, arguments: Value) -> Self {
+        Self::Call(vec![(name.to_owned(), arguments.to_string())])
+    }
+
+    /// It calls several tools at once.
+    pub fn calls<const N: usize>(calls: [(&str, Value); N]) -> Self {
+        Self::Call(calls.into_iter().map(|(name, args)| (name.to_owned(), args.to_string())).collect())
+    }
+}
+
+impl ScriptedProvider {
+    /// A model that does this, turn by turn. A call beyond the script is refused.
+    #[must_use]
+    pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
+        let inner = Inner { script: script.into_iter().collect(), ..Inner::default() };
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+            counter: Arc::new(Memo::new(Bpe::o200k())),
+            dialect: Dialect::openai(),
+            window: None,
+            says_numbers: Numbers::Told,
+        }
+    }
+
+    /// Does this for ever once the script has ended.
+    #[must_use]
+    pub fn then_always(self, turn: Turn) -> Self {
+        self.lock().repeat = Some(turn);
+        self
+    }
+
+    /// Refuses requests of more than this many tokens (o200k), as llama.cpp does, and reports this
+    /// window.
+    #[must_use]
+    pub fn with_window(mut self, window: Tokens) -> Self {
+        self.window = Some(window);
+        self
+    }
+
+    /// Refuses too long requests without telling any number, and reports no window.
+    #[must_use]
+    pub fn without_numbers(mut self) -> Self {
+        self.says_numbers = Numbers::Kept;
+        self
+    }
+
+    /// Judges requests by another server's rules.
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// The requests that were accepted or refused so far, as the provider received them.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Value> {
+        self.lock().requests.clone()
+    }
+
+    /// What a request weighs (o200k): names, texts, arguments and schemas, without any frame.
+    #[must_use]
+    pub fn weigh(&self, request: &Value) -> Tokens {
+        let text = |value: &Value| match value {
+            Value::Null => Tokens::ZERO,
+            Value::String(text) => self.counter.text(text),
+            other => self.counter.text(&other.to_string()),
+        };
+        let list = |key: &str| request.get(key).and_then(Value::as_array).into_iter().flatten();
+        let message = |message: &Value| {
+            let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+            let calls = calls.filter_map(|call| call.get("function"));
+            let calls: Tokens = calls
+                .flat_map(|call| [call.get("name"), call.get("arguments")])
+                .flatten()
+                .map(text)
+                .sum();
+            message.get("content").map_or(Tokens::ZERO, text) + calls
+        };
+        let tools: Tokens = list("tools").filter_map(|tool| tool.get("function")).map(text).sum();
+        list("messages").map(message).sum::<Tokens>() + tools
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn render(&self, request: &Request) -> Result<Value, Failure> {
+        let input = RenderInput {
+            model: "scripted",
+            system: Some(&*request.system).filter(|text| !text.is_empty()),
+            tools: &request.tools,
+            tool_choice: match request.tool_choice {
+                ToolChoice::Auto => openai_chat::ToolChoice::Auto,
+                ToolChoice::None => openai_chat::ToolChoice::None,
+            },
+            max_output: request.max_output.map(|tokens| tokens.0),
+            context: request.dynamic_context.as_deref(),
+            ..RenderInput::default()
+        };
+        let messages = request.messages.iter().map(AsRef::as_ref);
+        let garbled = |error: &dyn std::fmt::Display| Failure::Garbled { message: error.to_string() };
+        let rendered = openai_chat::render(&input, messages, &self.dialect).map_err(|e| garbled(&e))?;
+        serde_json::from_slice(&rendered.body).map_err(|e| garbled(&e))
+    }
+
+    /// Whether a real server would take this request.
+    fn judge(&self, request: &Value) -> Result<Tokens, Failure> {
+        if let Some(fault) = openai_chat::validate(request, &self.dialect).first() {
+            let message = format!("{}: {} ({})", fault.place, fault.words, fault.rule);
+            return Err(Failure::Refused { status: Some(400), message });
+        }
+        let used = self.weigh(request);
+        match self.window {
+            Some(window) if used >= window && self.says_numbers == Numbers::Told => Err(Failure::Overflow {
+                used: Some(used),
+                window: Some(window),
+                message: format!(
+                    "request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
+                ),
+            }),
+            Some(window) if used >= window => Err(Failure::Overflow {
+                used: None,
+                window: None,
+                message: "Your input exceeds the context window of this model.".to_owned(),
+            }),
+            _ => Ok(used),
+        }
+    }
+
+    fn reply(&self, turn: Turn, used: Tokens, number: u64) -> Result<Reply, Failure> {
+        let calls = |calls: Vec<(String, String)>| {
+            let call = |(index, (name, arguments)): (usize, (String, String))| {
+                let id = CallId(format!("call_{number}_{index}"));
+                Part::ToolCall(ToolCall { id, name, arguments, opaque: None })
+            };
+            calls.into_iter().enumerate().map(call).collect::<Vec<Part>>()
+        };
+        let (parts, stop) = match turn {
+            Turn::Say(text) => (vec![Part::text(text)], StopReason::Stop),
+            Turn::Call(list) => (calls(list), StopReason::ToolCalls),
+            Turn::Fail(failure) => return Err(failure),
+            Turn::Reply(reply) => return Ok(reply),
+            Turn::Hang => (Vec::new(), StopReason::Other),
+        };
+        let output = parts.iter().map(|part| self.counter.part(part)).sum();
+        let usage = Usage { input: used, output, ..Usage::default() };
+        Ok(Reply { parts, stop, usage: Some(usage), model: None })
+    }
+}
+
+#[async_trait]
+impl Provider for ScriptedProvider {
+    fn model(&self) -> &str {
+        "scripted/model"
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let rendered = self.render(request)?;
+        let judged = self.judge(&rendered);
+        let (turn, number) = {
+            let mut inner = self.lock();
+            inner.requests.push(rendered);
+            let used = judged?;
+            inner.calls += 1;
+            let turn = inner.script.pop_front().or_else(|| inner.repeat.clone());
+            (turn.map(|turn| (turn, used)), inner.calls)
+        };
+        let Some((turn, used)) = turn else {
+            let message = "the script has no turn left for this call".to_owned();
+            return Err(Failure::Refused { status: None, message });
+        };
+        if matches!(turn, Turn::Hang) {
+            std::future::pending::<()>().await;
+        }
+        let reply = self.reply(turn, used, number)?;
+        for part in &reply.parts {
+            match part {
+                Part::Text { text } => deltas(Delta::Text { text: text.clone() }),
+                Part::ToolCall(call) => {
+                    deltas(Delta::CallStarted { call: call.id.clone(), name: call.name.clone() });
+                }
+                _ => {}
+            }
+        }
+        Ok(reply)
+    }
+
+    async fn window(&self) -> Option<Tokens> {
+        self.window.filter(|_| self.says_numbers == Numbers::Told)
+    }
+}

@@ -1,0 +1,465 @@
+//! The driver from outside: what the provider receives, what the caller gets, what the log holds.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use plimsoll_agent::{EndReason, Entry, Event, Failure};
+use plimsoll_context::{ContextStrategy, Tokens};
+use plimsoll_core::testing::{ScriptedProvider, Turn};
+use plimsoll_core::{
+    Agent, AgentBuilder, AllowAll, Error, Lease, MemoryStore, RetryConfig, SessionId, SessionInfo,
+    SessionStore, StoreError, ToolError, Window, tool,
+};
+use serde_json::{Value, json};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Echo {
+    /// What to say back.
+    text: String,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn agent(provider: &ScriptedProvider) -> AgentBuilder {
+    let echo = |input: Echo| async move { Ok::<_, ToolError>(input.text) };
+    Agent::builder(provider.clone()).tool(tool("echo", "Says it back.", echo).idempotent())
+}
+
+fn roles(request: &Value) -> Vec<&str> {
+    let messages = request["messages"].as_array().unwrap();
+    messages
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_tool_runs_and_the_answer_comes_back() {
+    let provider = ScriptedProvider::new([
+        Turn::call("echo", json!({"text": "ahoy"})),
+        Turn::say("It said ahoy."),
+    ]);
+    let output = agent(&provider)
+        .system("Be brief.")
+        .build()
+        .unwrap()
+        .run("Say ahoy.")
+        .await
+        .unwrap();
+    assert_eq!(output.text, "It said ahoy.");
+    assert_eq!((output.turns, output.tool_calls), (2, 1));
+    assert!(output.reason.is_answer());
+    let requests = provider.requests();
+    assert_eq!(roles(&requests[1]), ["system", "user", "assistant", "tool"]);
+    assert_eq!(requests[1]["messages"][3]["content"], "ahoy");
+    assert!(output.tokens_used.output > Tokens(0));
+}
+
+#[tokio::test]
+async fn parallel_calls_overlap_and_answer_in_call_order() {
+    let calls = [("slow", json!({})), ("fast", json!({}))];
+    let provider = ScriptedProvider::new([Turn::calls(calls), Turn::say("ok")]);
+    // `slow` can only end once `fast` has: they must run at once.
+    let (sent, got) = tokio::sync::oneshot::channel::<()>();
+    let (sent, got) = (
+        Arc::new(Mutex::new(Some(sent))),
+        Arc::new(Mutex::new(Some(got))),
+    );
+    let slow = move |_: Nothing| {
+        let got = got.lock().unwrap().take();
+        async move {
+            got.unwrap().await.unwrap();
+            Ok::<_, ToolError>("slow")
+        }
+    };
+    let fast = move |_: Nothing| {
+        let sent = sent.lock().unwrap().take();
+        async move {
+            sent.unwrap().send(()).unwrap();
+            Ok::<_, ToolError>("fast")
+        }
+    };
+    let agent = Agent::builder(provider.clone())
+        .tool(tool("slow", "", slow))
+        .tool(tool("fast", "", fast))
+        .max_parallel_tools(2)
+        .build()
+        .unwrap();
+    agent.run("go").await.unwrap();
+    let last = &provider.requests()[1]["messages"];
+    assert_eq!(
+        (&last[2]["content"], &last[3]["content"]),
+        (&json!("slow"), &json!("fast"))
+    );
+}
+
+#[tokio::test]
+async fn a_broken_tool_is_an_error_result() {
+    let calls = [
+        ("panics", json!({})),
+        ("hangs", json!({})),
+        ("echo", json!({"txt": 1})),
+        ("nope", json!({})),
+        ("fails", json!({})),
+    ];
+    let provider = ScriptedProvider::new([Turn::calls(calls), Turn::say("ok")]);
+    let panics = |_: Nothing| async move {
+        if true {
+            panic!("out of rum");
+        }
+        Ok::<_, ToolError>("")
+    };
+    let hangs = |_: Nothing| async move {
+        std::future::pending::<()>().await;
+        Ok::<_, ToolError>("")
+    };
+    let agent = agent(&provider)
+        .tool(tool("panics", "", panics))
+        .tool(tool("hangs", "", hangs).timeout(Duration::from_millis(5)))
+        .tool(tool("fails", "", |_: Nothing| async {
+            Err::<String, _>(ToolError::new("no such port"))
+        }))
+        .max_parallel_tools(8)
+        .build()
+        .unwrap();
+    agent.run("go").await.unwrap();
+    let request = &provider.requests()[1];
+    let text = |index: usize| request["messages"][index]["content"].as_str().unwrap();
+    assert!(text(2).contains("out of rum"), "{}", text(2));
+    assert!(
+        text(3).contains("did not end within 0.005 s"),
+        "{}",
+        text(3)
+    );
+    assert!(text(4).contains("missing field `text`"), "{}", text(4));
+    assert!(text(5).contains("there is no tool `nope`"), "{}", text(5));
+    assert!(text(6).contains("no such port"), "{}", text(6));
+}
+
+#[tokio::test]
+async fn events_stream_live_and_in_order() {
+    let provider =
+        ScriptedProvider::new([Turn::call("echo", json!({"text": "a"})), Turn::say("done")]);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let observer = move |event: &Event| {
+        sink.lock()
+            .unwrap()
+            .push(serde_json::to_value(event).unwrap()["event"].clone())
+    };
+    agent(&provider)
+        .observer(observer)
+        .build()
+        .unwrap()
+        .run("go")
+        .await
+        .unwrap();
+    let expected = json!([
+        "agent_start",
+        "turn_start",
+        "delta",
+        "turn_end",
+        "tool_call",
+        "tool_call",
+        "turn_start",
+        "delta",
+        "turn_end",
+        "agent_end"
+    ]);
+    assert_eq!(Value::Array(seen.lock().unwrap().clone()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_wait_as_long_as_the_provider_asks() {
+    let limited = Failure::RateLimited {
+        retry_after_ms: Some(7_000),
+        message: "slow down".into(),
+    };
+    let cut = Failure::Transient {
+        status: None,
+        retry_after_ms: None,
+        message: "cut".into(),
+    };
+    let provider = ScriptedProvider::new([Turn::Fail(limited), Turn::Fail(cut), Turn::say("ok")]);
+    let before = tokio::time::Instant::now();
+    let output = agent(&provider).build().unwrap().run("go").await.unwrap();
+    assert_eq!(output.text, "ok");
+    let waited = before.elapsed();
+    assert!(
+        waited >= Duration::from_millis(8_600) && waited < Duration::from_secs(10),
+        "{waited:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_ends_the_run_and_leaves_a_session_that_carries_on() {
+    let refused = Failure::Auth {
+        message: "bad key".into(),
+    };
+    let provider = ScriptedProvider::new([
+        Turn::call("echo", json!({"text": "a"})),
+        Turn::Fail(refused),
+        Turn::say("ok now"),
+    ]);
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+    let agent = agent(&provider).store(Arc::clone(&store)).build().unwrap();
+    let id = SessionId::new("s").unwrap();
+    let mut session = agent.session(id.clone()).await.unwrap();
+    let output = session.run("go").await.unwrap();
+    assert!(matches!(output.reason, EndReason::Failed { .. }));
+    assert!(output.text.contains("bad key"), "{}", output.text);
+    assert_eq!(output.turns, 1, "what was spent is told on failure too");
+    assert!(matches!(
+        agent.session(id.clone()).await,
+        Err(Error::Store(StoreError::Busy { .. }))
+    ));
+    drop(session);
+    let mut session = agent.session(id).await.unwrap();
+    let output = session.carry_on().await.unwrap();
+    assert_eq!(output.text, "ok now");
+    let requests = provider.requests();
+    assert_eq!(
+        requests[2]["messages"], requests[1]["messages"],
+        "the very same view"
+    );
+}
+
+#[tokio::test]
+async fn interrupt_while_the_model_hangs_and_steer_while_a_tool_runs() {
+    let provider = ScriptedProvider::new([
+        Turn::Hang,
+        Turn::call("wait", json!({})),
+        Turn::say("I see."),
+    ]);
+    let (started, mut starts) = tokio::sync::mpsc::channel::<()>(1);
+    let release = Arc::new(tokio::sync::Notify::new());
+    let held = Arc::clone(&release);
+    let wait = move |_: Nothing| {
+        let (started, held) = (started.clone(), Arc::clone(&held));
+        async move {
+            started.send(()).await.unwrap();
+            held.notified().await;
+            Ok::<_, ToolError>("waited")
+        }
+    };
+    let agent = agent(&provider)
+        .tool(tool("wait", "", wait))
+        .build()
+        .unwrap();
+    let mut session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
+    let remote = session.remote();
+    let watched = provider.clone();
+    let (output, ()) = tokio::join!(session.run("first"), async {
+        while watched.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        remote.interrupt().await;
+    });
+    assert_eq!(output.unwrap().reason, EndReason::Interrupted);
+    let (output, ()) = tokio::join!(session.run("second"), async {
+        starts.recv().await.unwrap();
+        remote.steer("look left").await;
+        release.notify_one();
+    });
+    assert_eq!(output.unwrap().text, "I see.");
+    let last = &provider.requests()[2];
+    assert_eq!(roles(last), ["user", "user", "assistant", "tool", "user"]);
+    assert_eq!(last["messages"][4]["content"], "look left");
+}
+
+#[tokio::test]
+async fn dropping_a_run_leaves_a_whole_session() {
+    let provider = ScriptedProvider::new([Turn::call("hang", json!({})), Turn::say("back")]);
+    let hang = |_: Nothing| async move {
+        std::future::pending::<()>().await;
+        Ok::<_, ToolError>("")
+    };
+    let agent = agent(&provider)
+        .tool(tool("hang", "", hang))
+        .build()
+        .unwrap();
+    let mut session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
+    let _ = tokio::time::timeout(Duration::from_millis(20), session.run("go")).await;
+    let output = session.run("again").await.unwrap();
+    assert_eq!(output.text, "back");
+    let last = &provider.requests()[1];
+    assert_eq!(roles(last), ["user", "assistant", "tool", "user"]);
+    assert!(
+        last["messages"][2]["content"]
+            .as_str()
+            .unwrap()
+            .contains("effects are not known")
+    );
+}
+
+#[tokio::test]
+async fn the_gate_decides_and_silence_denies() {
+    let script = || ScriptedProvider::new([Turn::call("rm", json!({})), Turn::say("ok")]);
+    let ran = Arc::new(AtomicUsize::new(0));
+    let rm = |ran: Arc<AtomicUsize>| {
+        tool("rm", "", move |_: Nothing| {
+            ran.fetch_add(1, Ordering::SeqCst);
+            async { Ok::<_, ToolError>("gone") }
+        })
+        .asks()
+    };
+    let provider = script();
+    let silent = agent(&provider).tool(rm(Arc::clone(&ran))).build().unwrap();
+    silent.run("go").await.unwrap();
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert!(
+        provider.requests()[1]["messages"][2]["content"]
+            .as_str()
+            .unwrap()
+            .contains("not allowed")
+    );
+    let provider = script();
+    let open = agent(&provider)
+        .tool(rm(Arc::clone(&ran)))
+        .gate(AllowAll)
+        .build()
+        .unwrap();
+    open.run("go").await.unwrap();
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_window_is_discovered_and_never_overflows() {
+    let big = "word ".repeat(2_000);
+    let provider = ScriptedProvider::new((0..12).map(|_| Turn::call("echo", json!({"text": "x"}))))
+        .then_always(Turn::say("done"))
+        .with_window(Tokens(4_096));
+    let said = big.clone();
+    let long = move |_: Echo| {
+        let said = said.clone();
+        async move { Ok::<_, ToolError>(said) }
+    };
+    let agent = Agent::builder(provider.clone())
+        .tool(tool("echo", "Long.", long))
+        .build()
+        .unwrap();
+    let output = agent.run("go").await.unwrap();
+    assert!(output.reason.is_answer(), "{:?}", output.reason);
+    assert!(output.plans > 0);
+    for request in provider.requests() {
+        assert!(provider.weigh(&request) < Tokens(4_096));
+        assert_eq!(request["messages"][0]["content"], "go", "the task stays");
+    }
+    assert_eq!(provider.requests().len(), 13, "no request was refused");
+}
+
+#[tokio::test]
+async fn an_unknown_window_is_learned_from_a_refusal() {
+    for provider in [
+        ScriptedProvider::new([]).with_window(Tokens(4_096)),
+        ScriptedProvider::new([])
+            .with_window(Tokens(4_096))
+            .without_numbers(),
+    ] {
+        let provider = provider.then_always(Turn::call("long", json!({})));
+        let long = |_: Nothing| async { Ok::<_, ToolError>("word ".repeat(1_500)) };
+        for strategy in [ContextStrategy::default(), ContextStrategy::Unlimited {}] {
+            let agent = Agent::builder(provider.clone())
+                .tool(tool("long", "Long.", long))
+                .context_strategy(strategy)
+                .window(Window::Unknown)
+                .max_turns(10)
+                .build()
+                .unwrap();
+            let before = provider.requests().len();
+            let output = agent.run("go").await.unwrap();
+            assert_eq!(output.reason, EndReason::MaxTurns { limit: 10 });
+            assert_eq!(output.turns, 10, "{strategy:?}");
+            let requests = provider.requests().split_off(before);
+            assert!(requests.len() > 10, "some were refused");
+            for pair in requests.windows(2) {
+                assert_ne!(
+                    pair[0]["messages"], pair[1]["messages"],
+                    "never the same request twice"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn faults_of_settings_are_told_at_once() {
+    let provider = ScriptedProvider::new([]);
+    let echo = |input: Echo| async move { Ok::<_, ToolError>(input.text) };
+    let built = agent(&provider)
+        .tool(tool("echo", "", echo))
+        .max_turns(0)
+        .max_parallel_tools(0)
+        .temperature(f64::NAN)
+        .build();
+    let Err(Error::Build(faults)) = built else {
+        panic!("must be refused")
+    };
+    assert_eq!(faults.len(), 4, "{faults:?}");
+    let agent = agent(&provider).build().unwrap();
+    assert!(matches!(agent.run("  \n").await, Err(Error::EmptyTask)));
+}
+
+/// A store on a disk that is full after some writes.
+#[derive(Default)]
+struct FullDisk {
+    inner: MemoryStore,
+    writes_left: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl SessionStore for FullDisk {
+    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        self.inner.acquire(session).await
+    }
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        self.inner.load(session).await
+    }
+    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+        if self.writes_left.load(Ordering::SeqCst) == 0 {
+            return Err(StoreError::Full {
+                path: "disk".into(),
+            });
+        }
+        self.writes_left.fetch_sub(1, Ordering::SeqCst);
+        self.inner.append(lease, entries).await
+    }
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        self.inner.list().await
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_ends_the_run_and_the_session_still_opens() {
+    let provider = ScriptedProvider::new([]).then_always(Turn::call("echo", json!({"text": "x"})));
+    let store = Arc::new(FullDisk {
+        writes_left: AtomicUsize::new(3),
+        ..FullDisk::default()
+    });
+    let shared: Arc<dyn SessionStore> = store.clone();
+    let agent = agent(&provider)
+        .store(shared)
+        .retry_config(RetryConfig::never())
+        .build()
+        .unwrap();
+    let id = SessionId::new("s").unwrap();
+    let mut session = agent.session(id.clone()).await.unwrap();
+    assert!(matches!(
+        session.run("go").await,
+        Err(Error::Store(StoreError::Full { .. }))
+    ));
+    assert!(matches!(session.run("go").await, Err(Error::Stale)));
+    drop(session);
+    store.writes_left.store(1_000, Ordering::SeqCst);
+    let before = provider.requests().len();
+    let mut session = agent.session(id).await.unwrap();
+    session.run("go on").await.unwrap();
+    let request = &provider.requests()[before];
+    assert_eq!(
+        request["messages"][0]["content"], "go",
+        "what was written is there"
+    );
+}

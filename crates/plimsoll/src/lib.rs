@@ -1,0 +1,55 @@
+//! Floor 5 of Plimsoll: the crate that people depend on. It re-exports the floors below, by
+//! feature, and adds nothing of its own.
+//!
+//! ```
+//! use plimsoll::{Agent, ContextStrategy, ToolError, Tokens, Window, tool};
+//! use plimsoll::testing::{ScriptedProvider, Turn};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Look {
+//!     /// Where to look.
+//!     at: String,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), plimsoll::Error> {
+//! // Any provider goes here; this one follows a script.
+//! let model = ScriptedProvider::new([
+//!     Turn::call("look", serde_json::json!({ "at": "the horizon" })),
+//!     Turn::say("Land!"),
+//! ]);
+//! let look = tool("look", "Looks somewhere.", |input: Look| async move {
+//!     Ok::<_, ToolError>(format!("{}: a green line", input.at))
+//! });
+//! let agent = Agent::builder(model)
+//!     .system("You stand in the crow's nest.")
+//!     .tool(look)
+//!     .window(Window::Known(Tokens(8_000)))
+//!     .context_strategy(ContextStrategy::Evict { max_tokens: None })
+//!     .max_turns(10)
+//!     .build()?;
+//! let output = agent.run("What do you see?").await?;
+//! assert_eq!(output.text, "Land!");
+//! # Ok(())
+//! # }
+//! ```
+
+pub use plimsoll_agent::{
+    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, FoldError, Input,
+    KnownTool, Outcome, Question, Request, Run, Sampling, Setup, State, Step, ToolChoice,
+    ToolPhase,
+};
+pub use plimsoll_context::*;
+pub use plimsoll_core::{
+    Agent, AgentBuilder, AgentOutput, AgentState, AllowAll, DenyAll, Error, EvictionStrategy,
+    Extensions, FnTool, Gate, Lease, MemoryStore, Observer, Provider, Remote, RetryConfig, Session,
+    SessionId, SessionInfo, SessionStore, StoreError, Tool, ToolContext, ToolError, ToolOutput,
+    Window, new_session_id, testing, tool,
+};
+#[cfg(feature = "providers")]
+pub use plimsoll_providers as providers;
+#[cfg(feature = "store")]
+pub use plimsoll_store as store;
+#[cfg(feature = "tools")]
+pub use plimsoll_tools as tools;
+pub use plimsoll_wire as wire;
