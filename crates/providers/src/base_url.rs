@@ -1,0 +1,248 @@
+//! [`BaseUrl`]: where a server's API is. Forgives what people write (no scheme, no `/v1`, the
+//! whole path of an endpoint); holds no key.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+use crate::error::ProviderError;
+
+/// The end that people copy along.
+const ENDPOINT: &str = "/chat/completions";
+/// The path of the API where none is given, which is where nearly all servers have it.
+const USUAL_PATH: &str = "/v1";
+
+/// The address of an API.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BaseUrl {
+    url: Url,
+}
+
+impl BaseUrl {
+    /// Reads an address. `usual` is the vendor's own: its port is taken where the text has
+    /// neither scheme nor port.
+    ///
+    /// # Errors
+    /// [`ProviderError::BadBaseUrl`].
+    pub fn parse(text: &str, usual: Option<&str>) -> Result<Self, ProviderError> {
+        let text = text.trim();
+        let bad = |reason: &str| ProviderError::BadBaseUrl {
+            given: harmless(text),
+            reason: reason.to_owned(),
+        };
+        if text.is_empty() {
+            return Err(bad("it is empty"));
+        }
+        let mut url = match text.contains("://") {
+            true => Url::parse(text).map_err(|error| bad(&error.to_string()))?,
+            false => bare(text, usual).ok_or_else(|| bad("it is no address"))?,
+        };
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad("it is neither http nor https"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(bad(
+                "it has a user or a password in it, which belong into a key",
+            ));
+        }
+        if ip(&url).is_some_and(|ip| ip.is_unspecified())
+            && url.set_host(Some("127.0.0.1")).is_err()
+        {
+            return Err(bad("it has no host"));
+        }
+        url.set_fragment(None);
+        let path = url.path().trim_end_matches('/');
+        let path = path.strip_suffix(ENDPOINT).unwrap_or(path);
+        let path = if path.is_empty() { USUAL_PATH } else { path }.to_owned();
+        url.set_path(&path);
+        Ok(Self { url })
+    }
+
+    /// The address of an endpoint below it.
+    #[must_use]
+    pub(crate) fn endpoint(&self, path: &str) -> Url {
+        self.with_path(&format!("{}/{path}", self.url.path()))
+    }
+
+    /// The address of something beside the API, where servers keep what is not OpenAI's.
+    #[must_use]
+    pub(crate) fn beside(&self, path: &str) -> Url {
+        let base = self.url.path();
+        let base = base.strip_suffix(USUAL_PATH).unwrap_or(base);
+        self.with_path(&format!("{base}/{path}"))
+    }
+
+    /// Whether it is on this machine: no proxy stands between, and no certificates are needed.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        let name = self.url.host_str().unwrap_or_default();
+        let local = name == "localhost" || name.ends_with(".localhost");
+        local || ip(&self.url).is_some_and(|ip| ip.is_loopback())
+    }
+
+    fn with_path(&self, path: &str) -> Url {
+        let mut url = self.url.clone();
+        url.set_path(path);
+        url
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    /// The address without its query, in which some servers want a key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        f.write_str(url.as_str())
+    }
+}
+
+impl fmt::Debug for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BaseUrl({self})")
+    }
+}
+
+/// An address without a scheme: http on this machine and at bare numbers, https elsewhere.
+fn bare(text: &str, usual: Option<&str>) -> Option<Url> {
+    let mut url = Url::parse(&format!("http://{text}")).ok()?;
+    let usual = usual.and_then(|usual| Url::parse(usual).ok());
+    // Port 80 written out is dropped as the default, so the text decides.
+    let host = text.split(['/', '?']).next().unwrap_or_default();
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| {
+        !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if let (false, Some(usual)) = (has_port, usual) {
+        url.set_port(usual.port()).ok()?;
+    }
+    let name = url.host_str().unwrap_or_default();
+    if name != "localhost" && ip(&url).is_none() {
+        url.set_scheme("https").ok()?;
+    }
+    Some(url)
+}
+
+fn ip(url: &Url) -> Option<IpAddr> {
+    let host = url.host_str()?;
+    let host = host.strip_prefix('[').unwrap_or(host);
+    host.strip_suffix(']').unwrap_or(host).parse().ok()
+}
+
+/// A text that may be an address, without what may be secret in it.
+fn harmless(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = text.split_once("://") else {
+        let bare = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
+        return bare.to_owned();
+    };
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    format!("{scheme}://{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLLAMA: Option<&str> = Some("http://127.0.0.1:11434/v1");
+
+    #[test]
+    fn what_people_write_is_understood() {
+        for (text, usual, endpoint) in [
+            (
+                "https://api.openai.com/v1",
+                None,
+                "https://api.openai.com/v1/models",
+            ),
+            (
+                "https://api.openai.com/v1/",
+                None,
+                "https://api.openai.com/v1/models",
+            ),
+            (
+                "http://127.0.0.1:8080",
+                None,
+                "http://127.0.0.1:8080/v1/models",
+            ),
+            (
+                " http://h:1/x/chat/completions ",
+                None,
+                "http://h:1/x/models",
+            ),
+            ("localhost:8080", None, "http://localhost:8080/v1/models"),
+            ("[::1]:8080", None, "http://[::1]:8080/v1/models"),
+            ("192.168.0.7:80/v1", OLLAMA, "http://192.168.0.7/v1/models"),
+            ("0.0.0.0", OLLAMA, "http://127.0.0.1:11434/v1/models"),
+            (
+                "http://[::]:11434",
+                OLLAMA,
+                "http://127.0.0.1:11434/v1/models",
+            ),
+            ("example.com", None, "https://example.com/v1/models"),
+            (
+                "example.com/api?api-version=2",
+                None,
+                "https://example.com/api/models?api-version=2",
+            ),
+        ] {
+            let base = BaseUrl::parse(text, usual).unwrap();
+            assert_eq!(base.endpoint("models").as_str(), endpoint, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_without_its_secrets() {
+        for text in [
+            "",
+            "  ",
+            "ftp://h/v1",
+            "http://",
+            "http://me:hush@h/v1",
+            "h h",
+            "me:hush@h:x",
+        ] {
+            let error = BaseUrl::parse(text, None).unwrap_err().to_string();
+            assert!(!error.contains("hush"), "{error}");
+        }
+        let base = BaseUrl::parse("https://h/v1?key=hush", None).unwrap();
+        assert_eq!(base.to_string(), "https://h/v1");
+        assert_eq!(format!("{base:?}"), "BaseUrl(https://h/v1)");
+    }
+
+    #[test]
+    fn this_machine_is_known() {
+        for (text, here) in [
+            ("127.0.0.1:1", true),
+            ("127.8.0.1:1", true),
+            ("localhost:1", true),
+            ("http://a.localhost:1", true),
+            ("[::1]:1", true),
+            ("0.0.0.0:1", true),
+            ("192.168.0.7:1", false),
+            ("https://localhost.example.com", false),
+        ] {
+            assert_eq!(
+                BaseUrl::parse(text, None).unwrap().is_loopback(),
+                here,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_beside_the_api_is_found() {
+        for (text, beside) in [
+            ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/props"),
+            (
+                "http://127.0.0.1:8080/llama/v1",
+                "http://127.0.0.1:8080/llama/props",
+            ),
+            (
+                "http://127.0.0.1:8080/api",
+                "http://127.0.0.1:8080/api/props",
+            ),
+        ] {
+            let base = BaseUrl::parse(text, None).unwrap();
+            assert_eq!(base.beside("props").as_str(), beside);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! [`OpenAiChatBuilder`]: puts a provider together from what is given, the environment and the
+//! vendor's own. Reads no files and asks no server.
+
+use plimsoll_wire::openai_chat::{Dialect, Template, Voice};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
+
+use crate::base_url::BaseUrl;
+use crate::chat::OpenAiChat;
+use crate::error::ProviderError;
+use crate::http::Http;
+use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key};
+use crate::model_ref::ModelRef;
+use crate::secret::Secret;
+use crate::timeouts::Timeouts;
+use crate::vendor::Tells;
+
+/// Families of chat templates by what models of theirs are called.
+const TEMPLATES: [(&str, Template); 7] = [
+    ("gemma", Template::Gemma),
+    ("devstral", Template::Mistral),
+    ("mistral", Template::Mistral),
+    ("qwen", Template::Qwen),
+    ("llama3.1", Template::Llama31),
+    ("llama-3.1", Template::Llama31),
+    ("llama-3_1", Template::Llama31),
+];
+
+/// Puts an [`OpenAiChat`] together.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct OpenAiChatBuilder {
+    model: ModelRef,
+    base_url: Option<String>,
+    key: Option<Secret>,
+    dialect: Option<Dialect>,
+    headers: Vec<(String, Secret)>,
+    timeouts: Timeouts,
+    extra: Map<String, Value>,
+}
+
+impl OpenAiChat {
+    /// A provider for a model.
+    pub fn builder(model: ModelRef) -> OpenAiChatBuilder {
+        OpenAiChatBuilder {
+            model,
+            base_url: None,
+            key: None,
+            dialect: None,
+            headers: Vec::new(),
+            timeouts: Timeouts::default(),
+            extra: Map::new(),
+        }
+    }
+}
+
+impl OpenAiChatBuilder {
+    /// Another address than the environment's or the vendor's usual one. A key is not needed
+    /// there, but sent where there is one.
+    pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// A key in place of the environment's; an empty one sends none.
+    pub fn key(mut self, key: Secret) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// What the server wants of a request, where it is not the vendor's usual.
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
+    /// A further header of every request; its value counts as secret.
+    pub fn header(mut self, name: impl Into<String>, value: Secret) -> Self {
+        self.headers.push((name.into(), value));
+        self
+    }
+
+    /// How long silence is waited through.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Further keys of every request's body.
+    pub fn extra(mut self, extra: Map<String, Value>) -> Self {
+        self.extra = extra;
+        self
+    }
+
+    /// Makes the provider, with this process's environment.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    pub fn build(self) -> Result<OpenAiChat, ProviderError> {
+        self.build_with(&environment)
+    }
+
+    /// Makes the provider with the variables given.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    pub fn build_with(self, variables: Variables<'_>) -> Result<OpenAiChat, ProviderError> {
+        let vendor = self.model.vendor();
+        let elsewhere = self.base_url.or_else(|| find_base_url(vendor, variables));
+        let key = match (self.key, &elsewhere) {
+            (Some(secret), _) => Some(Key {
+                secret,
+                variable: "the settings",
+            }),
+            (None, Some(_)) => find_key(vendor, variables),
+            (None, None) => need_key(vendor, variables)?,
+        };
+        let key = key.filter(|key| !key.secret.is_empty());
+        let tells = match elsewhere {
+            // It may be a proxy, or another server that speaks like the vendor's.
+            Some(_) if vendor.tells == Tells::Nothing => Tells::Perhaps,
+            _ => vendor.tells,
+        };
+        let base = elsewhere.as_deref().or(vendor.base_url);
+        let base = base.ok_or(ProviderError::NoBaseUrl {
+            provider: vendor.name,
+        })?;
+        let base = BaseUrl::parse(base, vendor.base_url)?;
+        let dialect = self.dialect.unwrap_or_else(|| dialect_of(&self.model));
+        let headers = headers(&self.headers)?;
+        let http = Http::new(base, key.as_ref(), &self.model, headers, self.timeouts)?;
+        Ok(OpenAiChat {
+            http,
+            full_name: self.model.to_string(),
+            model: self.model,
+            key,
+            dialect,
+            tells,
+            extra: self.extra,
+            reported: OnceCell::new(),
+        })
+    }
+}
+
+/// The vendor's dialect and, where the server runs a chat template, what the model's family
+/// demands besides.
+fn dialect_of(model: &ModelRef) -> Dialect {
+    let dialect = model.vendor().dialect();
+    if dialect.voice != Voice::Template {
+        return dialect;
+    }
+    let name = model.name().to_ascii_lowercase();
+    let family = TEMPLATES.iter().find(|(part, _)| name.contains(part));
+    match family {
+        Some((_, template)) => dialect.with_template(*template),
+        None => dialect,
+    }
+}
+
+fn headers(given: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let bad = || ProviderError::BadHeader { name: name.clone() };
+        let parsed = HeaderName::try_from(name.as_str()).map_err(|_| bad())?;
+        let value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
+        headers.insert(parsed, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::Provider;
+    use plimsoll_wire::openai_chat::UserAfterTool;
+
+    const HUSH: &str = "sk-0123456789-hush";
+
+    fn env(name: &str) -> Option<String> {
+        let value = match name {
+            "OPENAI_API_KEY" => HUSH,
+            "GROQ_API_KEY" => "two\nlines",
+            "OLLAMA_HOST" => "0.0.0.0",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    }
+
+    fn builder(model: &str) -> OpenAiChatBuilder {
+        OpenAiChat::builder(model.parse().unwrap())
+    }
+
+    #[test]
+    fn what_is_not_given_comes_from_the_environment_and_the_vendor() {
+        for (model, base_url, base, key) in [
+            ("openai/gpt-4o", None, "https://api.openai.com/v1", true),
+            (
+                "openai/gpt-4o",
+                Some("localhost:4000"),
+                "http://localhost:4000/v1",
+                true,
+            ),
+            (
+                "xai/grok-4",
+                Some("localhost:4000"),
+                "http://localhost:4000/v1",
+                false,
+            ),
+            ("ollama/qwen3", None, "http://127.0.0.1:11434/v1", false),
+            ("llama.cpp", None, "http://127.0.0.1:8080/v1", false),
+            (
+                "openai-compatible/m",
+                Some("h:1/v1"),
+                "https://h:1/v1",
+                false,
+            ),
+        ] {
+            let mut builder = builder(model);
+            if let Some(base_url) = base_url {
+                builder = builder.base_url(base_url);
+            }
+            let chat = builder.build_with(&env).unwrap();
+            assert_eq!(chat.base_url().to_string(), base);
+            assert_eq!(chat.key.is_some(), key, "{model}");
+            assert_eq!(chat.model(), ModelRef::parse(model).unwrap().to_string());
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_said_and_no_secret_is() {
+        for (builder, cure) in [
+            (builder("xai/grok-4"), "set XAI_API_KEY"),
+            (builder("groq/m"), "copy it again"),
+            (builder("openai-compatible/m"), "--base-url"),
+            (builder("local"), "--base-url"),
+            (
+                builder("ollama/m").base_url("ftp://x"),
+                "neither http nor https",
+            ),
+            (
+                builder("ollama/m").header("a b", Secret::new(HUSH)),
+                "`a b`",
+            ),
+            (
+                builder("ollama/m").header("x", Secret::new("hu\nsh")),
+                "`x`",
+            ),
+        ] {
+            let error = builder.build_with(&env).unwrap_err().to_string();
+            assert!(error.contains(cure), "{error}");
+            assert!(!error.contains("hush") && !error.contains("two"), "{error}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let builder = builder("openai/gpt-4o").header("x-key", Secret::new(HUSH));
+        assert!(!format!("{builder:?}").contains("hush"));
+        let chat = builder.build_with(&env).unwrap();
+        assert!(!format!("{chat:#?}").contains("hush"), "{chat:#?}");
+    }
+
+    #[test]
+    fn an_empty_key_sends_none() {
+        let chat = builder("openai/gpt-4o").key(Secret::new(" "));
+        assert!(chat.build_with(&env).unwrap().key.is_none());
+    }
+
+    #[test]
+    fn a_family_of_templates_adds_its_demands_where_a_template_runs() {
+        let after_tool = |model| dialect_of(&ModelRef::parse(model).unwrap()).user_after_tool;
+        assert_eq!(after_tool("ollama/devstral:24b"), UserAfterTool::Bridge);
+        assert_eq!(after_tool("ollama/qwen3"), UserAfterTool::Allowed);
+        assert_eq!(
+            after_tool("openrouter/mistralai/devstral"),
+            UserAfterTool::Allowed
+        );
+        for (name, _) in TEMPLATES {
+            assert_eq!(name, name.to_ascii_lowercase());
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! [`OpenAiChat`]: the provider for OpenAI Chat Completions and everything compatible with it.
+//! One call, one request, always streamed. What goes over the wire is `wire`'s business; how a
+//! provider is put together is in `builder.rs`.
+
+use async_trait::async_trait;
+use plimsoll_agent::{Failure, Request};
+use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_core::Provider;
+use plimsoll_wire::openai_chat::{Delivery, Dialect, RenderInput, ToolChoice, render};
+use plimsoll_wire::overflow::silent::{self, Known, Silent};
+use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
+
+use crate::discovery::{self, Loading, Report};
+use crate::http::{Http, error_body, pieces};
+use crate::key::Key;
+use crate::model_ref::ModelRef;
+use crate::receive::receive;
+use crate::refusal::Call;
+use crate::vendor::Tells;
+
+/// The bits of a seed that are sent: the wire has signed numbers.
+const MAX_SEED: u64 = i64::MAX as u64;
+
+/// A model behind OpenAI's Chat Completions API.
+#[derive(Debug)]
+pub struct OpenAiChat {
+    pub(crate) http: Http,
+    pub(crate) model: ModelRef,
+    /// `provider/name`.
+    pub(crate) full_name: String,
+    pub(crate) key: Option<Key>,
+    pub(crate) dialect: Dialect,
+    pub(crate) tells: Tells,
+    pub(crate) extra: Map<String, Value>,
+    /// What the server reported; empty until it answered.
+    pub(crate) reported: OnceCell<Option<Tokens>>,
+}
+
+impl OpenAiChat {
+    /// What its server wants of a request.
+    #[must_use]
+    pub fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    /// Where its server is.
+    #[must_use]
+    pub fn base_url(&self) -> &crate::BaseUrl {
+        &self.http.base
+    }
+
+    async fn report(&self) -> Result<Option<Tokens>, Unanswered> {
+        let name = self.model.name();
+        match discovery::window(&self.http, self.tells, name, Loading::Allowed).await {
+            Report::Said(window) => Ok(Some(window)),
+            Report::Unsaid => Ok(None),
+            Report::NoAnswer => Err(Unanswered),
+        }
+    }
+
+    /// A reply, unless it shows that the request did not fit and nobody said so.
+    fn heard(&self, reply: Reply, max_output: Option<Tokens>) -> Result<Reply, Failure> {
+        let known = Known {
+            window: self.reported.get().copied().flatten(),
+            max_output,
+            ..Known::default()
+        };
+        let (overflow, message) = match silent::detect(&reply, &known) {
+            Some(Silent::NoRoom(overflow)) => (
+                overflow,
+                "the request fills the window and leaves no room for an answer",
+            ),
+            // Its way of saying so.
+            Some(Silent::Nothing) if self.tells == Tells::LmStudio => (
+                Default::default(),
+                "the server answered nothing at all, as LM Studio does when a request is too long",
+            ),
+            _ => return Ok(reply),
+        };
+        Err(Failure::Overflow {
+            used: overflow.used,
+            window: overflow.window,
+            message: message.to_owned(),
+        })
+    }
+}
+
+#[async_trait]
+impl Provider for OpenAiChat {
+    fn model(&self) -> &str {
+        &self.full_name
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let call = Call {
+            model: &self.model,
+            base: &self.http.base,
+            key: self.key.as_ref(),
+            max_output: request.max_output,
+        };
+        let body = self.body(request)?;
+        let answer = self.http.post("chat/completions", body).await;
+        let answer = answer.map_err(|silence| call.silence(&silence))?;
+        let idle = self.http.timeouts.idle;
+        if !answer.status().is_success() {
+            let status = answer.status().as_u16();
+            let headers = answer.headers().clone();
+            let body = error_body(answer, idle).await;
+            return Err(call.refused(status, &headers, &body));
+        }
+        let reply = receive(pieces(answer), idle, deltas).await;
+        let reply = reply.map_err(|broken| call.broken(broken))?;
+        self.heard(reply, request.max_output)
+    }
+
+    async fn window(&self) -> Option<Tokens> {
+        let reported = self.reported.get_or_try_init(|| self.report()).await;
+        reported.ok().copied().flatten()
+    }
+}
+
+/// The server did not answer: it may the next time.
+struct Unanswered;
+
+impl OpenAiChat {
+    fn body(&self, request: &Request) -> Result<Vec<u8>, Failure> {
+        let input = RenderInput {
+            model: self.model.name(),
+            system: Some(&*request.system).filter(|system| !system.is_empty()),
+            tools: &request.tools,
+            tool_choice: match request.tool_choice {
+                plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
+                plimsoll_agent::ToolChoice::None => ToolChoice::None,
+            },
+            max_output: request.max_output.map(|tokens| tokens.0),
+            temperature: request.sampling.temperature,
+            // Servers take 63 bits at most.
+            seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
+            delivery: Delivery::Stream,
+            context: request.dynamic_context.as_deref(),
+            extra: Some(&self.extra),
+            ..RenderInput::default()
+        };
+        let messages = request.messages.iter().map(AsRef::as_ref);
+        let rendered = render(&input, messages, &self.dialect);
+        let rendered = rendered.map_err(|error| Failure::Refused {
+            status: None,
+            message: error.to_string(),
+        })?;
+        Ok(rendered.body)
+    }
+}

@@ -1,0 +1,222 @@
+//! The window of a model as its server reports it, and the models that a server has. Never
+//! guesses: what a model was trained for is not what a server serves it with.
+
+use plimsoll_context::Tokens;
+use serde_json::{Value, json};
+
+use crate::detect::ModelFound;
+use crate::http::Http;
+use crate::timeouts::LOAD_TIMEOUT;
+use crate::vendor::Tells;
+
+/// The names under which lists of models give the served window: vLLM, Groq, OpenRouter,
+/// Together and Kimi, Mistral.
+const WINDOW_KEYS: [&str; 4] = [
+    "max_model_len",
+    "context_window",
+    "context_length",
+    "max_context_length",
+];
+
+/// What asking came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The server said how large.
+    Said(Tokens),
+    /// The server answered and does not say.
+    Unsaid,
+    /// The server did not answer.
+    NoAnswer,
+}
+
+/// Whether a model may be loaded in order to learn its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loading {
+    /// The run will need it anyway.
+    Allowed,
+    /// Only looking.
+    Forbidden,
+}
+
+/// Asks for a model's window.
+pub(crate) async fn window(http: &Http, tells: Tells, model: &str, loading: Loading) -> Report {
+    match tells {
+        Tells::Nothing => Report::Unsaid,
+        Tells::Models => in_models(http, model).await,
+        Tells::Props => in_props(http).await,
+        Tells::Ollama => at_ollama(http, model, loading).await,
+        Tells::LmStudio => at_lmstudio(http, model).await,
+        Tells::Perhaps => match in_models(http, model).await {
+            Report::Unsaid => in_props(http).await,
+            report => report,
+        },
+    }
+}
+
+/// The models of a server, where it lists them.
+pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>> {
+    let list = ask(http, "models").await?;
+    let listed = list.get("data").unwrap_or(&list).as_array()?;
+    let mut found = Vec::new();
+    for model in listed {
+        if let Some(name) = name(model) {
+            found.push(ModelFound {
+                name: name.to_owned(),
+                window: served(model),
+            });
+        }
+    }
+    match tells {
+        Tells::Props => {
+            let window = in_props(http).await.said();
+            found.iter_mut().for_each(|model| model.window = window);
+        }
+        Tells::Ollama => {
+            let loaded = beside(http, "api/ps", None).await;
+            for model in &mut found {
+                model.window = loaded.as_ref().and_then(|list| running(list, &model.name));
+            }
+        }
+        Tells::LmStudio => {
+            let loaded = beside(http, "api/v0/models", None).await;
+            for model in &mut found {
+                let entry = loaded.as_ref().and_then(|list| entry(list, &model.name));
+                model.window = entry.and_then(|entry| tokens(entry.get("loaded_context_length")));
+            }
+        }
+        Tells::Nothing | Tells::Models | Tells::Perhaps => {}
+    }
+    Some(found)
+}
+
+/// llama.cpp's server says of itself what no other has.
+pub(crate) async fn is_llama_cpp(http: &Http) -> bool {
+    let props = beside(http, "props", None).await;
+    props.is_some_and(|props| props.get("default_generation_settings").is_some())
+}
+
+impl Report {
+    pub(crate) fn said(self) -> Option<Tokens> {
+        match self {
+            Self::Said(tokens) => Some(tokens),
+            Self::Unsaid | Self::NoAnswer => None,
+        }
+    }
+
+    fn of(window: Option<Tokens>) -> Self {
+        window.map_or(Self::Unsaid, Self::Said)
+    }
+}
+
+async fn in_models(http: &Http, model: &str) -> Report {
+    let Some(list) = ask(http, "models").await else {
+        return Report::NoAnswer;
+    };
+    Report::of(entry(&list, model).and_then(served))
+}
+
+/// The window of one slot, which is what one request gets.
+async fn in_props(http: &Http) -> Report {
+    let Some(props) = beside(http, "props", None).await else {
+        return Report::NoAnswer;
+    };
+    Report::of(tokens(props.pointer("/default_generation_settings/n_ctx")))
+}
+
+/// Only a loaded model has a window: it depends on the machine and on how Ollama was started.
+async fn at_ollama(http: &Http, model: &str, loading: Loading) -> Report {
+    let Some(list) = beside(http, "api/ps", None).await else {
+        return Report::NoAnswer;
+    };
+    if let Some(window) = running(&list, model) {
+        return Report::Said(window);
+    }
+    if loading == Loading::Forbidden {
+        return Report::Unsaid;
+    }
+    // A request without a prompt loads the model and does nothing else.
+    let load = json!({"model": model, "stream": false});
+    let url = http.base.beside("api/generate");
+    if http.ask(url, Some(&load), LOAD_TIMEOUT).await.is_none() {
+        return Report::Unsaid;
+    }
+    let list = beside(http, "api/ps", None).await;
+    let window = list.as_ref().and_then(|list| running(list, model));
+    if window.is_some() {
+        return Report::of(window);
+    }
+    // Older versions do not list it; then it is known only where the model's file sets it.
+    let show = json!({"model": model});
+    let show = beside(http, "api/show", Some(&show)).await;
+    Report::of(show.as_ref().and_then(set_in_file))
+}
+
+async fn at_lmstudio(http: &Http, model: &str) -> Report {
+    let Some(list) = beside(http, "api/v0/models", None).await else {
+        return Report::NoAnswer;
+    };
+    let entry = entry(&list, model);
+    Report::of(entry.and_then(|entry| tokens(entry.get("loaded_context_length"))))
+}
+
+async fn ask(http: &Http, path: &str) -> Option<Value> {
+    let url = http.base.endpoint(path);
+    http.ask(url, None, http.timeouts.probe).await
+}
+
+async fn beside(http: &Http, path: &str, question: Option<&Value>) -> Option<Value> {
+    let url = http.base.beside(path);
+    http.ask(url, question, http.timeouts.probe).await
+}
+
+/// A model's entry in a list: `{"data": [..]}`, `{"models": [..]}` or a bare one (Together).
+fn entry<'a>(list: &'a Value, model: &str) -> Option<&'a Value> {
+    let list = list
+        .get("data")
+        .or_else(|| list.get("models"))
+        .unwrap_or(list);
+    let mut entries = list.as_array()?.iter();
+    entries.find(|entry| name(entry).is_some_and(|name| same(name, model)))
+}
+
+fn name(entry: &Value) -> Option<&str> {
+    ["id", "name", "model"]
+        .iter()
+        .find_map(|key| entry.get(*key)?.as_str())
+}
+
+/// Ollama writes the tag that everyone leaves out.
+fn same(listed: &str, asked: &str) -> bool {
+    listed == asked || listed.strip_suffix(":latest") == Some(asked)
+}
+
+/// The window in a list's entry. Where the entry also knows who serves the model first, the
+/// smaller of the two is what a request gets.
+fn served(entry: &Value) -> Option<Tokens> {
+    let window = WINDOW_KEYS.iter().find_map(|key| tokens(entry.get(*key)));
+    let first = tokens(entry.pointer("/top_provider/context_length"));
+    [window, first].into_iter().flatten().min()
+}
+
+/// The window of a model that runs at Ollama.
+fn running(list: &Value, model: &str) -> Option<Tokens> {
+    tokens(entry(list, model)?.get("context_length"))
+}
+
+/// `num_ctx` of an Ollama model's file, which cannot exceed what the model was trained for.
+fn set_in_file(show: &Value) -> Option<Tokens> {
+    let parameters = show.get("parameters")?.as_str()?;
+    let set = parameters.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some("num_ctx")).then(|| words.next()?.parse().ok())?
+    });
+    let trained = show.get("model_info")?.as_object()?.iter();
+    let mut trained = trained.filter(|(key, _)| key.ends_with(".context_length"));
+    let trained = trained.find_map(|(_, value)| value.as_u64());
+    Some(Tokens(set?)).map(|set: Tokens| set.min(trained.map_or(Tokens::MAX, Tokens)))
+}
+
+fn tokens(value: Option<&Value>) -> Option<Tokens> {
+    let tokens = value?.as_u64().filter(|tokens| *tokens > 0)?;
+    Some(Tokens(tokens))
+}

@@ -1,0 +1,175 @@
+//! [`Http`]: the connection to one server. Sends bytes and gives answers; follows no redirect,
+//! retries nothing, reads nothing without a bound. What an answer means is not decided here.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use plimsoll_context::Bytes as ByteCount;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Method, Response, Url, redirect};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::base_url::BaseUrl;
+use crate::error::ProviderError;
+use crate::key::Key;
+use crate::model_ref::ModelRef;
+use crate::timeouts::Timeouts;
+
+/// How much of an error's body is kept; more is a page or an echo of the request.
+pub const MAX_ERROR_BODY: ByteCount = ByteCount(64 * 1024);
+/// How much an answer about models may hold: OpenRouter lists its hundreds in under one MB.
+pub const MAX_PROBE_BODY: ByteCount = ByteCount(8 * 1024 * 1024);
+/// How we present ourselves.
+const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
+
+/// The connection to one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Http {
+    client: Client,
+    pub(crate) base: BaseUrl,
+    pub(crate) timeouts: Timeouts,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Silence {
+    /// Nothing for this long.
+    Timeout(Duration),
+    /// The connection, or what was to be sent, failed.
+    Error(reqwest::Error),
+}
+
+impl Http {
+    /// `headers` are sent with every request; all count as secret.
+    pub(crate) fn new(
+        base: BaseUrl,
+        key: Option<&Key>,
+        model: &ModelRef,
+        mut headers: HeaderMap,
+        timeouts: Timeouts,
+    ) -> Result<Self, ProviderError> {
+        if let Some(key) = key {
+            let bearer = format!("Bearer {}", key.secret.expose());
+            let bearer = HeaderValue::try_from(bearer).map_err(|_| ProviderError::BadKey {
+                provider: model.vendor().name,
+            })?;
+            // A header given by hand goes before the key.
+            headers.entry(AUTHORIZATION).or_insert(bearer);
+        }
+        headers
+            .values_mut()
+            .for_each(|value| value.set_sensitive(true));
+        let mut client = Client::builder()
+            .user_agent(USER_AGENT)
+            .default_headers(headers)
+            .connect_timeout(timeouts.connect)
+            // A redirect turns a POST into a GET or takes the key elsewhere; it is told instead.
+            .redirect(redirect::Policy::none());
+        if base.is_loopback() {
+            // This machine is reached without a proxy, and without certificates, which small
+            // containers do not have.
+            client = client.no_proxy().tls_certs_only([]);
+        }
+        let client = client.build().map_err(|error| ProviderError::Client {
+            reason: innermost(&error),
+        })?;
+        Ok(Self {
+            client,
+            base,
+            timeouts,
+        })
+    }
+
+    /// Sends a body and waits for the answer's head.
+    pub(crate) async fn post(&self, path: &str, body: Vec<u8>) -> Result<Response, Silence> {
+        let request = self
+            .client
+            .post(self.base.endpoint(path))
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream, application/json")
+            .body(body)
+            .send();
+        let idle = self.timeouts.idle;
+        let answer = timeout(idle, request).await;
+        answer
+            .map_err(|_| Silence::Timeout(idle))?
+            .map_err(|error| Silence::Error(error.without_url()))
+    }
+
+    /// Asks a small question; `None` for anything but a JSON answer in time.
+    pub(crate) async fn ask(
+        &self,
+        url: Url,
+        question: Option<&Value>,
+        patience: Duration,
+    ) -> Option<Value> {
+        let (_, body) = self.question(url, question, patience).await?;
+        serde_json::from_slice(&body).ok()
+    }
+
+    /// The status and the bytes of the answer to a small question; no bytes with an error.
+    pub(crate) async fn question(
+        &self,
+        url: Url,
+        question: Option<&Value>,
+        patience: Duration,
+    ) -> Option<(u16, Vec<u8>)> {
+        let method = question.map_or(Method::GET, |_| Method::POST);
+        let mut request = self.client.request(method, url);
+        if let Some(question) = question {
+            request = request
+                .header(CONTENT_TYPE, "application/json")
+                .body(question.to_string());
+        }
+        let answer = async {
+            let mut answer = request.send().await.ok()?;
+            let status = answer.status();
+            let mut body = Vec::new();
+            while let (true, Some(piece)) = (status.is_success(), answer.chunk().await.ok()?) {
+                if (body.len() + piece.len()) as u64 > MAX_PROBE_BODY.0 {
+                    return None;
+                }
+                body.extend_from_slice(&piece);
+            }
+            Some((status.as_u16(), body))
+        };
+        timeout(patience, answer).await.ok().flatten()
+    }
+}
+
+/// The bytes of an answer as they come.
+pub(crate) fn pieces(answer: Response) -> impl Stream<Item = Result<Bytes, String>> + Unpin + Send {
+    let next = async |mut answer: Response| {
+        let piece = answer.chunk().await.transpose()?;
+        Some((piece.map_err(|error| innermost(&error)), answer))
+    };
+    Box::pin(stream::unfold(answer, next))
+}
+
+/// The body of a refusal as text, up to [`MAX_ERROR_BODY`]; what was cut is said.
+pub(crate) async fn error_body(mut answer: Response, idle: Duration) -> String {
+    let mut body = Vec::new();
+    let limit = usize::try_from(MAX_ERROR_BODY.0).unwrap_or(usize::MAX);
+    let mut rest = "";
+    // What arrived before the connection broke is still what the provider said.
+    while let Ok(Ok(Some(piece))) = timeout(idle, answer.chunk()).await {
+        let room = limit - body.len();
+        body.extend(piece.iter().take(room));
+        if piece.len() > room {
+            rest = " … [the rest of this error was not read]";
+            break;
+        }
+    }
+    format!("{}{rest}", String::from_utf8_lossy(&body))
+}
+
+/// What was wrong in the first place; an HTTP library wraps it in its own words.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}

@@ -1,0 +1,40 @@
+//! Floor 4 of Plimsoll: models behind HTTP. It sends what `wire` renders and hands back what
+//! `wire` reads; it never retries, since the driver does, and it writes no log of contents.
+
+mod base_url;
+mod builder;
+mod chat;
+mod detect;
+mod discovery;
+mod error;
+mod http;
+mod key;
+mod model_ref;
+mod receive;
+mod refusal;
+mod retry_after;
+mod secret;
+mod sse;
+mod timeouts;
+mod vendor;
+mod windows;
+
+pub use base_url::BaseUrl;
+pub use builder::OpenAiChatBuilder;
+pub use chat::OpenAiChat;
+pub use detect::{
+    DETECT_TIMEOUT, Detected, KeyFound, KeyState, ModelFound, ServerFound, ServerState, detect,
+    detect_keys, detect_servers,
+};
+pub use error::ProviderError;
+pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
+pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
+pub use model_ref::ModelRef;
+pub use receive::MAX_STREAM;
+pub use secret::Secret;
+pub use timeouts::{
+    CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,
+    USAGE_GRACE,
+};
+pub use vendor::{Place, Tells, VENDORS, Vendor};
+pub use windows::{FALLBACK_WINDOW, Window, WindowSource, known_window, resolve_window};

@@ -1,0 +1,232 @@
+//! [`receive`]: the bytes of a successful answer into a reply, each piece handed on as it comes.
+//! Takes events, and a whole JSON reply from servers that do not stream. Knows no HTTP: bytes
+//! come from any stream, and silence is measured here.
+
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt};
+use plimsoll_context::{Bytes, Delta, Part, Reply};
+use plimsoll_wire::WireError;
+use plimsoll_wire::openai_chat::{StreamState, read_reply};
+use tokio::time::timeout;
+
+use crate::sse::{Event, EventKind, MAX_EVENT, SseReader};
+use crate::timeouts::{DRAIN_TIMEOUT, USAGE_GRACE};
+
+/// All bytes of one answer: chunks are some hundred bytes a token, so this is a server gone
+/// astray.
+pub const MAX_STREAM: Bytes = Bytes(1024 * 1024 * 1024);
+/// The text that ends a stream.
+const DONE: &str = "[DONE]";
+
+/// Where pieces of a reply go.
+pub(crate) type Sink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
+
+/// Why no reply came out of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Broken {
+    /// No byte for this long.
+    Idle(Duration),
+    /// The connection broke, or ended in the middle of the reply.
+    Cut(String),
+    /// It ended before anything of a reply came.
+    Empty,
+    /// A page for people: the address is not that of an API.
+    Html,
+    /// More arrived than a reply may hold.
+    TooLarge(String),
+    /// The provider sent an error in place of, or in the middle of, the reply.
+    Refused(String),
+    /// What arrived cannot be understood.
+    Garbled(String),
+}
+
+/// What the bytes are.
+enum Form {
+    /// Nothing but white space so far.
+    Unknown,
+    Events(SseReader),
+    /// JSON or a page in one piece.
+    Whole(Vec<u8>),
+}
+
+/// Whether more is to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    On,
+    Done,
+}
+
+/// One answer while it arrives.
+struct Receiver<'a> {
+    form: Form,
+    state: StreamState,
+    sink: Sink<'a>,
+    bytes: u64,
+}
+
+/// Reads an answer to its end, or to the end of the reply in it.
+pub(crate) async fn receive<S, B>(
+    mut bytes: S,
+    idle: Duration,
+    sink: Sink<'_>,
+) -> Result<Reply, Broken>
+where
+    S: Stream<Item = Result<B, String>> + Unpin,
+    B: AsRef<[u8]>,
+{
+    let mut receiver = Receiver {
+        form: Form::Unknown,
+        state: StreamState::new(),
+        sink,
+        bytes: 0,
+    };
+    loop {
+        // A reply that has ended is worth more than the usage that may never come.
+        let ended = receiver.state.has_ended();
+        let wait = if ended { idle.min(USAGE_GRACE) } else { idle };
+        match timeout(wait, bytes.next()).await {
+            Ok(Some(Ok(piece))) => {
+                if receiver.take(piece.as_ref())? == Flow::Done {
+                    // Read to the end, so that the connection can be used again.
+                    let drain = async { while let Some(Ok(_)) = bytes.next().await {} };
+                    let _ = timeout(DRAIN_TIMEOUT, drain).await;
+                    return receiver.finish();
+                }
+            }
+            Ok(None) => return receiver.finish(),
+            _ if ended => return receiver.finish(),
+            Ok(Some(Err(why))) => return Err(Broken::Cut(why)),
+            Err(_) => return Err(Broken::Idle(wait)),
+        }
+    }
+}
+
+impl Receiver<'_> {
+    fn take(&mut self, piece: &[u8]) -> Result<Flow, Broken> {
+        self.bytes = self.bytes.saturating_add(piece.len() as u64);
+        if self.bytes > MAX_STREAM.0 {
+            let why = format!("the answer exceeds {MAX_STREAM} bytes");
+            return Err(Broken::TooLarge(why));
+        }
+        if matches!(self.form, Form::Unknown) {
+            self.form = match first_mark(piece) {
+                None => return Ok(Flow::On),
+                // No event begins like this; JSON and HTML do.
+                Some(b'{' | b'[' | b'<') => Form::Whole(Vec::new()),
+                Some(_) => Form::Events(SseReader::default()),
+            };
+        }
+        let mut events = Vec::new();
+        match &mut self.form {
+            Form::Unknown => {}
+            Form::Whole(text) => {
+                if text.len().saturating_add(piece.len()) > MAX_EVENT {
+                    let why = format!("the answer exceeds {MAX_EVENT} bytes");
+                    return Err(Broken::TooLarge(why));
+                }
+                text.extend_from_slice(piece);
+            }
+            Form::Events(reader) => {
+                let read = reader.push(piece, &mut events);
+                read.map_err(|error| Broken::TooLarge(error.to_string()))?;
+            }
+        }
+        for event in events {
+            if self.event(event)? == Flow::Done {
+                return Ok(Flow::Done);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn event(&mut self, event: Event) -> Result<Flow, Broken> {
+        if event.kind == EventKind::Error {
+            return Err(Broken::Refused(event.data));
+        }
+        let ended = self.state.has_ended();
+        match self.state.push(&event.data).map_err(Broken::from) {
+            Ok(deltas) => deltas.into_iter().for_each(self.sink),
+            // What follows the reply can only be usage, which is not worth the reply.
+            Err(Broken::Garbled(_)) if ended => {}
+            Err(broken) => return Err(broken),
+        }
+        let done = event.data.trim() == DONE;
+        Ok(if done { Flow::Done } else { Flow::On })
+    }
+
+    /// The bytes have ended, or nothing more is needed.
+    fn finish(mut self) -> Result<Reply, Broken> {
+        match std::mem::replace(&mut self.form, Form::Unknown) {
+            Form::Unknown => Err(Broken::Empty),
+            Form::Whole(text) => whole(&text, self.sink),
+            Form::Events(reader) => {
+                for event in reader.finish() {
+                    match self.event(event) {
+                        // The end of the bytes cut it; whether it was needed, `finish` knows.
+                        Ok(_) | Err(Broken::Garbled(_)) => {}
+                        Err(broken) => return Err(broken),
+                    }
+                }
+                let nothing = self.state.partial();
+                let nothing = nothing.parts.is_empty() && nothing.model.is_none();
+                match self.state.finish() {
+                    Err(WireError::Cut { .. }) if nothing => Err(Broken::Empty),
+                    reply => reply.map_err(Broken::from),
+                }
+            }
+        }
+    }
+}
+
+impl From<WireError> for Broken {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Provider { body } => Self::Refused(body),
+            WireError::Cut { .. } => Self::Cut("it ended in the middle of the reply".into()),
+            WireError::TooLarge { .. } => Self::TooLarge(error.to_string()),
+            other => Self::Garbled(other.to_string()),
+        }
+    }
+}
+
+/// A reply that came in one piece.
+fn whole(text: &[u8], sink: Sink<'_>) -> Result<Reply, Broken> {
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if text.starts_with('<') {
+        return Err(Broken::Html);
+    }
+    let reply = read_reply(text)?;
+    for part in &reply.parts {
+        deltas_of(part).into_iter().for_each(sink);
+    }
+    Ok(reply)
+}
+
+/// The pieces in which a part would have come.
+fn deltas_of(part: &Part) -> Vec<Delta> {
+    match part {
+        Part::Text { text } => vec![Delta::Text { text: text.clone() }],
+        Part::Thinking(thinking) => vec![Delta::Thinking {
+            text: thinking.text.clone(),
+        }],
+        Part::ToolCall(call) => vec![
+            Delta::CallStarted {
+                call: call.id.clone(),
+                name: call.name.clone(),
+            },
+            Delta::CallArguments {
+                call: call.id.clone(),
+                text: call.arguments.clone(),
+            },
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// The first byte that is neither white space nor part of a byte order mark.
+fn first_mark(piece: &[u8]) -> Option<u8> {
+    let mut marks = piece.iter().copied();
+    marks.find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf))
+}

@@ -1,0 +1,299 @@
+//! Why a call failed, as a [`Failure`]: the words of `wire`'s classifier with what HTTP knows
+//! besides, and a cure where there is one. Texts are the provider's own, whole up to a bound,
+//! and never hold a key.
+
+use std::time::SystemTime;
+
+use plimsoll_agent::Failure;
+use plimsoll_context::Tokens;
+use plimsoll_wire::overflow::{Verdict, classify};
+use reqwest::header::{HeaderMap, LOCATION};
+use serde_json::Value;
+
+use crate::base_url::BaseUrl;
+use crate::http::{Silence, innermost};
+use crate::key::Key;
+use crate::model_ref::ModelRef;
+use crate::receive::Broken;
+use crate::retry_after::retry_after_ms;
+use crate::vendor::Place;
+
+/// An output limit below this is no answer: it is the request that is too large.
+const MIN_OUTPUT: Tokens = Tokens(256);
+/// Keys of an error that its sentence already tells of, or that say nothing to people.
+const PLAIN_KEYS: [&str; 10] = [
+    "message",
+    "type",
+    "param",
+    "code",
+    "status",
+    "object",
+    "n_prompt_tokens",
+    "n_ctx",
+    "request_id",
+    "user_id",
+];
+
+/// What is known of a call besides its failure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) model: &'a ModelRef,
+    pub(crate) base: &'a BaseUrl,
+    pub(crate) key: Option<&'a Key>,
+    /// The output limit of the request.
+    pub(crate) max_output: Option<Tokens>,
+}
+
+impl Call<'_> {
+    /// An answer that is no success.
+    pub(crate) fn refused(&self, status: u16, headers: &HeaderMap, body: &str) -> Failure {
+        if (300..400).contains(&status) {
+            return self.redirected(status, headers);
+        }
+        self.failure(Some(status), headers, body)
+    }
+
+    /// An answer that began as a success.
+    pub(crate) fn broken(&self, broken: Broken) -> Failure {
+        let base = self.base;
+        match broken {
+            Broken::Refused(body) => self.failure(None, &HeaderMap::new(), &body),
+            Broken::Idle(wait) => passing(format!(
+                "{base} sent nothing for {} s in the middle of the reply",
+                wait.as_secs_f64()
+            )),
+            Broken::Cut(why) => {
+                passing(format!("the reply of {base} was cut in the middle: {why}"))
+            }
+            Broken::Empty => passing(format!("{base} closed the connection without a reply")),
+            Broken::Html => Failure::Refused {
+                status: None,
+                message: format!(
+                    "{base} answers with a page for people, not with an API; check --base-url"
+                ),
+            },
+            Broken::TooLarge(why) => Failure::Refused {
+                status: None,
+                message: format!("{why}; ask for fewer output tokens"),
+            },
+            Broken::Garbled(why) => Failure::Garbled {
+                message: self.strike_out(why),
+            },
+        }
+    }
+
+    /// No answer at all.
+    pub(crate) fn silence(&self, silence: &Silence) -> Failure {
+        let base = self.base;
+        let error = match silence {
+            Silence::Timeout(wait) => {
+                let wait = wait.as_secs_f64();
+                return passing(format!("{base} did not answer within {wait} s"));
+            }
+            Silence::Error(error) => error,
+        };
+        let why = self.strike_out(innermost(error));
+        if error.is_builder() {
+            return Failure::Refused {
+                status: None,
+                message: format!("the request cannot be sent: {why}"),
+            };
+        }
+        if why.contains("certificate") || why.contains("CertificateError") {
+            return Failure::Refused {
+                status: None,
+                message: format!("{base} has no certificate that this machine trusts: {why}"),
+            };
+        }
+        if !error.is_connect() {
+            return passing(format!("the connection to {base} broke: {why}"));
+        }
+        if error.is_timeout() {
+            return passing(format!(
+                "{base} cannot be reached: no connection in time; check the network or --base-url"
+            ));
+        }
+        let message = match (connection_refused(error), self.model.vendor().place) {
+            (true, Place::ThisMachine | Place::Anywhere) => format!(
+                "nothing listens at {base} (connection refused); is the server running? start it \
+                 or give another address with --base-url"
+            ),
+            (true, _) => {
+                format!("nothing listens at {base} (connection refused); check --base-url")
+            }
+            (false, _) => {
+                format!(
+                    "{base} cannot be reached: {why}; check the network, the proxy or --base-url"
+                )
+            }
+        };
+        passing(message)
+    }
+
+    fn failure(&self, status: Option<u16>, headers: &HeaderMap, body: &str) -> Failure {
+        let message = self.strike_out(words(status, body));
+        let retry_after_ms = || retry_after_ms(headers, body, SystemTime::now());
+        match classify(status, body) {
+            Verdict::Overflow(overflow) => Failure::Overflow {
+                used: overflow.used,
+                window: overflow.window,
+                message,
+            },
+            Verdict::OutputTooLarge {
+                limit,
+                used: Some(used),
+                window,
+            } if limit < MIN_OUTPUT => Failure::Overflow {
+                used: Some(used),
+                window,
+                message,
+            },
+            Verdict::OutputTooLarge { limit, .. } => Failure::OutputTooLarge {
+                limit: Some(limit),
+                message,
+            },
+            // What was asked for includes the output limit; the rest of it is the request.
+            Verdict::SoftWindow { limit, requested } => Failure::Overflow {
+                used: self.max_output.map(|output| requested.minus(output)),
+                window: Some(limit),
+                message,
+            },
+            Verdict::BodyTooLarge => Failure::Overflow {
+                used: None,
+                window: None,
+                message,
+            },
+            Verdict::RateLimited => Failure::RateLimited {
+                retry_after_ms: retry_after_ms(),
+                message,
+            },
+            Verdict::Auth => Failure::Auth {
+                message: format!("{message}{}", self.key_cure()),
+            },
+            Verdict::NotFound => Failure::Refused {
+                status,
+                message: format!("{message}; check the model's name and --base-url"),
+            },
+            Verdict::QuotaExceeded | Verdict::Invalid => Failure::Refused { status, message },
+            Verdict::Transient => Failure::Transient {
+                status,
+                retry_after_ms: retry_after_ms(),
+                message,
+            },
+        }
+    }
+
+    fn redirected(&self, status: u16, headers: &HeaderMap) -> Failure {
+        let to = headers.get(LOCATION).and_then(|to| to.to_str().ok());
+        let to = to.and_then(|to| self.base.endpoint("").join(to).ok());
+        let to = to.and_then(|to| BaseUrl::parse(to.as_str(), None).ok());
+        let base = self.base;
+        let message = match to {
+            Some(to) => format!("{base} sends us on to {to}; give that address with --base-url"),
+            None => format!("{base} sends us elsewhere without saying where; check --base-url"),
+        };
+        Failure::Refused {
+            status: Some(status),
+            message: self.strike_out(message),
+        }
+    }
+
+    /// Where the key comes from, or should.
+    fn key_cure(&self) -> String {
+        let vendor = self.model.vendor();
+        match (self.key, vendor.key_variables.first()) {
+            (Some(key), _) => format!(" (the key is that in {})", key.variable),
+            (None, Some(variable)) => format!(" (no key was sent: set {variable})"),
+            (None, None) => String::new(),
+        }
+    }
+
+    fn strike_out(&self, text: String) -> String {
+        match self.key {
+            Some(key) => key.secret.strike_out(text),
+            None => text,
+        }
+    }
+}
+
+fn passing(message: String) -> Failure {
+    Failure::Transient {
+        status: None,
+        retry_after_ms: None,
+        message,
+    }
+}
+
+fn connection_refused(error: &reqwest::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        let io = error.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// What a body says: its sentence where that is all there is, else all of it.
+fn words(status: Option<u16>, body: &str) -> String {
+    let body = body.trim();
+    let code = status.map(|status| format!("HTTP {status}"));
+    if body.is_empty() {
+        let code = code.unwrap_or_else(|| "an error".into());
+        return format!("{code} without a word");
+    }
+    if body.starts_with('<') {
+        let code = code.unwrap_or_else(|| "an answer".into());
+        return match title(body) {
+            Some(title) => format!("{code} with a page titled \"{title}\""),
+            None => format!("{code} with a page for people"),
+        };
+    }
+    let Ok(json) = serde_json::from_str::<Value>(body) else {
+        return body.to_owned();
+    };
+    match sentence(&json) {
+        (Some(sentence), Rest::Plain) => sentence.to_owned(),
+        (Some(sentence), Rest::More) => format!("{sentence}: {body}"),
+        (None, _) => body.to_owned(),
+    }
+}
+
+/// Whether an error holds more than its sentence tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Plain,
+    More,
+}
+
+/// The sentence for people in an error.
+fn sentence(json: &Value) -> (Option<&str>, Rest) {
+    let error = json.get("error").unwrap_or(json);
+    let (text, keys) = match error {
+        Value::String(text) => (Some(text.as_str()), None),
+        Value::Object(object) => {
+            let text = ["message", "detail", "msg", "error"];
+            let mut text = text.iter().filter_map(|key| object.get(*key)?.as_str());
+            (text.next(), Some(object))
+        }
+        _ => (None, None),
+    };
+    let more = keys.is_some_and(|object| {
+        let mut keys = object.iter().filter(|(_, value)| !value.is_null());
+        keys.any(|(key, _)| !PLAIN_KEYS.contains(&key.as_str()) && key != "detail")
+    });
+    let rest = if more { Rest::More } else { Rest::Plain };
+    (text.filter(|text| !text.trim().is_empty()), rest)
+}
+
+fn title(html: &str) -> Option<&str> {
+    let (_, rest) = html.split_once("<title>")?;
+    let (title, _) = rest.split_once("</title>")?;
+    let title = title.trim();
+    (!title.is_empty()).then_some(title)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Refusals as failures: a table of what servers answer. No network.

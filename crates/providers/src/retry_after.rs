@@ -1,0 +1,247 @@
+//! How long a provider asks to wait: headers of several kinds, then its text. Reads only; who
+//! waits, and whether at all, is decided elsewhere.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+/// What a provider says that the next try should wait, in milliseconds.
+pub(crate) fn retry_after_ms(headers: &HeaderMap, body: &str, now: SystemTime) -> Option<u64> {
+    let wait = standard(headers, now)
+        .or_else(|| reset(headers, now))
+        .or_else(|| in_body(body, now))?;
+    u64::try_from(wait.as_millis()).ok()
+}
+
+/// `retry-after-ms`, then `Retry-After` in seconds or as a date.
+fn standard(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let in_ms = number(headers, "retry-after-ms").and_then(|ms| seconds(ms / 1000.0));
+    in_ms.or_else(|| {
+        let text = text(headers, "retry-after")?;
+        match text.parse().ok().and_then(seconds) {
+            Some(wait) => Some(wait),
+            None => {
+                let date = httpdate::parse_http_date(text).ok()?;
+                // By the server's clock where it tells the time: ours may be wrong.
+                let now = self::text(headers, "date")
+                    .and_then(|date| httpdate::parse_http_date(date).ok())
+                    .unwrap_or(now);
+                Some(date.duration_since(now).unwrap_or_default())
+            }
+        }
+    })
+}
+
+/// `x-ratelimit-reset-*`: OpenAI and Groq give one for requests and one for tokens. The one that
+/// has run out counts; a request for more tokens than are left leaves neither at zero.
+fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let out_of_requests = number(headers, "x-ratelimit-remaining-requests") == Some(0.0);
+    let names = match out_of_requests {
+        true => ["x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"],
+        false => ["x-ratelimit-reset-tokens", "x-ratelimit-reset-requests"],
+    };
+    let mut split = names
+        .iter()
+        .filter_map(|name| duration(text(headers, name)?));
+    split.next().or_else(|| {
+        let mut names = ["x-ratelimit-reset", "ratelimit-reset"].iter();
+        names.find_map(|name| moment(text(headers, name)?, now))
+    })
+}
+
+fn in_body(body: &str, now: SystemTime) -> Option<Duration> {
+    let json = serde_json::from_str::<Value>(body).ok();
+    // OpenRouter hands the upstream's headers on.
+    let upstream = json
+        .as_ref()
+        .and_then(|json| json.pointer("/error/metadata/headers/X-RateLimit-Reset"))
+        .and_then(|value| match value {
+            Value::String(text) => moment(text, now),
+            other => moment(&other.to_string(), now),
+        });
+    upstream.or_else(|| {
+        // OpenAI, Groq and Azure; Google.
+        let marks = [
+            "try again in ",
+            "retry after ",
+            "\"retryDelay\": \"",
+            "\"retryDelay\":\"",
+        ];
+        marks.iter().find_map(|mark| {
+            let (_, rest) = body.split_once(mark)?;
+            duration(rest)
+        })
+    })
+}
+
+/// A moment, or how far it is away: milliseconds or seconds since 1970, or seconds, or `6m0s`.
+fn moment(text: &str, now: SystemTime) -> Option<Duration> {
+    let Ok(number) = text.trim().parse::<f64>() else {
+        return duration(text);
+    };
+    let since_1970 = match number {
+        ms if ms >= 1e12 => seconds(ms / 1000.0)?,
+        s if s >= 1e9 => seconds(s)?,
+        s => return seconds(s),
+    };
+    let then = UNIX_EPOCH.checked_add(since_1970)?;
+    Some(then.duration_since(now).unwrap_or_default())
+}
+
+/// `7.66s`, `1m30s`, `250ms`, `20 seconds`, and a bare number as seconds, at a text's beginning.
+fn duration(text: &str) -> Option<Duration> {
+    let mut rest = text.trim_start();
+    let mut total = None;
+    loop {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
+        let Some((number, after)) = rest.split_at_checked(digits) else {
+            break;
+        };
+        let Ok(number) = number.trim_end_matches('.').parse::<f64>() else {
+            break;
+        };
+        let after = after.trim_start();
+        let letters = after
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(after.len());
+        let (unit, after) = after.split_at_checked(letters)?;
+        let scale = match unit {
+            "ms" | "milliseconds" => 0.001,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "h" | "hour" | "hours" => 3600.0,
+            "d" | "day" | "days" => 86_400.0,
+            _ if total.is_none() => 1.0,
+            _ => break,
+        };
+        total = Some(total.unwrap_or_default() + number * scale);
+        rest = after;
+    }
+    total.and_then(seconds)
+}
+
+/// Seconds as a duration; nothing for what cannot be one.
+fn seconds(number: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(number).ok()
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<f64> {
+    text(headers, name)?.parse().ok()
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    Some(headers.get(name)?.to_str().ok()?.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use reqwest::header::HeaderName;
+
+    /// 2026-01-01 00:00:00 UTC.
+    const NOW: u64 = 1_767_225_600;
+
+    fn wait(headers: &[(&str, &str)], body: &str) -> Option<u64> {
+        let headers = headers.iter().map(|(name, value)| {
+            let name: HeaderName = name.parse().unwrap();
+            (name, value.parse().unwrap())
+        });
+        let now = UNIX_EPOCH + Duration::from_secs(NOW);
+        retry_after_ms(&headers.collect(), body, now)
+    }
+
+    #[test]
+    fn headers_are_read_in_their_order() {
+        let rows: [(&[(&str, &str)], Option<u64>); 17] = [
+            (&[], None),
+            (&[("retry-after", "7")], Some(7_000)),
+            (&[("retry-after", " 0.5 ")], Some(500)),
+            (&[("retry-after", "0")], Some(0)),
+            (
+                &[("retry-after", "7"), ("retry-after-ms", "1500")],
+                Some(1_500),
+            ),
+            (
+                &[("retry-after", "Thu, 01 Jan 2026 00:00:30 GMT")],
+                Some(30_000),
+            ),
+            (&[("retry-after", "Wed, 01 Jan 2025 00:00:30 GMT")], Some(0)),
+            (
+                &[
+                    ("retry-after", "Thu, 01 Jan 2026 00:00:30 GMT"),
+                    ("date", "Thu, 01 Jan 2026 00:00:20 GMT"),
+                ],
+                Some(10_000),
+            ),
+            (&[("retry-after", "-5")], None),
+            (&[("retry-after", "soon")], None),
+            (&[("retry-after", "inf")], None),
+            (
+                &[
+                    ("x-ratelimit-remaining-requests", "0"),
+                    ("x-ratelimit-reset-requests", "1m30.5s"),
+                    ("x-ratelimit-reset-tokens", "2s"),
+                ],
+                Some(90_500),
+            ),
+            (
+                &[
+                    ("x-ratelimit-remaining-requests", "14"),
+                    ("x-ratelimit-reset-requests", "1m30.5s"),
+                    ("x-ratelimit-reset-tokens", "250ms"),
+                ],
+                Some(250),
+            ),
+            (&[("x-ratelimit-reset-requests", "6m0s")], Some(360_000)),
+            (&[("x-ratelimit-reset", "1767225605000")], Some(5_000)),
+            (&[("x-ratelimit-reset", "1767225605")], Some(5_000)),
+            (&[("ratelimit-reset", "12")], Some(12_000)),
+        ];
+        for (headers, expected) in rows {
+            assert_eq!(wait(headers, ""), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_read_where_no_header_says_it() {
+        for (body, expected) in [
+            (
+                r#"{"error":{"message":"Rate limit reached. Please try again in 7.66s. Visit …"}}"#,
+                Some(7_660),
+            ),
+            ("Please try again in 1h2m3s.", Some(3_723_000)),
+            ("Please retry after 20 seconds.", Some(20_000)),
+            ("Please try again in 250ms", Some(250)),
+            (
+                r#"{"error":{"details":[{"retryDelay": "34s"}]}}"#,
+                Some(34_000),
+            ),
+            (
+                r#"{"error":{"code":429,"metadata":{"headers":{"X-RateLimit-Reset":"1767225603000"}}}}"#,
+                Some(3_000),
+            ),
+            ("Please try again in a while", None),
+            ("try again in ", None),
+            ("", None),
+        ] {
+            assert_eq!(wait(&[], body), expected, "{body}");
+        }
+        assert_eq!(
+            wait(&[("retry-after", "1")], "try again in 9s"),
+            Some(1_000)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,40}", number in any::<f64>()) {
+            let _ = wait(&[], &format!("try again in {text}"));
+            let _ = duration(&format!("{number}{text}"));
+            let _ = moment(&number.to_string(), UNIX_EPOCH);
+        }
+    }
+}

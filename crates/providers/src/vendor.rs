@@ -1,0 +1,298 @@
+//! [`Vendor`]: who runs models behind an API, as data: address, key, dialect. Not which models
+//! there are; a server knows that, and `windows.rs` knows a few windows.
+
+use plimsoll_wire::openai_chat::Dialect;
+
+use crate::error::ProviderError;
+
+/// Names further away than this from what was given are no suggestion.
+const MAX_DISTANCE: usize = 3;
+
+/// One who runs models behind an API.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Vendor {
+    /// Its name, the part of a model's name before the first slash.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// Where its servers are.
+    pub place: Place,
+    /// Its usual address; `None` where there is none.
+    pub base_url: Option<&'static str>,
+    /// The environment's variable for another address.
+    pub base_variable: Option<&'static str>,
+    /// The environment's variables for its key; the first one is the name we give.
+    pub key_variables: &'static [&'static str],
+    /// The name of its dialect.
+    pub dialect: &'static str,
+    /// How its server tells a model's window.
+    pub tells: Tells,
+    /// The model where none is named; for servers that hold only one.
+    pub only_model: Option<&'static str>,
+}
+
+/// Where a vendor's servers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Elsewhere: a key is needed at its usual address.
+    Hosted,
+    /// On this machine, started by the user.
+    ThisMachine,
+    /// On this machine, started by us for the run.
+    Ours,
+    /// Wherever the user says.
+    Anywhere,
+}
+
+/// How a server tells a model's window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tells {
+    /// Not at all.
+    Nothing,
+    /// In its list of models.
+    Models,
+    /// llama.cpp: in its properties.
+    Props,
+    /// Ollama: for a loaded model.
+    Ollama,
+    /// LM Studio: for a loaded model, in a list of its own.
+    LmStudio,
+    /// It may be any server: try what may be tried.
+    Perhaps,
+}
+
+/// A hosted API with what most of them have.
+const HOSTED: Vendor = Vendor {
+    name: "",
+    aliases: &[],
+    place: Place::Hosted,
+    base_url: None,
+    base_variable: None,
+    key_variables: &[],
+    dialect: "compatible",
+    tells: Tells::Models,
+    only_model: None,
+};
+
+/// All vendors, in the order in which they are listed for people.
+pub static VENDORS: [Vendor; 14] = [
+    Vendor {
+        name: "openai",
+        base_url: Some("https://api.openai.com/v1"),
+        base_variable: Some("OPENAI_BASE_URL"),
+        key_variables: &["OPENAI_API_KEY"],
+        dialect: "openai",
+        tells: Tells::Nothing,
+        ..HOSTED
+    },
+    Vendor {
+        name: "openrouter",
+        aliases: &["open-router"],
+        base_url: Some("https://openrouter.ai/api/v1"),
+        key_variables: &["OPENROUTER_API_KEY"],
+        dialect: "openrouter",
+        ..HOSTED
+    },
+    Vendor {
+        name: "groq",
+        base_url: Some("https://api.groq.com/openai/v1"),
+        key_variables: &["GROQ_API_KEY"],
+        dialect: "groq",
+        ..HOSTED
+    },
+    Vendor {
+        name: "mistral",
+        aliases: &["mistralai"],
+        base_url: Some("https://api.mistral.ai/v1"),
+        key_variables: &["MISTRAL_API_KEY"],
+        dialect: "mistral",
+        ..HOSTED
+    },
+    Vendor {
+        name: "deepseek",
+        base_url: Some("https://api.deepseek.com/v1"),
+        key_variables: &["DEEPSEEK_API_KEY"],
+        dialect: "deepseek",
+        tells: Tells::Nothing,
+        ..HOSTED
+    },
+    Vendor {
+        name: "xai",
+        aliases: &["x-ai", "grok"],
+        base_url: Some("https://api.x.ai/v1"),
+        key_variables: &["XAI_API_KEY", "GROK_API_KEY"],
+        dialect: "xai",
+        ..HOSTED
+    },
+    Vendor {
+        name: "together",
+        aliases: &["together-ai", "together_ai", "togetherai"],
+        base_url: Some("https://api.together.xyz/v1"),
+        key_variables: &[
+            "TOGETHER_API_KEY",
+            "TOGETHERAI_API_KEY",
+            "TOGETHER_AI_API_KEY",
+        ],
+        dialect: "together",
+        ..HOSTED
+    },
+    Vendor {
+        name: "kimi",
+        aliases: &["moonshot", "moonshotai"],
+        base_url: Some("https://api.moonshot.ai/v1"),
+        key_variables: &["MOONSHOT_API_KEY", "KIMI_API_KEY"],
+        dialect: "kimi",
+        ..HOSTED
+    },
+    Vendor {
+        name: "ollama",
+        place: Place::ThisMachine,
+        base_url: Some("http://127.0.0.1:11434/v1"),
+        base_variable: Some("OLLAMA_HOST"),
+        key_variables: &["OLLAMA_API_KEY"],
+        dialect: "ollama",
+        tells: Tells::Ollama,
+        ..HOSTED
+    },
+    Vendor {
+        name: "llama.cpp",
+        aliases: &["llamacpp", "llama-cpp", "llama-server"],
+        place: Place::ThisMachine,
+        base_url: Some("http://127.0.0.1:8080/v1"),
+        key_variables: &["LLAMA_API_KEY"],
+        dialect: "llama.cpp",
+        tells: Tells::Props,
+        only_model: Some("default"),
+        ..HOSTED
+    },
+    Vendor {
+        name: "lmstudio",
+        aliases: &["lm-studio", "lm_studio"],
+        place: Place::ThisMachine,
+        base_url: Some("http://127.0.0.1:1234/v1"),
+        key_variables: &["LMSTUDIO_API_KEY", "LM_API_TOKEN"],
+        dialect: "lmstudio",
+        tells: Tells::LmStudio,
+        ..HOSTED
+    },
+    Vendor {
+        name: "vllm",
+        place: Place::ThisMachine,
+        base_url: Some("http://127.0.0.1:8000/v1"),
+        key_variables: &["VLLM_API_KEY"],
+        dialect: "vllm",
+        ..HOSTED
+    },
+    Vendor {
+        name: "openai-compatible",
+        aliases: &["compatible", "custom"],
+        place: Place::Anywhere,
+        // Not OpenAI's key: it must not go to just any server.
+        key_variables: &["OPENAI_COMPATIBLE_API_KEY"],
+        tells: Tells::Perhaps,
+        ..HOSTED
+    },
+    Vendor {
+        name: "local",
+        place: Place::Ours,
+        dialect: "llama.cpp",
+        tells: Tells::Props,
+        only_model: Some("default"),
+        ..HOSTED
+    },
+];
+
+impl Vendor {
+    /// The vendor of that name or alias, in whatever case.
+    ///
+    /// # Errors
+    /// [`ProviderError::UnknownProvider`], with a suggestion where one is near.
+    pub fn named(name: &str) -> Result<&'static Self, ProviderError> {
+        let lower = name.trim().to_ascii_lowercase();
+        let known = VENDORS.iter().find(|vendor| vendor.is_called(&lower));
+        known.ok_or_else(|| ProviderError::UnknownProvider {
+            given: name.trim().to_owned(),
+            suggestion: nearest(&lower).map(str::to_owned),
+        })
+    }
+
+    /// What its servers want of a request.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        Dialect::named(self.dialect).unwrap_or_default()
+    }
+
+    fn is_called(&self, lower: &str) -> bool {
+        self.name == lower || self.aliases.contains(&lower)
+    }
+}
+
+/// All names for people, joined by commas.
+pub(crate) fn names() -> String {
+    let names: Vec<&str> = VENDORS.iter().map(|vendor| vendor.name).collect();
+    names.join(", ")
+}
+
+/// The vendor whose name or alias is nearest, if any is near.
+fn nearest(lower: &str) -> Option<&'static str> {
+    let named = |vendor: &'static Vendor| {
+        let names = vendor.aliases.iter().copied().chain([vendor.name]);
+        names.map(move |name| (strsim::damerau_levenshtein(name, lower), name, vendor.name))
+    };
+    let near = VENDORS.iter().flat_map(named);
+    // A short name is near to many words: at most a third of it may differ.
+    let near = near.filter(|(distance, name, _)| {
+        *distance <= MAX_DISTANCE && distance * 3 <= name.len().max(lower.len())
+    });
+    near.min_by_key(|(distance, ..)| *distance)
+        .map(|(.., vendor)| vendor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_vendor_is_found_by_all_its_names() {
+        for vendor in &VENDORS {
+            for name in vendor.aliases.iter().chain([&vendor.name]) {
+                assert_eq!(Vendor::named(name), Ok(vendor));
+                assert_eq!(Vendor::named(&name.to_uppercase()), Ok(vendor));
+            }
+        }
+    }
+
+    #[test]
+    fn every_vendor_has_what_its_place_asks_for() {
+        for vendor in &VENDORS {
+            assert!(Dialect::named(vendor.dialect).is_some(), "{}", vendor.name);
+            let usual = matches!(vendor.place, Place::Hosted | Place::ThisMachine);
+            assert_eq!(vendor.base_url.is_some(), usual, "{}", vendor.name);
+            if vendor.place == Place::Hosted {
+                assert!(!vendor.key_variables.is_empty(), "{}", vendor.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_near_name_is_suggested_and_a_far_one_is_not() {
+        for (given, suggestion) in [
+            ("opnai", Some("openai")),
+            ("open_router", Some("openrouter")),
+            ("olama", Some("ollama")),
+            ("moonshoot", Some("kimi")),
+            ("llama_cpp", Some("llama.cpp")),
+            ("gork", Some("xai")),
+            ("anthropic", None),
+            ("zz", None),
+        ] {
+            let Err(ProviderError::UnknownProvider {
+                suggestion: got, ..
+            }) = Vendor::named(given)
+            else {
+                panic!("{given}");
+            };
+            assert_eq!(got.as_deref(), suggestion, "{given}");
+        }
+    }
+}
