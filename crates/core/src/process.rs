@@ -1,0 +1,326 @@
+//! The one place that starts child processes: bounded in time and output, killed as a group,
+//! dead when this process is dead. Not a shell and not a sandbox: what a child may do with
+//! files and network is the affair of the user who runs it.
+//!
+//! What holds for every child:
+//! - It leads a process group of its own and reads an empty input. When it ends, is stopped or
+//!   is dropped, its whole group ends: what a child leaves in the background does not outlive
+//!   it. Only a process that leaves the group by itself (`setsid`) gets away; nobody waits for
+//!   such a one.
+//! - A watchdog in the same group holds a pipe to this process and ends the group when the
+//!   pipe closes, so that even after `kill -9` of this process nothing goes on.
+//! - Whatever it prints is read, so that it never blocks; what is kept is bounded.
+//! - Variables of the environment that look like secrets are not handed on, see
+//!   [`looks_secret`].
+
+mod capture;
+mod environment;
+#[cfg(unix)]
+mod group;
+#[cfg(not(unix))]
+#[path = "process/group_elsewhere.rs"]
+mod group;
+mod server;
+#[cfg(all(test, unix))]
+mod tests;
+
+use std::ffi::OsString;
+use std::future::pending;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use plimsoll_context::Bytes;
+use tokio::io::AsyncReadExt;
+use tokio_util::sync::CancellationToken;
+
+pub use capture::{Captured, CapturedText};
+pub use environment::looks_secret;
+pub use server::Server;
+
+use capture::Capture;
+use group::{Group, Pipe, Signal};
+
+/// How long a group may take to end by itself after SIGTERM, before SIGKILL.
+pub const GRACE: Duration = Duration::from_secs(1);
+/// How long output is awaited after the child itself has ended, while something that it left
+/// in the background still holds the pipe.
+pub const DRAIN: Duration = Duration::from_millis(500);
+/// How long a killed child is awaited. Only one stuck in the kernel takes longer; it is reaped
+/// whenever it ends, but nobody waits for it.
+pub const REAP_WAIT: Duration = Duration::from_secs(2);
+/// How much is read from a pipe at once; the size of a pipe on Linux.
+const READ_BUFFER: usize = 64 * 1024;
+
+/// A program and how it is to be started.
+#[derive(Debug, Clone)]
+pub struct Command {
+    program: OsString,
+    args: Vec<OsString>,
+    cwd: Option<PathBuf>,
+    base: Environment,
+    env: Vec<(OsString, OsString)>,
+}
+
+/// Which of this process's variables a child gets, before those set one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Environment {
+    /// All but those that look like secrets.
+    #[default]
+    WithoutSecrets,
+    /// None.
+    Empty,
+}
+
+/// The bounds of one child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessLimits {
+    /// It is stopped after this; the whole takes [`GRACE`] and [`REAP_WAIT`] more at most.
+    pub timeout: Duration,
+    /// This much of its output is kept, half from the beginning, half from the end.
+    pub max_output: Bytes,
+}
+
+/// What came of a child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessOutput {
+    /// How it ended.
+    pub ended: Ended,
+    /// What it printed, standard output and standard error in the order in which they came.
+    pub output: Captured,
+    /// What became of those that it left in the background.
+    pub left: LeftBehind,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal, which was not ours.
+    Signalled(i32),
+    /// It was stopped after its time.
+    TimedOut,
+    /// It was stopped because nobody wants the result any more.
+    Cancelled,
+}
+
+/// Whether a child that ended by itself left something that held its output open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftBehind {
+    /// No, or nothing that prints.
+    Nothing,
+    /// Yes; it was ended [`DRAIN`] later.
+    Killed,
+}
+
+/// Why a child could not be started or followed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// The program could not be started.
+    #[error("cannot start `{program}`: {source}; check that it is installed and on PATH")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The folder that it should start in is not there.
+    #[error("cannot start `{program}` in {cwd}: no such folder")]
+    NoFolder {
+        /// The program.
+        program: String,
+        /// The folder.
+        cwd: String,
+    },
+    /// The child was started, but its end or its output could not be had.
+    #[error("lost track of `{program}`: {source}; it was killed")]
+    Lost {
+        /// The program.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There are no process groups on this system.
+    #[error("starting programs is not supported on this system: use Linux or macOS")]
+    Unsupported,
+}
+
+impl Command {
+    /// A program, by its path or by a name that is looked up in `PATH`.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: None,
+            base: Environment::default(),
+            env: Vec::new(),
+        }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// The folder that it starts in; else the one of this process.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Which variables of this process it gets.
+    #[must_use]
+    pub fn environment(mut self, base: Environment) -> Self {
+        self.base = base;
+        self
+    }
+
+    /// A variable; given whatever its name looks like.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Runs it to its end. If the future is dropped, the group is killed at once.
+    ///
+    /// # Errors
+    /// It cannot be started. A child that fails, hangs or is cancelled is no error, see [`Ended`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time and I/O enabled.
+    pub async fn run(
+        &self,
+        limits: ProcessLimits,
+        cancel: CancellationToken,
+    ) -> Result<ProcessOutput, ProcessError> {
+        let (group, pipe) = self.start()?;
+        let mut reader = Reader::new(pipe);
+        let mut capture = Capture::new(limits.max_output);
+        let stopped = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Some(Ended::Cancelled),
+            () = tokio::time::sleep(limits.timeout) => Some(Ended::TimedOut),
+            () = group.exited() => None,
+            // A child may close its output and go on.
+            () = reader.read(|bytes| capture.push(bytes)).then(|()| pending()) => None,
+        };
+        let mut left = LeftBehind::Nothing;
+        let rest = reader.read(|bytes| capture.push(bytes));
+        if stopped.is_some() {
+            group.signal(Signal::TERM);
+            // In time or not: what is left is killed now.
+            let both = async { tokio::join!(group.exited(), rest) };
+            let _ = tokio::time::timeout(GRACE, both).await;
+        } else if tokio::time::timeout(DRAIN, rest).await.is_err() {
+            left = LeftBehind::Killed;
+        }
+        let status = group.end().await.map_err(|source| self.lost(source))?;
+        Ok(ProcessOutput {
+            ended: stopped.unwrap_or_else(|| Ended::of(status)),
+            output: capture.finish(),
+            left,
+        })
+    }
+
+    /// Starts it as a server, which runs until it is stopped or dropped. The newest `log` bytes
+    /// that it prints are kept.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time and I/O enabled.
+    pub fn serve(&self, log: Bytes) -> Result<Server, ProcessError> {
+        let (group, pipe) = self.start()?;
+        Ok(Server::new(group, Reader::new(pipe), Capture::newest(log)))
+    }
+
+    fn start(&self) -> Result<(Group, Pipe), ProcessError> {
+        Group::start(self).map_err(|source| {
+            let program = self.program();
+            match &self.cwd {
+                _ if source.kind() == io::ErrorKind::Unsupported => ProcessError::Unsupported,
+                Some(cwd) if !cwd.is_dir() => ProcessError::NoFolder {
+                    program,
+                    cwd: cwd.display().to_string(),
+                },
+                _ => ProcessError::Start { program, source },
+            }
+        })
+    }
+
+    fn lost(&self, source: io::Error) -> ProcessError {
+        ProcessError::Lost {
+            program: self.program(),
+            source,
+        }
+    }
+
+    fn program(&self) -> String {
+        self.program.display().to_string()
+    }
+
+    /// The program as the system wants it, its input and output still to be set.
+    #[cfg(unix)]
+    fn prepared(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.args).env_clear();
+        if self.base == Environment::WithoutSecrets {
+            command.envs(environment::without_secrets());
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        if let Some(cwd) = &self.cwd {
+            command.current_dir(cwd);
+        }
+        command
+    }
+}
+
+impl Ended {
+    fn of(status: ExitStatus) -> Self {
+        // A process that has ended has a code or a signal.
+        status.code().map_or_else(
+            || Self::Signalled(group::signal_of(status).unwrap_or_default()),
+            Self::Exited,
+        )
+    }
+}
+
+/// Reads a pipe until its end.
+struct Reader {
+    pipe: Pipe,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    fn new(pipe: Pipe) -> Self {
+        Self {
+            pipe,
+            buffer: vec![0; READ_BUFFER],
+        }
+    }
+
+    /// Hands on what comes until nobody holds the other end any more. Nothing is lost if the
+    /// future is dropped.
+    async fn read(&mut self, mut take: impl FnMut(&[u8])) {
+        // A pipe that cannot be read has nothing more to say.
+        while let Ok(read @ 1..) = self.pipe.read(&mut self.buffer).await {
+            take(self.buffer.get(..read).unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! [`Capture`]: the beginning and the end of a stream of any length in a fixed space, and
+//! [`Captured`], what came of it. It takes bytes as they are; it reads no pipe.
+
+use std::collections::VecDeque;
+
+use plimsoll_context::Bytes;
+
+/// Takes a stream and keeps its first and its newest bytes.
+#[derive(Debug)]
+pub(super) struct Capture {
+    head: Vec<u8>,
+    head_max: usize,
+    tail: VecDeque<u8>,
+    tail_max: usize,
+    total: u64,
+}
+
+/// The beginning and the end of what a child printed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Captured {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    total: u64,
+}
+
+/// What a child printed, as text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CapturedText {
+    /// All of it, or its beginning.
+    pub head: String,
+    /// Its end, where something between is missing.
+    pub tail: String,
+    /// Exactly how many bytes are missing between head and tail; 0 where nothing is.
+    pub missing: Bytes,
+    /// How many bytes of head and tail are no text (not UTF-8, or NUL): U+FFFD stands for them.
+    pub not_text: Bytes,
+}
+
+impl Capture {
+    /// Keeps `max` bytes, half from the beginning, half from the end.
+    pub(super) fn new(max: Bytes) -> Self {
+        let max = usize::try_from(max.0).unwrap_or(usize::MAX);
+        Self::of(max - max / 2, max / 2)
+    }
+
+    /// Keeps the newest `max` bytes.
+    pub(super) fn newest(max: Bytes) -> Self {
+        Self::of(0, usize::try_from(max.0).unwrap_or(usize::MAX))
+    }
+
+    fn of(head_max: usize, tail_max: usize) -> Self {
+        Self {
+            head: Vec::new(),
+            head_max,
+            tail: VecDeque::new(),
+            tail_max,
+            total: 0,
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.total = self.total.saturating_add(bytes.len() as u64);
+        let room = self.head_max - self.head.len();
+        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        self.head.extend_from_slice(head);
+        // Only the newest of a long rest can stay, so the ring never grows past its bound.
+        let (_, newest) = rest.split_at(rest.len().saturating_sub(self.tail_max));
+        let over = (self.tail.len() + newest.len()).saturating_sub(self.tail_max);
+        self.tail.drain(..over);
+        self.tail.extend(newest);
+    }
+
+    /// What is kept so far.
+    pub(super) fn so_far(&self) -> Captured {
+        Captured {
+            head: self.head.clone(),
+            tail: self.tail.iter().copied().collect(),
+            total: self.total,
+        }
+    }
+
+    /// What was kept.
+    pub(super) fn finish(self) -> Captured {
+        Captured {
+            head: self.head,
+            tail: self.tail.into(),
+            total: self.total,
+        }
+    }
+}
+
+impl Captured {
+    /// How many bytes there were.
+    #[must_use]
+    pub fn total(&self) -> Bytes {
+        Bytes(self.total)
+    }
+
+    /// How many of them are kept.
+    #[must_use]
+    pub fn kept(&self) -> Bytes {
+        Bytes(self.head.len() as u64 + self.tail.len() as u64)
+    }
+
+    /// As text. A character that the gap has parted counts as missing.
+    #[must_use]
+    pub fn text(&self) -> CapturedText {
+        let mut text = CapturedText::default();
+        let missing = self.total.saturating_sub(self.kept().0);
+        if missing == 0 {
+            text.head = readable(&[&self.head[..], &self.tail].concat(), &mut text.not_text);
+            return text;
+        }
+        let head = whole_end(&self.head);
+        let tail = whole_start(&self.tail);
+        text.head = readable(head, &mut text.not_text);
+        text.tail = readable(tail, &mut text.not_text);
+        text.missing = Bytes(self.total - head.len() as u64 - tail.len() as u64);
+        text
+    }
+}
+
+/// `bytes` as text, and how many of them were none.
+fn readable(bytes: &[u8], not_text: &mut Bytes) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '\0' {
+                not_text.0 += 1;
+                text.push(char::REPLACEMENT_CHARACTER);
+            } else {
+                text.push(c);
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            not_text.0 += chunk.invalid().len() as u64;
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
+}
+
+/// `bytes` without a character that its end has parted.
+fn whole_end(bytes: &[u8]) -> &[u8] {
+    // A character has four bytes at most, so at most three of one that is not whole.
+    let parted = (1..=3).find(|back| {
+        let start = bytes.len().checked_sub(*back);
+        let first = start.and_then(|start| bytes.get(start));
+        first.is_some_and(|first| width(*first) > *back)
+    });
+    let (whole, _) = bytes.split_at(bytes.len() - parted.unwrap_or(0));
+    whole
+}
+
+/// `bytes` without a character that its start has parted.
+fn whole_start(bytes: &[u8]) -> &[u8] {
+    let inside = |byte: &&u8| matches!(**byte, 0x80..=0xbf);
+    let parted = bytes.iter().take(3).take_while(inside).count();
+    let (_, whole) = bytes.split_at(parted);
+    whole
+}
+
+/// How many bytes a character has that begins so; 0 where none begins so.
+fn width(first: u8) -> usize {
+    match first {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn captured(max: u64, pieces: &[&[u8]]) -> Captured {
+        let mut capture = Capture::new(Bytes(max));
+        for piece in pieces {
+            capture.push(piece);
+        }
+        capture.finish()
+    }
+
+    #[test]
+    fn head_and_tail_stay_and_the_gap_is_counted_exactly() {
+        for (max, text, head, tail, missing) in [
+            (10, "", "", "", 0),
+            (10, "0123456789", "0123456789", "", 0),
+            (10, "0123456789a", "01234", "6789a", 1),
+            (5, "0123456789", "012", "89", 5),
+            (1, "0123456789", "0", "", 9),
+            (0, "0123456789", "", "", 10),
+            // The gap parts a crab on both sides: eight bytes less are shown.
+            (12, "1234🦀-----🦀1234", "1234", "1234", 13),
+            (12, "12é4🦀-----🦀1é34", "12é4", "1é34", 13),
+        ] {
+            let got = captured(max, &[text.as_bytes()]).text();
+            assert_eq!((got.head.as_str(), got.tail.as_str()), (head, tail));
+            assert_eq!((got.missing, got.not_text), (Bytes(missing), Bytes(0)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_replaced_and_counted() {
+        let got = captured(100, &[b"a\xff\xfe\xe2\x82b\0c"]).text();
+        assert_eq!(got.head, "a\u{fffd}\u{fffd}\u{fffd}b\u{fffd}c");
+        assert_eq!(got.not_text, Bytes(5));
+    }
+
+    #[test]
+    fn a_flood_stays_in_its_space() {
+        let mut capture = Capture::new(Bytes(1_000));
+        for _ in 0..10_000 {
+            capture.push(&[b'x'; 5_000]);
+            assert!(capture.head.capacity() + capture.tail.capacity() <= 4_000);
+        }
+        let captured = capture.finish();
+        assert_eq!(captured.total(), Bytes(50_000_000));
+        assert_eq!(captured.kept(), Bytes(1_000));
+    }
+
+    #[test]
+    fn the_newest_is_kept_of_a_log() {
+        let mut log = Capture::newest(Bytes(4));
+        log.push(b"abc");
+        assert_eq!(log.so_far().text().head, "abc");
+        log.push(b"defgh");
+        assert_eq!(log.so_far().text().tail, "efgh");
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_do_not_matter(
+            text in "\\PC{0,60}", max in 0..80u64, cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)
+        ) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+            let got = captured(max, &pieces);
+            prop_assert_eq!(&got, &captured(max, &[bytes]));
+            let shown = got.text();
+            prop_assert!(text.starts_with(&shown.head) && text.ends_with(&shown.tail));
+            prop_assert_eq!(shown.head.len() + shown.tail.len() + shown.missing.0 as usize, text.len());
+            prop_assert_eq!(shown.not_text, Bytes(0));
+        }
+    }
+}

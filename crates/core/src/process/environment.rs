@@ -1,0 +1,71 @@
+//! What a child gets of this process's environment: everything but what looks like a secret.
+//! A name is all that is looked at; a password inside an address, say, is not found.
+
+use std::ffi::OsString;
+
+/// A name with one of these in it is a secret's.
+const ANYWHERE: [&str; 6] = [
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "APIKEY",
+];
+/// A name with one of these among its words (parted by `_`) is a secret's. `TOKENS` and
+/// `TOKENIZERS` are not among them.
+const WORDS: [&str; 4] = ["KEY", "TOKEN", "PAT", "AUTH"];
+/// Names that look it and are none: where an agent listens that keeps its keys to itself.
+const HARMLESS: [&str; 1] = ["SSH_AUTH_SOCK"];
+
+/// Whether a variable of this name is kept from children: `…_API_KEY`, `…_ACCESS_KEY_ID`,
+/// `…_TOKEN`, `…SECRET…`, `…PASSWORD…` and the like, in any case. What a child needs all the
+/// same is given to it by [`Command::env`](super::Command::env).
+#[must_use]
+pub fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let has_word = || name.split('_').any(|word| WORDS.contains(&word));
+    !HARMLESS.contains(&name.as_str())
+        && (ANYWHERE.iter().any(|part| name.contains(part)) || has_word())
+}
+
+/// This process's variables without those that look like secrets.
+#[cfg(unix)]
+pub(super) fn without_secrets() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| !looks_secret(&name.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets() {
+        for (name, secret) in [
+            ("OPENAI_API_KEY", true),
+            ("anthropic_api_key", true),
+            ("AWS_ACCESS_KEY_ID", true),
+            ("AWS_SECRET_ACCESS_KEY", true),
+            ("GITHUB_TOKEN", true),
+            ("TOKEN", true),
+            ("GH_PAT", true),
+            ("DB_PASSWORD_FILE", true),
+            ("PGPASSWORD", true),
+            ("CLIENTSECRET", true),
+            ("OPENAI_APIKEY", true),
+            ("NPM_AUTH", true),
+            ("GOOGLE_APPLICATION_CREDENTIALS", true),
+            ("PATH", false),
+            ("PWD", false),
+            ("HOME", false),
+            ("MAX_TOKENS", false),
+            ("TOKENIZERS_PARALLELISM", false),
+            ("KEYBOARD", false),
+            ("GIT_AUTHOR_NAME", false),
+            ("SSH_AUTH_SOCK", false),
+            ("", false),
+        ] {
+            assert_eq!(looks_secret(name), secret, "{name}");
+        }
+    }
+}

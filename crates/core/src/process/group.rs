@@ -1,0 +1,181 @@
+//! [`Group`]: a child, all that it starts, and their watchdog, as one process group on Unix.
+//! It starts, signals and reaps; it knows nothing of time or of what is printed.
+
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{Command, GRACE, REAP_WAIT};
+
+pub(super) use rustix::process::Signal;
+/// Where a group's output is read.
+pub(super) type Pipe = tokio::net::unix::pipe::Receiver;
+
+/// What waits for this process to die: `read` returns when the other end of its input is
+/// closed, which the kernel does for whoever held it, however that one ended. It ignores the
+/// signal that asks the rest to end, so that it is there for the one that makes them.
+const WATCHDOG: &str = "trap '' TERM INT HUP; read -r _; kill -TERM 0; sleep \"$1\"; kill -KILL 0";
+
+/// A process group. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Group {
+    id: Pid,
+    reaper: Reaper,
+}
+
+/// A thread that reaps the children of one group. A thread and no task: it also does so after
+/// the runtime has ended, so no zombie is ever left.
+#[derive(Debug)]
+struct Reaper {
+    /// The children, the leader first. It reaps when this is dropped. Until then the leader,
+    /// dead or alive, keeps the group's id from being given to another, so that a signal never
+    /// hits a stranger.
+    children: Option<mpsc::Sender<Child>>,
+    exited: CancellationToken,
+    status: Option<oneshot::Receiver<io::Result<ExitStatus>>>,
+    /// Open as long as this process lives; the watchdog has the other end.
+    lifeline: Option<ChildStdin>,
+}
+
+impl Group {
+    /// Starts a child as the leader of a new group, and its watchdog.
+    pub(super) fn start(command: &Command) -> io::Result<(Self, Pipe)> {
+        let (reader, writer) = io::pipe()?;
+        let pipe = Pipe::from_owned_fd(reader.into())?;
+        let mut prepared = command.prepared();
+        prepared
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer)
+            .process_group(0);
+        let reaper = Reaper::start()?;
+        let leader = prepared.spawn()?;
+        // This holds the writing end, and the reader is to see its end.
+        drop(prepared);
+        let id = Pid::from_child(&leader);
+        // From here on, whatever goes wrong, the group is killed and reaped.
+        let mut group = Self { id, reaper };
+        group.reaper.take(leader);
+        let mut watchdog = watchdog(id)?;
+        group.reaper.lifeline = watchdog.stdin.take();
+        group.reaper.take(watchdog);
+        Ok((group, pipe))
+    }
+
+    /// The process id of the child.
+    pub(super) fn id(&self) -> u32 {
+        self.id.as_raw_pid().unsigned_abs()
+    }
+
+    /// Returns once the child has ended; what it left behind may still run.
+    pub(super) async fn exited(&self) {
+        self.reaper.exited.cancelled().await;
+    }
+
+    /// Whether the child has ended.
+    pub(super) fn has_exited(&self) -> bool {
+        self.reaper.exited.is_cancelled()
+    }
+
+    /// Sends a signal to all.
+    pub(super) fn signal(&self, signal: Signal) {
+        if self.reaper.children.is_some() {
+            // Where there is nobody left to hear it, all is well.
+            let _ = kill_process_group(self.id, signal);
+        }
+    }
+
+    /// Kills all that is left and says how the child ended.
+    pub(super) async fn end(mut self) -> io::Result<ExitStatus> {
+        self.signal(Signal::KILL);
+        self.reaper.children = None;
+        let late = || Err(io::ErrorKind::TimedOut.into());
+        let Some(status) = self.reaper.status.take() else {
+            return late();
+        };
+        match tokio::time::timeout(REAP_WAIT, status).await {
+            Ok(Ok(status)) => status,
+            _ => late(),
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+impl Reaper {
+    fn start() -> io::Result<Self> {
+        let exited = CancellationToken::new();
+        let (children, taken) = mpsc::channel::<Child>();
+        let (tell, status) = oneshot::channel();
+        let tell_exit = exited.clone();
+        let reap = move || {
+            let Ok(mut leader) = taken.recv() else {
+                return;
+            };
+            await_exit(&leader);
+            tell_exit.cancel();
+            let rest: Vec<Child> = taken.iter().collect();
+            let status = leader.wait();
+            for mut child in rest {
+                // It was killed with the group.
+                let _ = child.wait();
+            }
+            // Nobody listens where the group was dropped.
+            let _ = tell.send(status);
+        };
+        let name = "plimsoll-reaper".to_owned();
+        thread::Builder::new().name(name).spawn(reap)?;
+        Ok(Self {
+            children: Some(children),
+            exited,
+            status: Some(status),
+            lifeline: None,
+        })
+    }
+
+    fn take(&self, child: Child) {
+        if let Some(children) = &self.children {
+            // The thread listens until this sender is dropped.
+            let _ = children.send(child);
+        }
+    }
+}
+
+/// The signal that ended a child.
+pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}
+
+/// Starts the process that ends a group when this process has died.
+fn watchdog(group: Pid) -> io::Result<Child> {
+    // Of the environment and the folder it needs nothing, and holds nothing.
+    std::process::Command::new("/bin/sh")
+        .args(["-c", WATCHDOG, "plimsoll-watchdog"])
+        .arg(GRACE.as_secs().to_string())
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(group.as_raw_pid())
+        .spawn()
+}
+
+/// Blocks until the process has ended, and leaves it to be reaped.
+fn await_exit(child: &Child) {
+    let id = WaitId::Pid(Pid::from_child(child));
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(Errno::INTR) = waitid(id.clone(), options) {}
+}

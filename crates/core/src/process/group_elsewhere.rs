@@ -1,0 +1,51 @@
+//! [`Group`] where there are no process groups: it is never started, which the caller is told.
+
+use std::io;
+use std::process::ExitStatus;
+
+use super::Command;
+
+/// Where a group's output is read.
+pub(super) type Pipe = tokio::io::Empty;
+
+/// What a group is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Signal {
+    /// To end.
+    TERM,
+}
+
+/// A group that never is.
+#[derive(Debug)]
+pub(super) enum Group {}
+
+impl Group {
+    pub(super) fn start(_command: &Command) -> io::Result<(Self, Pipe)> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        match *self {}
+    }
+
+    pub(super) async fn exited(&self) {
+        match *self {}
+    }
+
+    pub(super) fn has_exited(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn signal(&self, _signal: Signal) {
+        match *self {}
+    }
+
+    pub(super) async fn end(self) -> io::Result<ExitStatus> {
+        match self {}
+    }
+}
+
+/// There are no signals.
+pub(super) fn signal_of(_status: ExitStatus) -> Option<i32> {
+    None
+}

@@ -1,0 +1,353 @@
+//! Child processes that end, hang, flood, fork and refuse to die. Whether one is gone is seen
+//! from a FIFO that it holds open: reading it ends when the last holder has.
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::*;
+
+/// Longer than any test may take.
+const FOR_EVER: &str = "sleep 1000";
+const LIMITS: ProcessLimits = ProcessLimits {
+    timeout: Duration::from_secs(60),
+    max_output: Bytes(10_000),
+};
+/// Time enough to begin, and no more.
+const SOON: Duration = Duration::from_secs(1);
+/// Set in the process that [`a_server_dies_with_its_parent`] kills.
+const HOLDER: &str = "PLIMSOLL_TEST_HOLDS_A_SERVER_ON";
+
+fn sh(script: &str) -> Command {
+    Command::new("sh").args(["-c", script])
+}
+
+async fn run(command: Command) -> ProcessOutput {
+    command.run(LIMITS, CancellationToken::new()).await.unwrap()
+}
+
+async fn run_for(command: Command, timeout: Duration) -> ProcessOutput {
+    let limits = ProcessLimits { timeout, ..LIMITS };
+    command.run(limits, CancellationToken::new()).await.unwrap()
+}
+
+/// A FIFO, and a script line that makes a child and all that it starts hold it.
+struct Fifo {
+    folder: tempfile::TempDir,
+}
+
+/// Those who hold a FIFO.
+struct Holders(tokio::net::unix::pipe::Receiver);
+
+impl Fifo {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = Self { folder };
+        let made = std::process::Command::new("mkfifo")
+            .arg(fifo.path())
+            .status();
+        assert!(made.unwrap().success());
+        fifo
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("fifo")
+    }
+
+    fn hold(&self) -> String {
+        format!("exec 9>'{}'; echo ready >&9;", self.path().display())
+    }
+
+    fn holders(&self) -> Holders {
+        let options = tokio::net::unix::pipe::OpenOptions::new();
+        Holders(options.open_receiver(self.path()).unwrap())
+    }
+}
+
+impl Holders {
+    /// Returns once there is one.
+    async fn are_there(&mut self) {
+        let there = async {
+            self.0.readable().await.unwrap();
+            let mut ready = [0; 6];
+            self.0.read_exact(&mut ready).await.unwrap();
+            assert_eq!(&ready, b"ready\n");
+        };
+        let there = tokio::time::timeout(Duration::from_secs(20), there);
+        there.await.expect("the child did not begin");
+    }
+
+    /// Returns once there was one, and none is left.
+    async fn are_gone(mut self) {
+        let gone = async {
+            self.0.readable().await.unwrap();
+            self.0.read_to_end(&mut Vec::new()).await.unwrap();
+        };
+        let gone = tokio::time::timeout(Duration::from_secs(20), gone);
+        gone.await.expect("a process was left behind");
+    }
+}
+
+#[tokio::test]
+async fn what_it_prints_and_how_it_ends_are_told() {
+    for (script, ended, text) in [
+        ("printf hello", Ended::Exited(0), "hello"),
+        (
+            "echo out; echo err >&2; echo out",
+            Ended::Exited(0),
+            "out\nerr\nout\n",
+        ),
+        ("exit 3", Ended::Exited(3), ""),
+        ("kill -KILL $$", Ended::Signalled(9), ""),
+        ("cat; echo end", Ended::Exited(0), "end\n"),
+        ("printf 'a\\377b'", Ended::Exited(0), "a\u{fffd}b"),
+        ("exec >&- 2>&-; exit 4", Ended::Exited(4), ""),
+    ] {
+        let got = run(sh(script)).await;
+        assert_eq!(got.ended, ended, "{script}");
+        assert_eq!(got.output.text().head, text, "{script}");
+        assert_eq!(got.left, LeftBehind::Nothing, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn folder_arguments_and_variables_are_handed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let command = sh("pwd; echo \"$1|$COLOUR|$A_TOKEN\"").args(["_", "a b"]);
+    let command = command
+        .cwd(&folder)
+        .env("COLOUR", "red")
+        .env("A_TOKEN", "given");
+    let got = run(command).await.output.text().head;
+    assert_eq!(got, format!("{}\na b|red|given\n", folder.display()));
+
+    let empty = Command::new("/usr/bin/env").environment(Environment::Empty);
+    assert_eq!(run(empty.env("A", "1")).await.output.text().head, "A=1\n");
+    // PATH is no secret, so a child can start programs.
+    let names = run(Command::new("env")).await.output.text().head;
+    assert!(names.lines().any(|line| line.starts_with("PATH=")));
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_said() {
+    for (command, text) in [
+        (
+            Command::new("no-such-program"),
+            "cannot start `no-such-program`",
+        ),
+        (
+            sh("true").cwd("/no/such/folder"),
+            "in /no/such/folder: no such folder",
+        ),
+        (Command::new("/"), "cannot start `/`"),
+        (sh("a\0b"), "nul byte"),
+        (sh(&"x".repeat(64 << 20)), "cannot start `sh`"),
+    ] {
+        let error = command.run(LIMITS, CancellationToken::new()).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn one_that_hangs_is_stopped_with_all_that_it_started() {
+    let fifo = Fifo::new();
+    let holders = fifo.holders();
+    // A grandchild, and one more that cannot be asked to end.
+    let script = format!(
+        "{} ({FOR_EVER} & wait) & (trap '' TERM; {FOR_EVER}) & echo begun; {FOR_EVER}",
+        fifo.hold()
+    );
+    let got = run_for(sh(&script), SOON).await;
+    assert_eq!(got.ended, Ended::TimedOut);
+    assert_eq!(got.output.text().head, "begun\n");
+    holders.are_gone().await;
+}
+
+#[tokio::test]
+async fn one_that_may_end_by_itself_says_its_last_words() {
+    let script = format!("trap 'echo bye; exit 0' TERM; {FOR_EVER} & wait");
+    let got = run_for(sh(&script), SOON).await;
+    assert_eq!(got.ended, Ended::TimedOut);
+    assert_eq!(got.output.text().head, "bye\n");
+}
+
+#[tokio::test]
+async fn one_that_does_not_listen_is_killed() {
+    let begun = Instant::now();
+    let script = format!("trap '' TERM; while :; do {FOR_EVER}; done");
+    let got = run_for(sh(&script), Duration::ZERO).await;
+    assert_eq!(got.ended, Ended::TimedOut);
+    assert!(begun.elapsed() < GRACE + REAP_WAIT);
+}
+
+#[tokio::test]
+async fn what_is_left_in_the_background_ends_and_holds_nobody_up() {
+    for (script, left) in [
+        // It holds the pipe.
+        (format!("{FOR_EVER} & echo done"), LeftBehind::Killed),
+        // It floods the pipe.
+        ("echo done; yes &".to_owned(), LeftBehind::Killed),
+        // It is silent.
+        (
+            format!("{FOR_EVER} >/dev/null 2>&1 & echo done"),
+            LeftBehind::Nothing,
+        ),
+        // It ends in time, and is heard.
+        (
+            "(sleep 0.1; echo late) & echo done".to_owned(),
+            LeftBehind::Nothing,
+        ),
+    ] {
+        let fifo = Fifo::new();
+        let holders = fifo.holders();
+        let got = run(sh(&format!("{} {script}", fifo.hold()))).await;
+        assert_eq!((got.ended, got.left), (Ended::Exited(0), left), "{script}");
+        let text = got.output.text();
+        assert!(text.head.contains("done"), "{script}");
+        assert_eq!(text.head.contains("late"), script.contains("late"));
+        holders.are_gone().await;
+    }
+}
+
+#[tokio::test]
+async fn one_that_leaves_the_group_holds_nobody_up() {
+    if std::process::Command::new("setsid")
+        .arg("true")
+        .status()
+        .is_err()
+    {
+        println!("skipped: no setsid here");
+        return;
+    }
+    let fifo = Fifo::new();
+    let holders = fifo.holders();
+    // It ends by itself, when its reader has gone.
+    let script = format!("{} setsid yes & echo done", fifo.hold());
+    let got = run(sh(&script)).await;
+    assert_eq!(got.left, LeftBehind::Killed);
+    holders.are_gone().await;
+}
+
+#[tokio::test]
+async fn cancelled_nothing_is_left() {
+    let fifo = Fifo::new();
+    let mut holders = fifo.holders();
+    let command = sh(&format!(
+        "echo begun; {} {FOR_EVER} & {FOR_EVER}",
+        fifo.hold()
+    ));
+    let cancel = CancellationToken::new();
+    let token = cancel.clone();
+    let running = tokio::spawn(async move { command.run(LIMITS, token).await });
+    holders.are_there().await;
+    cancel.cancel();
+    let got = running.await.unwrap().unwrap();
+    assert_eq!(got.ended, Ended::Cancelled);
+    assert_eq!(got.output.text().head, "begun\n");
+    holders.are_gone().await;
+}
+
+#[tokio::test]
+async fn dropped_nothing_is_left() {
+    let fifo = Fifo::new();
+    let mut holders = fifo.holders();
+    let command = sh(&format!(
+        "{} trap '' TERM; {FOR_EVER} & {FOR_EVER}",
+        fifo.hold()
+    ));
+    tokio::select! {
+        got = command.run(LIMITS, CancellationToken::new()) => panic!("{got:?}"),
+        () = holders.are_there() => {}
+    }
+    holders.are_gone().await;
+}
+
+#[tokio::test]
+async fn a_flood_is_counted_and_only_its_ends_are_kept() {
+    let script = "echo first; head -c 50000000 /dev/zero | tr '\\0' 'x'; echo last";
+    let got = run(sh(script)).await;
+    assert_eq!(got.ended, Ended::Exited(0));
+    assert_eq!(got.output.total(), Bytes(50_000_011));
+    assert_eq!(got.output.kept(), LIMITS.max_output);
+    let text = got.output.text();
+    assert!(text.head.starts_with("first\nxxx") && text.tail.ends_with("xxxlast\n"));
+    assert_eq!(text.missing, Bytes(50_000_011 - 10_000));
+}
+
+#[tokio::test]
+async fn not_even_a_zombie_is_left() {
+    let runs = (0..40).map(|_| run(sh("echo $$")));
+    for got in futures_util::future::join_all(runs).await {
+        assert_eq!(got.ended, Ended::Exited(0));
+        let id: i32 = got.output.text().head.trim().parse().unwrap();
+        let group = rustix::process::Pid::from_raw(id).unwrap();
+        let found = rustix::process::test_kill_process_group(group);
+        assert_eq!(found, Err(rustix::io::Errno::SRCH));
+    }
+}
+
+#[tokio::test]
+async fn a_server_runs_until_it_is_stopped() {
+    let fifo = Fifo::new();
+    let mut holders = fifo.holders();
+    let server = sh(&format!("{} {FOR_EVER} & wait", fifo.hold()));
+    let server = server.serve(Bytes(100)).unwrap();
+    holders.are_there().await;
+    assert!(server.is_running() && server.id() > 0);
+    assert_eq!(server.stop().await, Some(Ended::Signalled(15)));
+    holders.are_gone().await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_leaves_its_last_words() {
+    let script = "i=0; while [ $i -lt 200 ]; do echo line $i; i=$((i+1)); done; echo no memory";
+    let mut server = sh(script).serve(Bytes(19)).unwrap();
+    for _ in 0..2 {
+        server.exited().await;
+        assert!(!server.is_running());
+        assert_eq!(server.log().text().tail, "line 199\nno memory\n");
+    }
+    assert_eq!(server.stop().await, Some(Ended::Exited(0)));
+}
+
+#[tokio::test]
+async fn a_dropped_server_is_killed() {
+    let fifo = Fifo::new();
+    let mut holders = fifo.holders();
+    let script = format!("trap '' TERM; {} {FOR_EVER} & wait", fifo.hold());
+    let server = sh(&script).serve(Bytes(100)).unwrap();
+    holders.are_there().await;
+    drop(server);
+    holders.are_gone().await;
+}
+
+#[tokio::test]
+async fn a_server_dies_with_its_parent() {
+    let fifo = Fifo::new();
+    let mut holders = fifo.holders();
+    let test = std::env::current_exe().unwrap();
+    let mut holder = std::process::Command::new(test)
+        .args(["--exact", "process::tests::holds_a_server"])
+        .env(HOLDER, fifo.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    holders.are_there().await;
+    // SIGKILL: it has no time to tidy up.
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    holders.are_gone().await;
+}
+
+/// No test by itself: the parent of [`a_server_dies_with_its_parent`].
+#[tokio::test]
+async fn holds_a_server() {
+    let Some(path) = std::env::var_os(HOLDER) else {
+        return;
+    };
+    let path = Path::new(&path).display();
+    let script = format!("trap '' TERM; exec 9>'{path}'; echo ready >&9; {FOR_EVER} & wait");
+    let mut server = sh(&script).serve(Bytes(100)).unwrap();
+    server.exited().await;
+}
