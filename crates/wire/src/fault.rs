@@ -1,0 +1,81 @@
+//! [`Fault`]: one rule that a request breaks, where, and in whose words a provider says so.
+//! Not a provider's error answer; each wire's `validate.rs` makes that from it.
+
+use std::fmt;
+
+/// One broken rule of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The rule.
+    pub rule: Rule,
+    /// Where in the request: `messages[3].content`.
+    pub place: String,
+    /// What the provider says about it.
+    pub words: String,
+}
+
+/// The rules, named as the validators' documentation names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// The request has not the shape that the wire's types prescribe.
+    Shape,
+    /// Each tool call has one result, each result one earlier call, in call order.
+    V3,
+    /// A batch of tool calls is whole.
+    V4,
+    /// Every tool call of an assistant message is answered directly after it.
+    Oc1,
+    /// A tool message answers a call of the assistant message before it.
+    Oc2,
+    /// Nothing stands between calls and results; a tool message is text.
+    Oc3,
+    /// The arguments of a tool call are a JSON string.
+    Oc4,
+    /// An assistant message has content or tool calls.
+    Oc5,
+    /// Reasoning is given back where the provider demands it.
+    Oc6,
+    /// Mistral's ids, order and counts of tool calls.
+    Oc7,
+    /// The assistant does not have the last word.
+    Oc8,
+    /// Template: user and assistant alternate.
+    T1,
+    /// Template: no user message directly after a tool result.
+    T2,
+    /// Template: one system message, at the beginning.
+    T3,
+    /// Template: there is a user message.
+    T4,
+    /// Template: one tool call an assistant message.
+    T5,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shape => "shape",
+            Self::V3 => "V3",
+            Self::V4 => "V4",
+            Self::Oc1 => "OC1",
+            Self::Oc2 => "OC2",
+            Self::Oc3 => "OC3",
+            Self::Oc4 => "OC4",
+            Self::Oc5 => "OC5",
+            Self::Oc6 => "OC6",
+            Self::Oc7 => "OC7",
+            Self::Oc8 => "OC8",
+            Self::T1 => "T1",
+            Self::T2 => "T2",
+            Self::T3 => "T3",
+            Self::T4 => "T4",
+            Self::T5 => "T5",
+        })
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.place, self.words, self.rule)
+    }
+}

@@ -1,0 +1,71 @@
+//! Floor 2 of Plimsoll: the wire formats of language models as types. A view is rendered into
+//! each and read back, requests are judged by the rules of the server that will get them, and
+//! refusals are classified. No I/O, no clock, no async: bytes in, values out.
+//!
+//! One module a protocol ([`openai_chat`] so far), each of the same build: types, a dialect as
+//! data, `render`, `read`, a stream reader and a validator. What all share is here: [`Fault`],
+//! [`WireError`], the fixed texts of [`frames`], and [`overflow::classify`], one table for all
+//! providers.
+//!
+//! ```
+//! use plimsoll_context::Message;
+//! use plimsoll_wire::openai_chat::{Dialect, RenderInput, read, render, validate};
+//!
+//! let history = [Message::user("What is in README.md?")];
+//! let input = RenderInput { model: "gpt-5", system: Some("Be brief."), ..RenderInput::default() };
+//! let dialect = Dialect::named("openai").unwrap_or_default();
+//!
+//! let body = render(&input, &history, &dialect)?.body;
+//! let body = String::from_utf8_lossy(&body);
+//! assert!(validate(&serde_json::from_str(&body).unwrap_or_default(), &dialect).is_empty());
+//!
+//! let chat = read(&body)?;
+//! assert_eq!(chat.messages, [Message::system("Be brief."), history[0].clone()]);
+//! # Ok::<(), plimsoll_wire::WireError>(())
+//! ```
+//!
+//! # What Chat Completions cannot hold
+//!
+//! `read(render(view)) == view` for everything but this, in the dialect `openai`:
+//!
+//! - **Whether a tool failed** (`is_error`). The text of a result is sent as it is; a tool's
+//!   error text has to say that it is one.
+//! - **A notice** of the host is sent in the user's role and comes back as a user message. A
+//!   summary comes back as a summary, by its frame.
+//! - **Images, files and foreign blocks in tool results.** A tool message is text: they follow the
+//!   whole batch in a user message, and come back as one.
+//! - **The order of an assistant's parts.** Thinking comes first, then text, then calls; several
+//!   thinking parts become one; an empty text is left out.
+//! - **Thinking**, unless the dialect gives reasoning back, and then only unsigned: what another
+//!   provider signed or encrypted stays away.
+//! - **An assistant message that says nothing** (no text, no calls) is left out; no server
+//!   accepts one.
+//! - **A message without parts** of another role comes back with one empty text.
+//! - **The size of an image**; the wire has no place for it. The bytes are kept exactly.
+//! - **A file by address** is taken as an id of the provider.
+//! - **Blocks of another wire** ([`Opaque`](plimsoll_context::Opaque)) are left out; blocks of
+//!   this one (audio, refusals) keep their content and the order of their keys, not their spaces.
+//! - **The order of tools**; they are sent sorted by name.
+//!
+//! Other dialects hold less, as their fields say: they join several texts into one, merge
+//! neighbours of one role, move later system messages into the user's role, put a word between
+//! neighbours that may not touch, map ids of tool calls, split batches, and wrap arguments that
+//! are not a JSON object. [`openai_chat::Note`] tells what of a view was left out or changed.
+//!
+//! A chat that is only read and written back ([`openai_chat::Chat::write`]) loses nothing:
+//! messages that were not edited keep their bytes, edited ones all their other keys.
+//!
+//! What a reply can say and [`Reply`](plimsoll_context::Reply) does not keep: alternatives after
+//! the first (`n` > 1), log probabilities, generated audio, OpenRouter's `reasoning_details`
+//! (the readable reasoning is kept), the response's id, and the order of thinking, text and calls
+//! in the stream.
+
+mod error;
+mod fault;
+pub mod frames;
+pub mod openai_chat;
+pub mod overflow;
+mod raw;
+
+pub use error::WireError;
+pub use fault::{Fault, Rule};

@@ -1,0 +1,35 @@
+//! OpenAI Chat Completions and everything compatible with it. Not OpenAI's Responses; that is a
+//! wire of its own.
+
+mod dialect;
+mod ids;
+mod pairing;
+mod patch;
+mod pieces;
+mod read;
+mod render;
+mod response;
+mod shape;
+mod stream;
+mod types;
+mod usage;
+mod validate;
+
+pub use dialect::{
+    Arguments, CallIds, Dialect, EchoReasoning, EmptyReasoning, Images, NoContent, OutputKey,
+    ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole, Template, Texts,
+    ToolStyle, UserAfterTool, UserMessage, Voice,
+};
+pub use patch::{Slot, patch_content};
+pub use read::{Chat, read};
+pub use render::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice, render, request};
+pub use response::{
+    CallPiece, Choice, CompletionDetails, ErrorBody, ErrorDetail, FunctionPiece, PromptDetails,
+    Response, Said, WireUsage,
+};
+pub use stream::{MAX_REPLY, StreamState, read_reply};
+pub use types::{
+    Call, CallFunction, ChatMessage, Content, ContentPart, Extra, FilePart, ImageUrl, Request,
+    StreamOptions, Text, Tool, ToolFunction,
+};
+pub use validate::{MAX_FAULTS, refusal, validate};

@@ -1,0 +1,402 @@
+//! [`read`]: a chat in the shape of Chat Completions as messages, one for each, with its
+//! original texts beside them. Repairs nothing: a chat with orphans is read with its orphans.
+
+use plimsoll_context::{
+    CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
+};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::shape::ORIGIN;
+use crate::error::WireError;
+use crate::frames;
+use crate::raw::RawObject;
+
+/// A chat that was read. Message `i` is what the original message `i` says.
+#[derive(Debug, Clone)]
+pub struct Chat<'a> {
+    /// The messages.
+    pub messages: Vec<Message>,
+    /// The tools that stand beside the messages.
+    pub tools: Vec<ToolSpec>,
+    pub(super) originals: Vec<&'a str>,
+    pub(super) shape: Shape<'a>,
+}
+
+/// What the messages stood in.
+#[derive(Debug, Clone)]
+pub(super) enum Shape<'a> {
+    Array,
+    Object(RawObject<'a>),
+}
+
+/// Reads a bare array of messages, or an object with `messages` and any other keys.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
+/// wrong kind.
+pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
+    let not_json = |error: serde_json::Error| WireError::not_json(&error);
+    let (shape, list, place) = match text.trim_start().as_bytes().first() {
+        Some(b'{') => {
+            let object: RawObject<'_> = serde_json::from_str(text).map_err(not_json)?;
+            let list = object.get("messages");
+            let list =
+                list.ok_or_else(|| WireError::expected("messages", "an array of messages", None))?;
+            (Shape::Object(object), list, "messages")
+        }
+        _ => (Shape::Array, text, ""),
+    };
+    if !list.trim_start().starts_with('[') {
+        let value: Value = serde_json::from_str(list).map_err(not_json)?;
+        let place = if place.is_empty() { "the chat" } else { place };
+        let expected = "an array of messages, or an object with `messages`";
+        return Err(WireError::expected(place, expected, Some(&value)));
+    }
+    let originals: Vec<&RawValue> = serde_json::from_str(list).map_err(not_json)?;
+    let mut messages = Vec::with_capacity(originals.len());
+    let mut legacy = Legacy::default();
+    for (index, raw) in originals.iter().enumerate() {
+        let value: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+        let place = format!("{place}[{index}]");
+        messages.push(message(value, &place, index, &mut legacy)?);
+    }
+    let tools = match &shape {
+        Shape::Object(object) => tools(object)?,
+        Shape::Array => Vec::new(),
+    };
+    Ok(Chat {
+        messages,
+        tools,
+        originals: originals.into_iter().map(RawValue::get).collect(),
+        shape,
+    })
+}
+
+impl<'a> Chat<'a> {
+    /// The original JSON text of a message.
+    #[must_use]
+    pub fn original(&self, index: usize) -> Option<&'a str> {
+        self.originals.get(index).copied()
+    }
+
+    /// The raw JSON text of a key beside `messages`, such as `budget_tokens`.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&'a str> {
+        match &self.shape {
+            Shape::Array => None,
+            Shape::Object(object) => object.get(name),
+        }
+    }
+}
+
+/// Open calls of the older form, which has names in place of ids.
+#[derive(Debug, Default)]
+pub(super) struct Legacy {
+    open: Vec<(String, CallId)>,
+}
+
+pub(super) fn message(
+    mut value: Value,
+    place: &str,
+    index: usize,
+    legacy: &mut Legacy,
+) -> Result<Message, WireError> {
+    if !value.is_object() {
+        return Err(WireError::expected(place, "an object", Some(&value)));
+    }
+    let role = match value.get("role") {
+        Some(Value::String(role)) => role.clone(),
+        other => {
+            let place = format!("{place}.role");
+            return Err(WireError::expected(place, "string", other));
+        }
+    };
+    let content = value.get_mut("content").map_or(Value::Null, Value::take);
+    let mut parts = content_parts(content, &format!("{place}.content"))?;
+    match role.as_str() {
+        "system" | "developer" => Ok(Message::System { parts }),
+        "user" => Ok(match summary(&parts) {
+            Some(text) => Message::Summary { text },
+            None => Message::User { parts },
+        }),
+        "assistant" => {
+            if let Some(reasoning) = reasoning(&value) {
+                parts.insert(0, reasoning);
+            }
+            if let Some(Value::String(refusal)) = value.get("refusal") {
+                let block = serde_json::json!({"type": "refusal", "refusal": refusal});
+                parts.push(opaque(&block));
+            }
+            calls(&mut value, place, &mut parts)?;
+            if let Some(call) = legacy_call(&mut value, place, index)? {
+                legacy.open.push((call.name.clone(), call.id.clone()));
+                parts.push(Part::ToolCall(call));
+            }
+            Ok(Message::Assistant { parts })
+        }
+        "tool" => {
+            let call = CallId(text_of(value.get_mut("tool_call_id"), || {
+                format!("{place}.tool_call_id")
+            })?);
+            Ok(result(call, parts))
+        }
+        "function" => {
+            let name = text_of(value.get_mut("name"), || format!("{place}.name"))?;
+            let open = legacy.open.iter().rposition(|(open, _)| *open == name);
+            let call = match open {
+                Some(at) => legacy.open.remove(at).1,
+                None => CallId(format!("function_result_{index}")),
+            };
+            Ok(result(call, parts))
+        }
+        other => Err(WireError::Expected {
+            place: format!("{place}.role"),
+            expected: "system, developer, user, assistant, tool or function".into(),
+            got: format!("{other:?}"),
+        }),
+    }
+}
+
+fn result(call: CallId, parts: Vec<Part>) -> Message {
+    Message::ToolResult(ToolResult {
+        call,
+        parts,
+        is_error: false,
+    })
+}
+
+fn summary(parts: &[Part]) -> Option<String> {
+    match parts {
+        [Part::Text { text }] => frames::unframed_summary(text).map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn reasoning(message: &Value) -> Option<Part> {
+    let mut keys = ["reasoning_content", "reasoning"].iter();
+    let text = keys.find_map(|key| match message.get(key) {
+        Some(Value::String(text)) if !text.trim().is_empty() => Some(text.clone()),
+        _ => None,
+    })?;
+    Some(Part::Thinking(Thinking { text, opaque: None }))
+}
+
+/// The parts of a content: a text is one part, null and nothing are none.
+fn content_parts(content: Value, place: &str) -> Result<Vec<Part>, WireError> {
+    match content {
+        Value::Null => Ok(Vec::new()),
+        Value::String(text) => Ok(vec![Part::text(text)]),
+        Value::Array(list) => {
+            let parts = list.into_iter().enumerate();
+            let part = |(index, part)| content_part(part, || format!("{place}[{index}]"));
+            parts.map(part).collect()
+        }
+        other => Err(WireError::expected(
+            place,
+            "string, array or null",
+            Some(&other),
+        )),
+    }
+}
+
+fn content_part(mut part: Value, place: impl Fn() -> String) -> Result<Part, WireError> {
+    // Some clients put bare texts into the list.
+    if let Value::String(text) = part {
+        return Ok(Part::text(text));
+    }
+    let kind = match part.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        other if part.is_object() => {
+            let place = format!("{}.type", place());
+            return Err(WireError::expected(place, "string", other));
+        }
+        _ => return Err(WireError::expected(place(), "an object", Some(&part))),
+    };
+    match kind.as_str() {
+        "text" | "input_text" | "output_text" => {
+            let text = text_of(part.get_mut("text"), || format!("{}.text", place()))?;
+            Ok(Part::text(text))
+        }
+        "image_url" => {
+            let image = part.get_mut("image_url").map_or(Value::Null, Value::take);
+            image_part(image, || format!("{}.image_url", place()))
+        }
+        "file" if part.get("file").is_some_and(Value::is_object) => {
+            Ok(file_part(&part).unwrap_or_else(|| opaque(&part)))
+        }
+        _ => Ok(opaque(&part)),
+    }
+}
+
+fn image_part(mut image: Value, place: impl Fn() -> String) -> Result<Part, WireError> {
+    let detail = match image.get("detail") {
+        Some(Value::String(detail)) => Some(detail.clone()),
+        _ => None,
+    };
+    let url = match &mut image {
+        Value::String(url) => std::mem::take(url),
+        Value::Object(_) => text_of(image.get_mut("url"), || format!("{}.url", place()))?,
+        other => return Err(WireError::expected(place(), "an object", Some(other))),
+    };
+    Ok(Part::Image(Image {
+        source: source(url),
+        size: None,
+        detail,
+    }))
+}
+
+/// A file with an id or with data; `None` for any other form.
+fn file_part(part: &Value) -> Option<Part> {
+    let file = part.get("file")?;
+    let text = |key| file.get(key).and_then(Value::as_str).map(str::to_owned);
+    let source = match (text("file_data"), text("file_id")) {
+        (Some(data), _) => match source(data) {
+            data @ Source::Data { .. } => data,
+            Source::Url { .. } => return None,
+        },
+        (None, Some(url)) => Source::Url { url },
+        (None, None) => return None,
+    };
+    let name = text("filename");
+    Some(Part::File(File { name, source }))
+}
+
+fn source(url: String) -> Source {
+    let data = url
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(";base64,"));
+    match data {
+        Some((media_type, base64)) => Source::Data {
+            media_type: media_type.to_owned(),
+            base64: base64.to_owned(),
+        },
+        None => Source::Url { url },
+    }
+}
+
+fn calls(message: &mut Value, place: &str, parts: &mut Vec<Part>) -> Result<(), WireError> {
+    let list = match message.get_mut("tool_calls").map(Value::take) {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Array(list)) => list,
+        Some(other) => {
+            let place = format!("{place}.tool_calls");
+            return Err(WireError::expected(place, "array or null", Some(&other)));
+        }
+    };
+    for (index, mut call) in list.into_iter().enumerate() {
+        let place = format!("{place}.tool_calls[{index}]");
+        let id = text_of(call.get_mut("id"), || format!("{place}.id"))?;
+        let Some(function) = call.get_mut("function").filter(|f| f.is_object()) else {
+            let place = format!("{place}.function");
+            return Err(WireError::expected(
+                place,
+                "an object",
+                call.get("function"),
+            ));
+        };
+        let (name, arguments) = function_of(function, || format!("{place}.function"))?;
+        parts.push(Part::ToolCall(ToolCall {
+            id: CallId(id),
+            name,
+            arguments,
+            opaque: call_extra(&call),
+        }));
+    }
+    Ok(())
+}
+
+/// What stands in a call besides the keys of the wire, and has to go back with it.
+fn call_extra(call: &Value) -> Option<Opaque> {
+    let mut extra = call.as_object()?.clone();
+    for known in ["id", "type", "function", "index"] {
+        extra.shift_remove(known);
+    }
+    let data = Value::Object(extra);
+    (data != serde_json::json!({})).then(|| Opaque {
+        origin: ORIGIN.into(),
+        data: data.to_string(),
+    })
+}
+
+fn legacy_call(
+    message: &mut Value,
+    place: &str,
+    index: usize,
+) -> Result<Option<ToolCall>, WireError> {
+    let Some(function) = message.get_mut("function_call").filter(|f| f.is_object()) else {
+        return Ok(None);
+    };
+    let (name, arguments) = function_of(function, || format!("{place}.function_call"))?;
+    Ok(Some(ToolCall {
+        id: CallId(format!("function_call_{index}")),
+        name,
+        arguments,
+        opaque: None,
+    }))
+}
+
+fn function_of(
+    function: &mut Value,
+    place: impl Fn() -> String,
+) -> Result<(String, String), WireError> {
+    let name = text_of(function.get_mut("name"), || format!("{}.name", place()))?;
+    let arguments = match function.get_mut("arguments").map(Value::take) {
+        Some(Value::String(text)) => text,
+        // Not what the wire prescribes, but what some servers write.
+        Some(object @ Value::Object(_)) => object.to_string(),
+        None | Some(Value::Null) => String::new(),
+        Some(other) => {
+            let place = format!("{}.arguments", place());
+            return Err(WireError::expected(place, "string", Some(&other)));
+        }
+    };
+    Ok((name, arguments))
+}
+
+fn text_of(value: Option<&mut Value>, place: impl Fn() -> String) -> Result<String, WireError> {
+    match value {
+        Some(Value::String(text)) => Ok(std::mem::take(text)),
+        other => Err(WireError::expected(place(), "string", other.as_deref())),
+    }
+}
+
+fn opaque(block: &Value) -> Part {
+    Part::Opaque(Opaque {
+        origin: ORIGIN.into(),
+        data: block.to_string(),
+    })
+}
+
+fn tools(object: &RawObject<'_>) -> Result<Vec<ToolSpec>, WireError> {
+    let Some(raw) = object.get("tools").or_else(|| object.get("functions")) else {
+        return Ok(Vec::new());
+    };
+    let value: Value = serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))?;
+    let list = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(list) => list,
+        other => {
+            let expected = "array or null";
+            return Err(WireError::expected("tools", expected, Some(&other)));
+        }
+    };
+    let tool = |(index, mut tool): (usize, Value)| {
+        let function = match tool.get_mut("function") {
+            Some(function) => function,
+            None => &mut tool,
+        };
+        let place = || format!("tools[{index}].function.name");
+        let name = text_of(function.get_mut("name"), place)?;
+        let description = function.get("description").and_then(Value::as_str);
+        Ok(ToolSpec {
+            name,
+            description: description.unwrap_or_default().to_owned(),
+            schema: function
+                .get_mut("parameters")
+                .map_or(Value::Null, Value::take),
+        })
+    };
+    list.into_iter().enumerate().map(tool).collect()
+}

@@ -1,0 +1,280 @@
+//! [`render`]: a view of a transcript as the bytes of a Chat Completions request. Deterministic:
+//! the same view gives the same bytes. Chooses nothing and repairs nothing; a view that parts a
+//! batch is rendered parted, and `validate.rs` says so.
+
+use std::borrow::Cow;
+
+use plimsoll_context::{Message, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use super::dialect::{
+    Dialect, NoContent, OutputKey, ParallelCalls, StreamUsage, SystemRole, Texts, ToolStyle,
+};
+use super::shape::{Piece, Role, Shaper, Turn};
+use super::types::{
+    ChatMessage, Content, ContentPart, Extra, Request, StreamOptions, Text, Tool, ToolFunction,
+};
+use crate::error::WireError;
+
+/// Everything of a request besides its messages.
+#[derive(Debug, Clone, Default)]
+pub struct RenderInput<'a> {
+    /// The model's name.
+    pub model: &'a str,
+    /// The system prompt; it is sent before all messages.
+    pub system: Option<&'a str>,
+    /// The tools; they are sent sorted by name, so that their order is never a change.
+    pub tools: &'a [ToolSpec],
+    /// Whether and what the model may call; `Auto` is not sent.
+    pub tool_choice: ToolChoice,
+    /// Output limit in tokens.
+    pub max_output: Option<u64>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Seed of the sampler.
+    pub seed: Option<i64>,
+    /// Texts that end the reply.
+    pub stop: &'a [String],
+    /// Whether the reply is streamed.
+    pub delivery: Delivery,
+    /// What holds for this request only; it is sent after the history, in the user's role, so
+    /// that it never breaks what the provider has cached.
+    pub context: Option<&'a str>,
+    /// Further keys of the body, sent last; one that is known replaces what is set here.
+    pub extra: Option<&'a Map<String, Value>>,
+}
+
+/// Whether and what the model may call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As the model likes.
+    #[default]
+    Auto,
+    /// Nothing; the definitions stay, because the history may need them.
+    None,
+    /// Any tool, but one.
+    Required,
+    /// This tool.
+    Tool(String),
+}
+
+/// How the reply is delivered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// In chunks while it is written.
+    #[default]
+    Stream,
+    /// In one piece.
+    Whole,
+}
+
+/// A rendered request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The body as JSON.
+    pub body: Vec<u8>,
+    /// What the body does not hold or holds in another form; in message order.
+    pub notes: Vec<Note>,
+}
+
+/// Something that a request does not hold as the transcript does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Which message, counted from 0 without the system prompt.
+    pub message: usize,
+    /// What.
+    pub what: LeftOut,
+}
+
+/// What a request may not hold as the transcript does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftOut {
+    /// An assistant message without text and calls is left out; no server accepts one.
+    SilentAssistant,
+    /// A note stands for an image or a file.
+    Attachment,
+    /// A block of another provider is left out.
+    ForeignBlock,
+    /// Arguments that are not a JSON object are sent inside one.
+    BrokenArguments,
+}
+
+/// Renders a view.
+///
+/// # Errors
+///
+/// [`WireError::ToolStyle`] for a style other than [`ToolStyle::Native`].
+pub fn render<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    dialect: &Dialect,
+) -> Result<Rendered, WireError> {
+    let (request, notes) = request(input, messages, dialect)?;
+    let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
+    Ok(Rendered { body, notes })
+}
+
+/// Renders a view into the request's types, for those who change it before it is sent.
+///
+/// # Errors
+///
+/// Those of [`render`].
+pub fn request<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    dialect: &Dialect,
+) -> Result<(Request<'a>, Vec<Note>), WireError> {
+    if dialect.tools == ToolStyle::JsonSchema {
+        return Err(WireError::ToolStyle {
+            style: "json_schema",
+        });
+    }
+    let mut shaper = Shaper::new(dialect);
+    if let Some(system) = input.system {
+        shaper.system(system);
+    }
+    for message in messages {
+        shaper.message(message);
+    }
+    let (turns, notes) = shaper.finish(input.context);
+    let messages = turns.into_iter().map(|turn| message(turn, dialect));
+    let mut request = Request {
+        model: input.model.into(),
+        tools: tools(input.tools),
+        messages: messages.collect(),
+        ..Request::default()
+    };
+    settings(&mut request, input, dialect);
+    Ok((request, notes))
+}
+
+fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialect) {
+    if !request.tools.is_empty() {
+        request.tool_choice = match &input.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::None => Some("none".into()),
+            ToolChoice::Required => Some("required".into()),
+            ToolChoice::Tool(name) => Some(json!({"type": "function", "function": {"name": name}})),
+        };
+        request.parallel_tool_calls =
+            (dialect.parallel_calls == ParallelCalls::OneAtATime).then_some(false);
+    }
+    match dialect.output_key {
+        OutputKey::MaxTokens => request.max_tokens = input.max_output,
+        OutputKey::MaxCompletionTokens => request.max_completion_tokens = input.max_output,
+    }
+    request.temperature = input.temperature;
+    request.seed = input.seed;
+    if !input.stop.is_empty() {
+        request.stop = Some(input.stop.into());
+    }
+    if input.delivery == Delivery::Stream {
+        request.stream = Some(true);
+        request.stream_options =
+            (dialect.stream_usage == StreamUsage::Ask).then(|| StreamOptions {
+                include_usage: true,
+                extra: Extra::new(),
+            });
+    }
+    for (key, value) in input.extra.into_iter().flatten() {
+        set(request, key, value);
+    }
+}
+
+/// Sets one further key; a key must not stand twice in a body.
+fn set(request: &mut Request<'_>, key: &str, value: &Value) {
+    match key {
+        "tool_choice" => request.tool_choice = Some(value.clone()),
+        "parallel_tool_calls" => request.parallel_tool_calls = value.as_bool(),
+        "max_tokens" => request.max_tokens = value.as_u64(),
+        "max_completion_tokens" => request.max_completion_tokens = value.as_u64(),
+        "temperature" => request.temperature = value.as_f64(),
+        "seed" => request.seed = value.as_i64(),
+        "stop" => request.stop = Some(value.clone()),
+        "response_format" => request.response_format = Some(value.clone()),
+        "stream" => request.stream = value.as_bool(),
+        "stream_options" => {
+            request.stream_options = serde_json::from_value(value.clone()).ok();
+        }
+        // What a run is made of is not a setting.
+        "model" | "messages" | "tools" => {}
+        _ => {
+            request.extra.insert(key.to_owned(), value.clone());
+        }
+    }
+}
+
+fn tools(specs: &[ToolSpec]) -> Vec<Tool<'_>> {
+    let mut specs: Vec<&ToolSpec> = specs.iter().collect();
+    specs.sort_by(|one, other| one.name.cmp(&other.name));
+    let tool = |spec| Tool {
+        kind: "function".into(),
+        function: function(spec),
+        extra: Extra::new(),
+    };
+    specs.into_iter().map(tool).collect()
+}
+
+fn function(spec: &ToolSpec) -> ToolFunction<'_> {
+    ToolFunction {
+        name: Cow::Borrowed(&spec.name),
+        description: Cow::Borrowed(&spec.description),
+        parameters: Cow::Borrowed(&spec.schema),
+        extra: Extra::new(),
+    }
+}
+
+fn message<'a>(turn: Turn<'a>, dialect: &Dialect) -> ChatMessage<'a> {
+    let role = match turn.role {
+        Role::System => match dialect.system_role {
+            SystemRole::System => "system",
+            SystemRole::Developer => "developer",
+        },
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let content = if turn.pieces.is_empty() && !turn.calls.is_empty() {
+        match dialect.no_content {
+            NoContent::Null => Some(Content::Null),
+            NoContent::Empty => Some(Content::Text("".into())),
+            NoContent::Omit => None,
+        }
+    } else {
+        Some(content(turn.pieces, dialect))
+    };
+    ChatMessage {
+        role: role.into(),
+        content,
+        reasoning_content: turn.reasoning,
+        tool_calls: turn.calls,
+        tool_call_id: turn.answers,
+        extra: Extra::new(),
+    }
+}
+
+fn content<'a>(mut pieces: Vec<Piece<'a>>, dialect: &Dialect) -> Content<'a> {
+    let all_text = pieces.iter().all(|piece| matches!(piece, Piece::Text(_)));
+    if all_text && (pieces.len() <= 1 || dialect.texts == Texts::Joined) {
+        let mut texts = pieces.drain(..).filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text),
+            Piece::Block(_) => None,
+        });
+        let mut joined: Text<'a> = texts.next().unwrap_or_default();
+        for text in texts {
+            let joined = joined.to_mut();
+            joined.push('\n');
+            joined.push_str(&text);
+        }
+        return Content::Text(joined);
+    }
+    let part = |piece| match piece {
+        Piece::Text(text) => ContentPart {
+            kind: "text".into(),
+            text: Some(text),
+            ..ContentPart::default()
+        },
+        Piece::Block(block) => *block,
+    };
+    Content::Parts(pieces.into_iter().map(part).collect())
+}

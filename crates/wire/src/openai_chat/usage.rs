@@ -1,0 +1,131 @@
+//! What a server reports as used, in the meaning that all of Plimsoll gives it: cached input is
+//! not fresh input, reasoning is a part of output, nothing counts twice. Not money.
+
+use plimsoll_context::{Tokens, Usage};
+use serde_json::Value;
+
+use super::response::WireUsage;
+
+impl WireUsage {
+    /// The usage in Plimsoll's meaning; `None` if the server reported no counts.
+    ///
+    /// `prompt_tokens` includes what was read from and written to a cache;
+    /// `completion_tokens` includes reasoning, except at servers (xAI) whose total shows that
+    /// it does not.
+    #[must_use]
+    pub fn normalized(&self) -> Option<Usage> {
+        let prompt = self.prompt_tokens;
+        let written = self.completion_tokens;
+        if prompt.is_none() && written.is_none() && self.total_tokens.is_none() {
+            return None;
+        }
+        let prompt = prompt.unwrap_or_default();
+        let read = self.cache_read().min(prompt);
+        let write = self.cache_write().min(prompt - read);
+        let (output, reasoning) = self.output(prompt);
+        Some(Usage {
+            input: Tokens(prompt - read - write),
+            output: Tokens(output),
+            reasoning: Tokens(reasoning.min(output)),
+            cache_read: Tokens(read),
+            cache_write: Tokens(write),
+        })
+    }
+
+    fn cache_read(&self) -> u64 {
+        let details = self.prompt_tokens_details.as_ref();
+        details
+            .and_then(|details| details.cached_tokens)
+            .or(self.prompt_cache_hit_tokens)
+            .or(self.cached_tokens)
+            .or_else(|| self.extra("cache_read_input_tokens"))
+            .unwrap_or_default()
+    }
+
+    fn cache_write(&self) -> u64 {
+        let details = self.prompt_tokens_details.as_ref();
+        details
+            .and_then(|details| details.cache_write_tokens)
+            .or_else(|| self.extra("cache_creation_input_tokens"))
+            .unwrap_or_default()
+    }
+
+    /// What was written, and how much of it was reasoning.
+    fn output(&self, prompt: u64) -> (u64, u64) {
+        let details = self.completion_tokens_details.as_ref();
+        let reasoning = details
+            .and_then(|details| details.reasoning_tokens)
+            .or_else(|| self.extra("reasoning_tokens"))
+            .unwrap_or_default();
+        let rest = self
+            .total_tokens
+            .map(|total| total.saturating_sub(prompt))
+            .unwrap_or_default();
+        let written = self.completion_tokens.unwrap_or(rest);
+        let apart = written.saturating_add(reasoning);
+        if reasoning > 0 && (rest == apart || reasoning > written) {
+            return (apart, reasoning);
+        }
+        (written, reasoning)
+    }
+
+    fn extra(&self, key: &str) -> Option<u64> {
+        self.extra.get(key).and_then(Value::as_u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_work_is_the_same_usage() {
+        let rows = [
+            // OpenAI: 1000 read, 800 of them cached; 50 written, 30 of them reasoning.
+            r#"{"prompt_tokens":1000,"completion_tokens":50,"total_tokens":1050,
+                "prompt_tokens_details":{"cached_tokens":800,"audio_tokens":0},
+                "completion_tokens_details":{"reasoning_tokens":30}}"#,
+            // DeepSeek.
+            r#"{"prompt_tokens":1000,"completion_tokens":50,"total_tokens":1050,
+                "prompt_cache_hit_tokens":800,"prompt_cache_miss_tokens":200,
+                "completion_tokens_details":{"reasoning_tokens":30}}"#,
+            // Kimi; reasoning at the top.
+            r#"{"prompt_tokens":1000,"completion_tokens":50,"cached_tokens":800,
+                "reasoning_tokens":30}"#,
+            // xAI: reasoning is not in completion_tokens.
+            r#"{"prompt_tokens":1000,"completion_tokens":20,"total_tokens":1050,
+                "prompt_tokens_details":{"cached_tokens":800},
+                "completion_tokens_details":{"reasoning_tokens":30}}"#,
+            // Counts as floats, details as null, no completion count.
+            r#"{"prompt_tokens":1000.0,"total_tokens":1050,"prompt_tokens_details":null,
+                "cache_read_input_tokens":800,"reasoning_tokens":30}"#,
+        ];
+        for row in rows {
+            let usage: WireUsage = serde_json::from_str(row).unwrap();
+            let usage = usage.normalized().unwrap();
+            let expected = Usage {
+                input: Tokens(200),
+                output: Tokens(50),
+                reasoning: Tokens(30),
+                cache_read: Tokens(800),
+                cache_write: Tokens(0),
+            };
+            assert_eq!(usage, expected, "{row}");
+            assert_eq!(usage.total_tokens(), Tokens(1050), "{row}");
+        }
+    }
+
+    #[test]
+    fn cache_writes_are_not_fresh_input_and_nothing_is_negative() {
+        let usage: WireUsage = serde_json::from_str(
+            r#"{"prompt_tokens":100,"completion_tokens":1,
+                "prompt_tokens_details":{"cached_tokens":90,"cache_write_tokens":50}}"#,
+        )
+        .unwrap();
+        let usage = usage.normalized().unwrap();
+        assert_eq!((usage.input, usage.cache_write), (Tokens(0), Tokens(10)));
+        assert_eq!(usage.processed(), Tokens(100));
+        let nothing: WireUsage = serde_json::from_str(r#"{"prompt_tokens":"many"}"#).unwrap();
+        assert_eq!(nothing.normalized(), None);
+    }
+}

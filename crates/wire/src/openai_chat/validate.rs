@@ -1,0 +1,354 @@
+//! [`validate`]: every rule of Chat Completions that a request breaks, judged as the server of a
+//! [`Dialect`] judges it, in its own words. Used by mock servers and property tests; it repairs
+//! nothing. Never panics, whatever the JSON is.
+//!
+//! Judged here: OC1 to OC8, V3, V4 and T1 to T5 of the rules. OC9 is about prices, and T6 is
+//! about what a server ignores: neither can refuse a request. V1, V2 and V5 to V11 need more
+//! than one request to judge; so does V4's rule for thinking, because reasoning is not signed on
+//! this wire and a step may lack it from the start.
+//!
+//! The servers' words are theirs: tidy:allow-file(conversation)
+
+use serde_json::{Value, json};
+
+use super::dialect::{
+    Arguments, CallIds, Dialect, EchoReasoning, EmptyReasoning, NoContent, ParallelCalls, Prefill,
+    SameRole, SystemPlace, UserAfterTool, UserMessage, Voice,
+};
+use super::ids::is_nine;
+use super::pairing;
+use super::shape::is_json_object;
+use crate::fault::{Fault, Rule};
+
+/// Faults reported for one request; a mock says one, a person reads no more.
+pub const MAX_FAULTS: usize = 100;
+
+/// The rules that a request breaks, in message order within each group of rules; empty for a
+/// valid one. A bare array of messages is judged as a request's `messages`.
+#[must_use]
+pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
+    let messages = match request {
+        Value::Array(messages) => Some(messages),
+        _ => request.get("messages").and_then(Value::as_array),
+    };
+    let mut check = Check {
+        dialect,
+        faults: Vec::new(),
+    };
+    match messages {
+        None => {
+            let words = "Missing required parameter: 'messages'.";
+            check.fault(Rule::Shape, "messages".into(), words);
+        }
+        Some(messages) if messages.is_empty() => {
+            let words = "Invalid 'messages': empty array. Expected an array with minimum length \
+                         1, but got an empty array instead.";
+            check.fault(Rule::Shape, "messages".into(), words);
+        }
+        Some(messages) => {
+            for (index, message) in messages.iter().enumerate() {
+                check.message(index, message);
+            }
+            pairing::check(&mut check, messages);
+            check.order(messages);
+        }
+    }
+    check.faults
+}
+
+/// The status and the body with which the server of the dialect refuses a request for a fault.
+#[must_use]
+pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
+    let words = &fault.words;
+    let template = matches!(
+        fault.rule,
+        Rule::Oc4 | Rule::Oc8 | Rule::T1 | Rule::T2 | Rule::T3 | Rule::T4 | Rule::T5
+    );
+    match dialect.voice {
+        Voice::Template if template => {
+            let message = match fault.rule {
+                Rule::Oc4 | Rule::Oc8 => words.clone(),
+                _ => format!("Jinja Exception: {words}"),
+            };
+            let error = json!({"code": 500, "message": message, "type": "server_error"});
+            (500, json!({"error": error}))
+        }
+        Voice::Mistral => {
+            let (kind, code) = match fault.rule {
+                Rule::Oc7 if words.starts_with("Tool call id") => ("invalid_function_call", "3280"),
+                _ => ("invalid_request_message_order", "3230"),
+            };
+            let body = json!({
+                "object": "error", "message": words, "type": kind, "param": null, "code": code
+            });
+            (400, body)
+        }
+        Voice::OpenAi | Voice::DeepSeek | Voice::Kimi | Voice::Template => {
+            let error = json!({
+                "message": words,
+                "type": "invalid_request_error",
+                "param": fault.place,
+                "code": null,
+            });
+            (400, json!({"error": error}))
+        }
+    }
+}
+
+/// The faults found so far.
+pub(super) struct Check<'d> {
+    pub(super) dialect: &'d Dialect,
+    faults: Vec<Fault>,
+}
+
+impl Check<'_> {
+    pub(super) fn fault(&mut self, rule: Rule, place: String, words: impl Into<String>) {
+        if self.faults.len() < MAX_FAULTS {
+            let words = words.into();
+            self.faults.push(Fault { rule, place, words });
+        }
+    }
+
+    /// What can be judged of one message alone.
+    fn message(&mut self, index: usize, message: &Value) {
+        let place = format!("messages[{index}]");
+        let role = role(message);
+        let known = [
+            "system",
+            "developer",
+            "user",
+            "assistant",
+            "tool",
+            "function",
+        ];
+        if !known.contains(&role) {
+            let words = format!(
+                "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', \
+                 'function', 'tool', and 'developer'."
+            );
+            self.fault(Rule::Shape, format!("{place}.role"), words);
+            return;
+        }
+        self.content(&place, role, message);
+        if role == "assistant" {
+            self.calls(&place, message);
+            self.silence(&place, message);
+            self.reasoning(index, &place, message);
+        }
+        if role == "tool" && !message.get("tool_call_id").is_some_and(Value::is_string) {
+            let words = format!("Missing required parameter: '{place}.tool_call_id'.");
+            self.fault(Rule::Shape, format!("{place}.tool_call_id"), words);
+        }
+    }
+
+    fn content(&mut self, place: &str, role: &str, message: &Value) {
+        let place = format!("{place}.content");
+        match message.get("content") {
+            Some(Value::String(_)) => {}
+            Some(Value::Array(parts)) => {
+                for (index, part) in parts.iter().enumerate() {
+                    self.part(format!("{place}[{index}]"), role, part);
+                }
+            }
+            // Whether an assistant may be silent is another rule.
+            None | Some(Value::Null) if role == "assistant" || role == "function" => {}
+            other => {
+                let got = other.map_or("nothing", crate::error::kind);
+                let words = format!(
+                    "Invalid value for 'content': expected a string or an array, got {got}."
+                );
+                self.fault(Rule::Shape, place, words);
+            }
+        }
+    }
+
+    fn part(&mut self, place: String, role: &str, part: &Value) {
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+        match (role, kind) {
+            (_, "") => {
+                let words = format!("Missing required parameter: '{place}.type'.");
+                self.fault(Rule::Shape, place, words);
+            }
+            ("tool", kind) if kind != "text" => {
+                let words = format!(
+                    "Image URLs are only allowed for messages with role 'user', but this message \
+                     with role 'tool' contains a part of type '{kind}'."
+                );
+                self.fault(Rule::Oc3, place, words);
+            }
+            _ => {}
+        }
+    }
+
+    fn calls(&mut self, place: &str, message: &Value) {
+        let calls = calls(message);
+        for (index, call) in calls.iter().enumerate() {
+            let place = format!("{place}.tool_calls[{index}]");
+            let function = call.get("function").unwrap_or(&Value::Null);
+            match call.get("id").and_then(Value::as_str) {
+                None => {
+                    let words = format!("Missing required parameter: '{place}.id'.");
+                    self.fault(Rule::Shape, format!("{place}.id"), words);
+                }
+                Some(id) => self.id(format!("{place}.id"), id),
+            }
+            if !function.get("name").is_some_and(Value::is_string) {
+                let words = format!("Missing required parameter: '{place}.function.name'.");
+                self.fault(Rule::Shape, format!("{place}.function.name"), words);
+            }
+            self.arguments(format!("{place}.function.arguments"), function);
+        }
+        if calls.len() > 1 && self.dialect.parallel_calls == ParallelCalls::OneAtATime {
+            let words = "This model only supports single tool-calls at once!";
+            self.fault(Rule::T5, format!("{place}.tool_calls"), words);
+        }
+    }
+
+    fn id(&mut self, place: String, id: &str) {
+        if self.dialect.call_ids == CallIds::NineAlphanumeric && !is_nine(id) {
+            let words =
+                format!("Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.");
+            self.fault(Rule::Oc7, place, words);
+        }
+    }
+
+    fn arguments(&mut self, place: String, function: &Value) {
+        let object_only = self.dialect.arguments == Arguments::JsonObject;
+        match function.get("arguments") {
+            Some(Value::String(text)) if !object_only || is_json_object(text) => {}
+            Some(Value::String(_)) => {
+                let words = "Failed to parse tool call arguments as JSON: \
+                             [json.exception.parse_error.101] parse error";
+                self.fault(Rule::Oc4, place, words);
+            }
+            other => {
+                let got = other.map_or("nothing", crate::error::kind);
+                let words = format!(
+                    "Invalid type for '{place}': expected a string, but got {got} instead."
+                );
+                self.fault(Rule::Oc4, place, words);
+            }
+        }
+    }
+
+    /// OC5.
+    fn silence(&mut self, place: &str, message: &Value) {
+        let has_calls = !calls(message).is_empty()
+            || message.get("function_call").is_some_and(Value::is_object);
+        let refused = message.get("refusal").is_some_and(Value::is_string);
+        let widest = self.dialect.no_content == NoContent::Null;
+        let fine = match message.get("content") {
+            Some(Value::String(text)) if text.is_empty() => match self.dialect.no_content {
+                NoContent::Null | NoContent::Empty => has_calls,
+                NoContent::Omit => false,
+            },
+            Some(Value::Array(parts)) => !parts.is_empty() || has_calls,
+            Some(Value::Null) => widest && (has_calls || refused),
+            None => self.dialect.no_content != NoContent::Empty && (has_calls || refused),
+            Some(_) => true,
+        };
+        if !fine {
+            let words = "Invalid value for 'content': expected a string, got null.";
+            self.fault(Rule::Oc5, format!("{place}.content"), words);
+        }
+    }
+
+    /// OC6.
+    fn reasoning(&mut self, index: usize, place: &str, message: &Value) {
+        let dialect = self.dialect;
+        let demanded = match dialect.echo_reasoning {
+            EchoReasoning::Never => false,
+            EchoReasoning::ToolTurns => !calls(message).is_empty(),
+            EchoReasoning::Always => true,
+        };
+        let given = match message.get("reasoning_content") {
+            Some(Value::String(text)) => {
+                !text.is_empty() || dialect.empty_reasoning != EmptyReasoning::Space
+            }
+            _ => dialect.empty_reasoning == EmptyReasoning::Omit,
+        };
+        if demanded && !given {
+            let words = match dialect.voice {
+                Voice::Kimi => format!(
+                    "thinking is enabled but reasoning_content is missing in assistant tool call \
+                     message at index {index}"
+                ),
+                _ => "The `reasoning_content` in the thinking mode must be passed back to the API."
+                    .to_owned(),
+            };
+            self.fault(Rule::Oc6, format!("{place}.reasoning_content"), words);
+        }
+    }
+
+    /// What neighbours and the whole list are judged by: OC7, OC8, T1 to T4.
+    fn order(&mut self, messages: &[Value]) {
+        let dialect = self.dialect;
+        let mut previous = "";
+        let mut only_systems = true;
+        for (index, message) in messages.iter().enumerate() {
+            let place = format!("messages[{index}].role");
+            let role = role(message);
+            let system = role == "system" || role == "developer";
+            if system && index > 0 && dialect.system == SystemPlace::First {
+                let words = "System message must be at the beginning.";
+                self.fault(Rule::T3, place.clone(), words);
+            }
+            if role == "user"
+                && previous == "tool"
+                && dialect.user_after_tool == UserAfterTool::Bridge
+            {
+                if dialect.voice == Voice::Mistral {
+                    let words = "Unexpected role 'user' after role 'tool'";
+                    self.fault(Rule::Oc7, place.clone(), words);
+                } else {
+                    let words = "After the optional system message, conversation roles must \
+                                 alternate user and assistant roles except for tool calls and \
+                                 results.";
+                    self.fault(Rule::T2, place.clone(), words);
+                }
+            }
+            let twice = role == previous && (role == "user" || role == "assistant");
+            let headless = role == "assistant" && only_systems;
+            if (twice || headless) && dialect.same_role == SameRole::Merge {
+                let words = "Conversation roles must alternate user/assistant/user/assistant/...";
+                self.fault(Rule::T1, place, words);
+            }
+            previous = role;
+            only_systems &= system;
+        }
+        let last = messages.len().saturating_sub(1);
+        if previous == "assistant" && dialect.prefill == Prefill::Refused {
+            let words = match dialect.voice {
+                Voice::Mistral => {
+                    "Expected last role User or Tool (or Assistant with prefix True) for serving \
+                     but got assistant"
+                }
+                _ => "Assistant response prefill is incompatible with enable_thinking",
+            };
+            self.fault(Rule::Oc8, format!("messages[{last}]"), words);
+        }
+        let no_user = !messages.iter().any(|message| role(message) == "user");
+        if no_user && dialect.user == UserMessage::Required {
+            self.fault(
+                Rule::T4,
+                "messages".into(),
+                "No user query found in messages.",
+            );
+        }
+    }
+}
+
+pub(super) fn role(message: &Value) -> &str {
+    message
+        .get("role")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+pub(super) fn calls(message: &Value) -> &[Value] {
+    message
+        .get("tool_calls")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}

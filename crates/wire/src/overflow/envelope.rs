@@ -1,0 +1,197 @@
+//! What an error body holds, however deep it is wrapped: proxies put the upstream's JSON into a
+//! string, put prefixes before it, or send it as a stream's last event. Decides nothing.
+
+use serde_json::Value;
+
+/// How much of a body is looked at; more is an echo of the request or a page of HTML.
+pub const MAX_BODY: usize = 256 * 1024;
+/// How often a text inside a text is opened; OpenRouter over a proxy over a provider is three.
+pub const MAX_DEPTH: usize = 6;
+
+/// Keys whose strings are for people.
+const TEXT_KEYS: [&str; 10] = [
+    "message",
+    "error",
+    "detail",
+    "details",
+    "msg",
+    "raw",
+    "title",
+    "description",
+    "error_message",
+    "errormessage",
+];
+/// Keys whose values are for programs.
+const CODE_KEYS: [&str; 8] = [
+    "code",
+    "type",
+    "status",
+    "reason",
+    "error_code",
+    "errorcode",
+    "error_type",
+    "__type",
+];
+/// Keys below which the request is echoed.
+const ECHO_KEYS: [&str; 3] = ["input", "messages", "request"];
+
+/// What a body holds.
+#[derive(Debug, Default)]
+pub(super) struct Envelope {
+    /// All texts for people, in lower case, a line each.
+    pub(super) text: String,
+    /// All codes, types and statuses, in lower case.
+    pub(super) codes: Vec<String>,
+    /// The first number among the codes that is an HTTP status.
+    pub(super) status: Option<u16>,
+    /// llama.cpp's structured size of the request.
+    pub(super) n_prompt_tokens: Option<u64>,
+    /// llama.cpp's structured window.
+    pub(super) n_ctx: Option<u64>,
+    /// Whether there is nothing in it.
+    pub(super) is_empty: bool,
+}
+
+impl Envelope {
+    pub(super) fn open(body: &str) -> Self {
+        let mut envelope = Self {
+            is_empty: body.trim().is_empty(),
+            ..Self::default()
+        };
+        envelope.take_text(head(body), MAX_DEPTH);
+        envelope
+    }
+
+    fn take_text(&mut self, text: &str, depth: usize) {
+        let trimmed = text.trim();
+        if depth == 0 || trimmed.is_empty() {
+            return;
+        }
+        if let Ok(value) = serde_json::from_str::<Value>(trimmed) {
+            match value {
+                Value::String(inner) => self.take_text(&inner, depth - 1),
+                Value::Object(_) | Value::Array(_) => self.take(&value, depth - 1),
+                _ => {}
+            }
+            return;
+        }
+        self.text.push_str(&trimmed.to_ascii_lowercase());
+        self.text.push('\n');
+        // `litellm.BadRequestError: OpenAIException - {"error": …}`, `data: {"error": …}`
+        let inside = trimmed
+            .find('{')
+            .zip(trimmed.rfind('}'))
+            .and_then(|(from, to)| trimmed.get(from..=to));
+        if let Some(Ok(value)) = inside.map(serde_json::from_str::<Value>) {
+            self.take(&value, depth - 1);
+        }
+    }
+
+    fn take(&mut self, value: &Value, depth: usize) {
+        match value {
+            Value::Object(object) => {
+                for (key, value) in object {
+                    self.take_key(&key.to_ascii_lowercase(), value, depth);
+                }
+            }
+            Value::Array(list) => {
+                for value in list {
+                    self.take(value, depth);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_key(&mut self, key: &str, value: &Value, depth: usize) {
+        match value {
+            Value::Object(_) | Value::Array(_) if !ECHO_KEYS.contains(&key) => {
+                // A list of plain texts under a key for people.
+                if let (Value::Array(list), true) = (value, TEXT_KEYS.contains(&key)) {
+                    for text in list.iter().filter_map(Value::as_str) {
+                        self.take_text(text, depth);
+                    }
+                }
+                self.take(value, depth);
+            }
+            Value::String(text) if CODE_KEYS.contains(&key) => self.take_code(text),
+            Value::String(text) if TEXT_KEYS.contains(&key) => self.take_text(text, depth),
+            Value::Number(number) => {
+                let number = number.as_u64();
+                match key {
+                    "n_prompt_tokens" => self.n_prompt_tokens = number,
+                    "n_ctx" => self.n_ctx = number,
+                    _ if CODE_KEYS.contains(&key) => {
+                        if let Some(number) = number {
+                            self.take_code(&number.to_string());
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_code(&mut self, code: &str) {
+        let status = code.parse::<u16>().ok();
+        if let Some(status) = status.filter(|status| (400..=599).contains(status)) {
+            self.status = self.status.or(Some(status));
+            return;
+        }
+        // Bedrock: `ValidationException:http://internal…`
+        let name = code.split_once(":http").map_or(code, |(name, _)| name);
+        // Google: `type.googleapis.com/…#Name`
+        let name = name.rsplit_once('#').map_or(name, |(_, name)| name);
+        self.codes.push(name.trim().to_ascii_lowercase());
+    }
+}
+
+/// The beginning of a body, cut at a character.
+fn head(body: &str) -> &str {
+    let mut end = body.len().min(MAX_BODY);
+    while !body.is_char_boundary(end) {
+        end -= 1;
+    }
+    body.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapped_errors_are_opened() {
+        let inner = r#"{"error":{"message":"Too Long","type":"bad"}}"#;
+        let raw = serde_json::json!({"error": {"message": "Provider returned error", "code": 400,
+            "metadata": {"raw": format!("litellm.X: OpenAIException - {inner}")}}});
+        let envelope = Envelope::open(&format!("data: {raw}\n\n"));
+        assert!(envelope.text.contains("too long\n"), "{}", envelope.text);
+        assert_eq!(envelope.codes, ["bad"]);
+        assert_eq!(envelope.status, Some(400));
+    }
+
+    #[test]
+    fn the_depth_is_bounded() {
+        let mut body = r#"{"message":"bottom"}"#.to_owned();
+        for _ in 0..MAX_DEPTH + 2 {
+            body = serde_json::json!({ "message": body }).to_string();
+        }
+        assert!(!Envelope::open(&body).text.contains("bottom\n"));
+        let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
+        assert!(!Envelope::open(&deep).is_empty);
+    }
+
+    #[test]
+    fn an_echo_of_the_request_is_not_the_error() {
+        let body = r#"{"detail":[{"type":"missing","input":{"message":"context_length_exceeded"},
+            "msg":"Field required"}]}"#;
+        let envelope = Envelope::open(body);
+        assert_eq!(envelope.text, "field required\n");
+        assert!(Envelope::open(" \n").is_empty);
+        assert_eq!(
+            Envelope::open(&"ä".repeat(MAX_BODY)).text.len(),
+            MAX_BODY + 1
+        );
+    }
+}

@@ -1,0 +1,371 @@
+//! The table: codes and texts by which providers refuse, and what each says. Data only; in lower
+//! case, because providers change theirs. `tests/overflow.rs` holds every text as it was seen.
+
+use Says::{
+    Auth, Body, Invalid, NotFound, Output, Overflow, PerMinute, Quota, RateLimited, Transient,
+};
+
+/// What a code or a text says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    Overflow,
+    /// The output limit alone is too large; `{limit}` is the largest.
+    Output,
+    /// A minute's allowance; too little of it if `{requested}` > `{limit}`.
+    PerMinute,
+    Body,
+    RateLimited,
+    Quota,
+    Auth,
+    NotFound,
+    Invalid,
+    Transient,
+}
+
+/// A text and what it says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) pattern: &'static str,
+    pub(super) says: Says,
+}
+
+const fn row(says: Says, pattern: &'static str) -> Row {
+    Row { pattern, says }
+}
+
+/// Codes, types and statuses that decide alone; overflows first, so that a wrapped one wins.
+/// Those that do not decide (`invalid_request_error`, `server_error`) are not here.
+pub(super) const CODES: [(&str, Says); 44] = [
+    ("context_length_exceeded", Overflow),
+    ("exceed_context_size_error", Overflow),
+    ("model_context_window_exceeded", Overflow),
+    ("context_window_exceeded", Overflow),
+    ("tokens_limit_reached", Overflow),
+    // z.ai.
+    ("1261", Overflow),
+    ("request_too_large", Body),
+    ("insufficient_quota", Quota),
+    ("quota_exceeded", Quota),
+    ("billing_error", Quota),
+    ("billing_hard_limit_reached", Quota),
+    ("insufficient_balance", Quota),
+    ("payment_required", Quota),
+    ("rate_limit_exceeded", RateLimited),
+    ("rate_limit_error", RateLimited),
+    ("rate_limited", RateLimited),
+    ("too_many_requests", RateLimited),
+    ("no_capacity", RateLimited),
+    ("throttlingexception", RateLimited),
+    ("toomanyrequestsexception", RateLimited),
+    ("resource_exhausted", RateLimited),
+    ("invalid_api_key", Auth),
+    ("incorrect_api_key", Auth),
+    ("api_key_invalid", Auth),
+    ("authentication_error", Auth),
+    ("invalid_authentication_error", Auth),
+    ("permission_error", Auth),
+    ("permission_denied", Auth),
+    ("unauthenticated", Auth),
+    ("accessdeniedexception", Auth),
+    ("unrecognizedclientexception", Auth),
+    ("model_not_found", NotFound),
+    ("not_found_error", NotFound),
+    ("resourcenotfoundexception", NotFound),
+    ("string_above_max_length", Invalid),
+    ("content_filter", Invalid),
+    ("content_policy_violation", Invalid),
+    ("invalid_function_call", Invalid),
+    ("invalid_request_message_order", Invalid),
+    ("overloaded_error", Transient),
+    ("unavailable", Transient),
+    ("unavailable_error", Transient),
+    ("serviceunavailableexception", Transient),
+    ("modelnotreadyexception", Transient),
+];
+
+/// Texts that look like an overflow, or like a passing fault, and are not.
+pub(super) const LOOKALIKES: [Row; 45] = [
+    // One request over a minute's allowance, or many requests over it.
+    row(
+        PerMinute,
+        "request too large for*limit {limit}, requested {requested}",
+    ),
+    row(
+        PerMinute,
+        "tokens per min*limit {limit}, *requested {requested}",
+    ),
+    row(RateLimited, "too many tokens, please wait"),
+    row(RateLimited, "tokens per min"),
+    row(RateLimited, "rate limit"),
+    row(RateLimited, "ratelimit"),
+    row(RateLimited, "too many requests"),
+    row(RateLimited, "throttlingexception"),
+    // Azure when it is busy.
+    row(RateLimited, "usage size allowed during peak load"),
+    row(Quota, "exceeded your current quota"),
+    row(Quota, "credit balance is too low"),
+    row(Quota, "insufficient balance"),
+    row(Quota, "insufficient credits"),
+    row(Quota, "requires more credits"),
+    row(Quota, "billing hard limit"),
+    row(Auth, "api key not valid"),
+    row(Auth, "incorrect api key"),
+    row(Auth, "invalid api key"),
+    row(NotFound, "model*does not exist"),
+    row(NotFound, "model*not found, try pulling it first"),
+    row(NotFound, "is not a valid model id"),
+    // The output limit, without the request's size. vLLM's "must be at least 1" is no such text.
+    row(
+        Output,
+        "max_tokens is too large: {requested}. this model supports at most {limit}",
+    ),
+    row(
+        Output,
+        "max_completion_tokens is too large: {requested}. this model supports at most {limit}",
+    ),
+    row(
+        Output,
+        "max_tokens: {requested} must be less than or equal to {limit}",
+    ),
+    row(Output, "max_tokens: {requested} must be less than {limit}"),
+    row(
+        Output,
+        "max_tokens: {requested} > {limit}, which is the maximum allowed number of output",
+    ),
+    row(
+        Output,
+        "max_tokens` must be less than or equal to `{limit}`",
+    ),
+    row(
+        Output,
+        "max_completion_tokens` must be less than or equal to `{limit}`",
+    ),
+    row(Output, "valid range of max_tokens is [1, {limit}]"),
+    row(Output, "range of max_tokens should be [1, {limit}]"),
+    // A field, not the request.
+    row(
+        Invalid,
+        "string too long. expected a string with maximum length",
+    ),
+    // Answered with 500 by servers that run a template: the same request fails again.
+    row(Invalid, "jinja exception"),
+    row(Invalid, "failed to parse tool call arguments as json"),
+    row(Invalid, "json.exception.parse_error"),
+    row(Invalid, "image input is not supported"),
+    row(Invalid, "failed to parse messages"),
+    // tidy:allow(conversation)
+    row(Invalid, "conversation roles must alternate"),
+    row(Invalid, "no user query found in messages"),
+    row(Invalid, "system message must be at the beginning"),
+    row(Invalid, "only supports single tool-calls at once"),
+    row(Invalid, "assistant response prefill is incompatible"),
+    row(
+        Invalid,
+        "must be followed by tool messages responding to each",
+    ),
+    row(Invalid, "must be a response to a prece"),
+    row(Invalid, "reasoning_content is missing"),
+    row(
+        Invalid,
+        "`reasoning_content` in the thinking mode must be passed back",
+    ),
+];
+
+/// Providers' own texts. Where one text begins like another, the one with more numbers first.
+pub(super) const PROVIDERS: [Row; 57] = [
+    // OpenAI, DeepSeek, vLLM.
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*requested {total} tokens ({used} in the messages, {output} in the completion",
+    ),
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*messages resulted in {used} tokens",
+    ),
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*requested {output} output tokens and your prompt contains*{used} input tokens",
+    ),
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*request has {used} input tokens",
+    ),
+    // OpenRouter.
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*requested about {total} tokens ({used} of text input, {tool} of tool input, {output} in the output",
+    ),
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*requested about {total} tokens ({used} of text input, {output} in the output",
+    ),
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*requested about {total} tokens ({used} of text input, {tool} of tool input",
+    ),
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*requested about {total} tokens",
+    ),
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*requested {total} tokens",
+    ),
+    row(Overflow, "maximum context length is {window} tokens"),
+    row(
+        Overflow,
+        "input tokens exceed the configured limit of {window} tokens*messages resulted in {used} tokens",
+    ),
+    row(
+        Overflow,
+        "input tokens exceed the configured limit of {window} tokens",
+    ),
+    row(Overflow, "exceeds the context window of this model"),
+    // Azure.
+    row(
+        Overflow,
+        "prompt tokens ({used}) exceed model maximum ({window})",
+    ),
+    // Anthropic, Bedrock.
+    row(
+        Overflow,
+        "prompt is too long: {used} tokens > {window} maximum",
+    ),
+    row(Overflow, "prompt is too long"),
+    row(
+        Overflow,
+        "exceed context limit: {used} + {output} > {window}",
+    ),
+    row(
+        Overflow,
+        "input length and `max_tokens` exceed context limit",
+    ),
+    row(Overflow, "input is too long for requested model"),
+    row(Overflow, "too many total text bytes"),
+    row(Overflow, "expected maxlength"),
+    // Gemini, Vertex.
+    row(
+        Overflow,
+        "input token count ({used}) exceeds the maximum number of tokens allowed ({window})",
+    ),
+    row(
+        Overflow,
+        "input token count*exceeds the maximum number of tokens allowed",
+    ),
+    // xAI.
+    row(
+        Overflow,
+        "maximum prompt length is {window} but the request contains {used} tokens",
+    ),
+    // GitHub Models, GitHub Copilot.
+    row(
+        Overflow,
+        "request body too large for*max size: {window} tokens",
+    ),
+    row(
+        Overflow,
+        "prompt token count of {used} exceeds the limit of {window}",
+    ),
+    // Mistral.
+    row(
+        Overflow,
+        "prompt contains {used} tokens*too large for model with {window} maximum context length",
+    ),
+    // Together.
+    row(
+        Overflow,
+        "the input ({used} tokens) is longer than the model's context length ({window} tokens)",
+    ),
+    // Cerebras.
+    row(Overflow, "current length is {used} while limit is {window}"),
+    // Kimi.
+    row(
+        Overflow,
+        "exceeded model token limit: {window} (requested: {used})",
+    ),
+    // MiniMax.
+    row(Overflow, "context window exceeds limit"),
+    // z.ai.
+    row(Overflow, "prompt exceeds max length"),
+    row(
+        Overflow,
+        "prompt too long; exceeded max context length by {excess} tokens",
+    ),
+    row(Overflow, "prompt too long"),
+    // DashScope.
+    row(Overflow, "range of input length should be [1, {window}]"),
+    // Poolside.
+    row(
+        Overflow,
+        "input length {used} exceeds the maximum allowed input length of {window} tokens",
+    ),
+    // Text Generation Inference.
+    row(
+        Overflow,
+        "`inputs` tokens + `max_new_tokens` must be <= {window}. given: {used} `inputs` tokens and {output} `max_new_tokens`",
+    ),
+    // vLLM when the prompt alone fills the window.
+    row(Overflow, "max_tokens must be at least 1, got -{excess}"),
+    row(Overflow, "context length is only {window} tokens"),
+    // llama.cpp.
+    row(
+        Overflow,
+        "request ({used} tokens) exceeds the available context size ({window} tokens)",
+    ),
+    row(Overflow, "exceeds the available context size"),
+    // LM Studio.
+    row(
+        Overflow,
+        "greater than the context length (n_keep: {used}>= n_ctx: {window})",
+    ),
+    row(
+        Overflow,
+        "number of tokens to keep from the initial prompt is greater than the context length",
+    ),
+    row(
+        Overflow,
+        "trying to keep the first {used} tokens when context the overflows*context length of only {window} tokens",
+    ),
+    row(Overflow, "context size has been exceeded"),
+    row(Overflow, "reached context length of {window} tokens"),
+    // Ollama.
+    row(Overflow, "the prompt is longer than the context length"),
+    row(Overflow, "the input length exceeds the context length"),
+    // llama-cpp-python.
+    row(
+        Overflow,
+        "requested tokens ({used}) exceed context window of {window}",
+    ),
+    // DS4.
+    row(
+        Overflow,
+        "prompt has {used} tokens, but the configured context size is {window} tokens",
+    ),
+    // LiteLLM, after the texts that it wraps.
+    row(Overflow, "contextwindowexceedederror"),
+    row(Overflow, "context window exceeded for given call"),
+    // Writer, LlamaAPI, SageMaker.
+    row(Overflow, "exceeds the max_model_len"),
+    row(Overflow, "exceed customer model maximum"),
+    // Bytes, not tokens: Anthropic, Vertex, Copilot.
+    row(Body, "request exceeds the maximum size"),
+    row(Body, "request payload size exceeds the limit"),
+    row(Body, "request entity too large"),
+];
+
+/// What unknown servers are likely to say.
+pub(super) const GENERAL: [Row; 13] = [
+    row(Overflow, "please reduce the length of the messages"),
+    row(Overflow, "context length exceeded"),
+    row(Overflow, "context_length_exceeded"),
+    row(Overflow, "exceeds*context length"),
+    row(Overflow, "exceeded*context length"),
+    row(Overflow, "exceeds*context window"),
+    row(Overflow, "exceeded*context window"),
+    row(Overflow, "exceeds*context size"),
+    row(Overflow, "longer than*context"),
+    row(Overflow, "maximum context length"),
+    row(Overflow, "too many input tokens"),
+    row(Overflow, "too many tokens"),
+    row(Overflow, "length of all messages is too long"),
+];

@@ -1,0 +1,90 @@
+//! A JSON object as its keys and the raw texts of their values, in order: to change one key and
+//! give back the rest byte for byte. Not for reading values; `serde_json::Value` is.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A JSON object in raw pieces.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RawObject<'a> {
+    entries: Vec<(String, &'a str)>,
+}
+
+impl<'a> RawObject<'a> {
+    /// The raw text of a key's value; the last one where a key stands twice.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
+        let mut found = self.entries.iter().rev().filter(|(name, _)| name == key);
+        found.next().map(|(_, raw)| *raw)
+    }
+
+    /// The object as JSON text, with other values for some keys. `None` removes a key; a key
+    /// that is not there yet comes last.
+    pub(crate) fn with(&self, changes: &[(&str, Option<String>)]) -> String {
+        let mut out = String::from("{");
+        let mut push = |key: &str, raw: &str| {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(&serde_json::Value::from(key).to_string());
+            out.push(':');
+            out.push_str(raw);
+        };
+        for (key, raw) in &self.entries {
+            match changes.iter().find(|(changed, _)| changed == key) {
+                None => push(key, raw),
+                Some((_, Some(raw))) => push(key, raw),
+                Some((_, None)) => {}
+            }
+        }
+        for (key, raw) in changes {
+            if let (None, Some(raw)) = (self.get(key), raw) {
+                push(key, raw);
+            }
+        }
+        out.push('}');
+        out
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Vec<(String, &'de str)>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some((key, raw)) = map.next_entry::<String, &'de RawValue>()? {
+                    entries.push((key, raw.get()));
+                }
+                Ok(entries)
+            }
+        }
+        let entries = from.deserialize_map(Entries)?;
+        Ok(Self { entries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_changed_keeps_its_bytes() {
+        let text = r#"{"b": 1.50, "content":"x","é\n":[1, 2]}"#;
+        let object: RawObject<'_> = serde_json::from_str(text).unwrap();
+        assert_eq!(object.get("b"), Some("1.50"));
+        assert_eq!(
+            object.with(&[
+                ("content", Some("\"y\"".into())),
+                ("b", None),
+                ("new", Some("1".into()))
+            ]),
+            r#"{"content":"y","é\n":[1, 2],"new":1}"#
+        );
+    }
+}

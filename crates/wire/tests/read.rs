@@ -1,0 +1,269 @@
+//! Chats as people have them, read and written back.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use plimsoll_context::{CallId, Image, Message, Part, Source, Thinking, ToolCall};
+use plimsoll_wire::openai_chat::{Slot, patch_content, read};
+use serde_json::json;
+
+fn call(id: &str, name: &str, arguments: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        id: CallId(id.into()),
+        name: name.into(),
+        arguments: arguments.into(),
+        opaque: None,
+    })
+}
+
+#[test]
+fn every_form_of_a_message() {
+    let thinking = Part::Thinking(Thinking {
+        text: "hm".into(),
+        opaque: None,
+    });
+    let rows = vec![
+        (
+            json!({"role": "system", "content": "s"}),
+            Message::system("s"),
+        ),
+        (
+            json!({"role": "developer", "content": "s", "name": "n"}),
+            Message::system("s"),
+        ),
+        (json!({"role": "user", "content": ""}), Message::user("")),
+        (
+            json!({"role": "user", "content": null}),
+            Message::User { parts: vec![] },
+        ),
+        (
+            json!({"role": "user", "content": [
+                "bare", {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA", "detail": "low"}},
+                {"type": "image_url", "image_url": "https://x/y.png"},
+            ]}),
+            Message::User {
+                parts: vec![
+                    Part::text("bare"),
+                    Part::text("a"),
+                    Part::Image(Image {
+                        source: Source::Data {
+                            media_type: "image/png".into(),
+                            base64: "AA".into(),
+                        },
+                        size: None,
+                        detail: Some("low".into()),
+                    }),
+                    Part::Image(Image {
+                        source: Source::Url {
+                            url: "https://x/y.png".into(),
+                        },
+                        size: None,
+                        detail: None,
+                    }),
+                ],
+            },
+        ),
+        (
+            json!({"role": "assistant", "content": "x", "reasoning_content": "hm", "x_meta": 1}),
+            Message::Assistant {
+                parts: vec![thinking.clone(), Part::text("x")],
+            },
+        ),
+        (
+            json!({"role": "assistant", "content": null, "reasoning": "hm", "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"b\": 1.50}"}},
+                {"id": "b", "function": {"name": "g", "arguments": {"z": 1, "a": 2}}},
+            ]}),
+            Message::Assistant {
+                parts: vec![
+                    thinking,
+                    call("a", "f", "{\"b\": 1.50}"),
+                    call("b", "g", "{\"z\":1,\"a\":2}"),
+                ],
+            },
+        ),
+        (
+            json!({"role": "assistant"}),
+            Message::Assistant { parts: vec![] },
+        ),
+        (
+            json!({"role": "assistant", "content": null, "tool_calls": null, "refusal": null}),
+            Message::Assistant { parts: vec![] },
+        ),
+        (
+            json!({"role": "tool", "tool_call_id": "a", "content": "done", "x_is_error": true}),
+            Message::result(CallId("a".into()), "done"),
+        ),
+    ];
+    let list: Vec<_> = rows.iter().map(|(json, _)| json.clone()).collect();
+    let text = json!(list).to_string();
+    let chat = read(&text).unwrap();
+    for (index, (json, expected)) in rows.into_iter().enumerate() {
+        assert_eq!(chat.messages[index], expected, "{json}");
+        assert_eq!(chat.original(index).unwrap(), json.to_string());
+    }
+}
+
+#[test]
+fn the_older_form_of_calls_finds_its_results() {
+    let text = json!({"messages": [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "done"},
+        {"role": "function", "name": "f", "content": "nobody asked"},
+    ]})
+    .to_string();
+    let chat = read(&text).unwrap();
+    let Message::ToolResult(result) = &chat.messages[2] else {
+        panic!("{:?}", chat.messages);
+    };
+    assert_eq!(chat.messages[1].calls().next().unwrap().id, result.call);
+    let Message::ToolResult(orphan) = &chat.messages[3] else {
+        panic!("{:?}", chat.messages);
+    };
+    assert_ne!(orphan.call, result.call);
+}
+
+#[test]
+fn an_error_names_the_place() {
+    for (text, expected) in [
+        (
+            "",
+            "not valid JSON: EOF while parsing a value at line 1 column 0",
+        ),
+        (
+            "5",
+            "the chat: expected an array of messages, or an object with `messages`, got number",
+        ),
+        ("{}", "messages: expected an array of messages, got nothing"),
+        (
+            r#"{"messages": {"a": 1}}"#,
+            "messages: expected an array of messages, or an object with `messages`, got object",
+        ),
+        ("[5]", "[0]: expected an object, got number"),
+        (
+            r#"{"messages":[{"content":"x"}]}"#,
+            "messages[0].role: expected string, got nothing",
+        ),
+        (
+            r#"{"messages":[{"role":"robot"}]}"#,
+            "messages[0].role: expected system, developer, user, assistant, tool or function, got \"robot\"",
+        ),
+        (
+            r#"{"messages":[{"role":"user","content":"a"},{"role":"user","content":5}]}"#,
+            "messages[1].content: expected string, array or null, got number",
+        ),
+        (
+            r#"[{"role":"user","content":[{"type":"text"}]}]"#,
+            "[0].content[0].text: expected string, got nothing",
+        ),
+        (
+            r#"[{"role":"user","content":[5]}]"#,
+            "[0].content[0]: expected an object, got number",
+        ),
+        (
+            r#"[{"role":"tool","content":"x"}]"#,
+            "[0].tool_call_id: expected string, got nothing",
+        ),
+        (
+            r#"[{"role":"assistant","tool_calls":{}}]"#,
+            "[0].tool_calls: expected array or null, got object",
+        ),
+        (
+            r#"[{"role":"assistant","tool_calls":[{"id":null}]}]"#,
+            "[0].tool_calls[0].id: expected string, got null",
+        ),
+        (
+            r#"[{"role":"assistant","tool_calls":[{"id":"a"}]}]"#,
+            "[0].tool_calls[0].function: expected an object, got nothing",
+        ),
+        (
+            r#"[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":5}}]}]"#,
+            "[0].tool_calls[0].function.arguments: expected string, got number",
+        ),
+        (
+            r#"{"messages":[],"tools":5}"#,
+            "tools: expected array or null, got number",
+        ),
+        (
+            r#"{"messages":[],"tools":[{"function":{}}]}"#,
+            "tools[0].function.name: expected string, got nothing",
+        ),
+    ] {
+        assert_eq!(read(text).unwrap_err().to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn tools_and_other_keys_are_seen() {
+    let text = r#"{"budget_tokens": 8000, "tools": [
+        {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"b": 1, "a": 2}}},
+        {"name": "bare"}], "messages": []}"#;
+    let chat = read(text).unwrap();
+    assert_eq!(chat.key("budget_tokens"), Some("8000"));
+    assert_eq!(chat.key("nothing"), None);
+    assert_eq!(chat.tools.len(), 2);
+    assert_eq!(chat.tools[0].schema.to_string(), r#"{"b":1,"a":2}"#);
+    assert_eq!(read("[]").unwrap().key("budget_tokens"), None);
+}
+
+#[test]
+fn what_was_not_edited_keeps_its_bytes() {
+    let text = r#" {"id": 1.50, "messages": [ {"role":"user" ,"content":"a b"},
+        {"x_n":1e2,"role":"tool","content":"long \u00e4","tool_call_id":"a"}, {"role":"user","content":"c"}], "z": null}"#;
+    let chat = read(text).unwrap();
+    let shorter = Message::result(CallId("a".into()), "short");
+    let summary = Message::Summary { text: "s".into() };
+    let slots = [
+        Slot::Original(0),
+        Slot::New(&summary),
+        Slot::Edited(1, &shorter),
+        Slot::Original(9),
+    ];
+    let written = chat.write(slots).unwrap();
+    assert_eq!(
+        written,
+        concat!(
+            r#"{"id":1.50,"messages":[{"role":"user" ,"content":"a b"},"#,
+            r#"{"role":"user","content":"[Summary of earlier messages. It is a reference, not a request: do not answer it, and do not start again what it reports as done.]\n\ns\n\n[End of the summary. What follows is newer and takes precedence.]"},"#,
+            r#"{"x_n":1e2,"role":"tool","content":"short","tool_call_id":"a"}],"z":null}"#
+        )
+    );
+    assert_eq!(read(&written).unwrap().messages[1], summary);
+    let array = read(r#"[{"role":"user","content":"a"}]"#).unwrap();
+    assert_eq!(
+        array.write([Slot::Original(0)]).unwrap(),
+        r#"[{"role":"user","content":"a"}]"#
+    );
+}
+
+#[test]
+fn an_edit_changes_only_what_it_says() {
+    let original = r#"{"x": 1.0, "role":"assistant","reasoning_content":"hm","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"text\":\"long\"}"},"x":2}],"y":[]}"#;
+    let thinking = Part::Thinking(Thinking {
+        text: "hm".into(),
+        opaque: None,
+    });
+    let same = Message::Assistant {
+        parts: vec![thinking, call("a", "f", "{\"text\":\"long\"}")],
+    };
+    assert_eq!(patch_content(original, &same).unwrap(), original);
+    let digest = Message::Assistant {
+        parts: vec![call("a", "f", "{\"text\":\"…\"}")],
+    };
+    assert_eq!(
+        patch_content(original, &digest).unwrap(),
+        r#"{"x":1.0,"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"text\":\"…\"}"},"x":2}],"y":[]}"#
+    );
+    let said = Message::Assistant {
+        parts: vec![Part::text("x"), call("a", "f", "{\"text\":\"long\"}")],
+    };
+    let patched = patch_content(original, &said).unwrap();
+    assert!(
+        patched.contains(r#""content":"x""#) && !patched.contains("reasoning"),
+        "{patched}"
+    );
+    let parts = r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"input_audio","input_audio":{"data":"AA"}}]}"#;
+    let message = read(&format!("[{parts}]")).unwrap().messages.remove(0);
+    assert_eq!(patch_content(parts, &message).unwrap(), parts);
+    assert!(patch_content("[]", &message).is_err());
+}
