@@ -1,5 +1,5 @@
 //! [`Draft`]: a view with the edits that stages have proposed so far. It refuses what the
-//! invariants forbid, so that no stage can part an exchange, touch the protected set or make
+//! invariants forbid, so that no stage can part an exchange, drop one of the protected set or make
 //! anything heavier. Not applied to anything; that is `Transcript::apply`.
 
 use std::cell::OnceCell;
@@ -9,8 +9,9 @@ use std::sync::Arc;
 use crate::counter::TokenCounter;
 use crate::exchange::{Exchange, ExchangeKind};
 use crate::item::{Item, Seq};
-use crate::message::{Message, Part};
+use crate::message::Message;
 use crate::plan::{Edit, Plan, Rendition, Trigger};
+use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 
@@ -249,31 +250,4 @@ fn protected(items: &[Item], exchanges: &[Exchange], unsent: usize, recent: usiz
                 || range.iter().any(|item| item.pinned)
         })
         .collect()
-}
-
-/// Whether `to` may stand for `now`: the same role, the same call and outcome, the same calls.
-fn is_form_of(to: &Message, now: &Message) -> bool {
-    match (to, now) {
-        (Message::System { .. }, Message::System { .. })
-        | (Message::User { .. }, Message::User { .. })
-        | (Message::Notice { .. }, Message::Notice { .. })
-        | (Message::Summary { .. }, Message::Summary { .. }) => true,
-        (Message::Assistant { .. }, Message::Assistant { .. }) => {
-            to.calls()
-                .map(|call| (&call.id, &call.name))
-                .eq(now.calls().map(|call| (&call.id, &call.name)))
-                && thinking(to).eq(thinking(now))
-        }
-        (Message::ToolResult(to), Message::ToolResult(now)) => {
-            to.call == now.call && to.is_error == now.is_error
-        }
-        _ => false,
-    }
-}
-
-fn thinking(message: &Message) -> impl Iterator<Item = &Part> {
-    message
-        .parts()
-        .iter()
-        .filter(|part| matches!(part, Part::Thinking(_)))
 }

@@ -73,16 +73,27 @@ pub enum Trigger {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
+    /// It was made for a view of another weight.
+    #[error("the plan is for a view of {said} tokens, and this one has {is}; plan again on it")]
+    OtherView {
+        /// The weight that it was made for.
+        said: Tokens,
+        /// The weight of this view.
+        is: Tokens,
+    },
     /// It names an item that the view does not hold.
     #[error("the plan edits item {0}, which is not in the view; plan again on this view")]
     NotInView(Seq),
+    /// Its replacement has another role, answers another call or makes other calls.
+    #[error("the plan puts something else in the place of item {0}; plan again on this view")]
+    NotItsForm(Seq),
     /// Its replacement is not lighter than what it replaces.
     #[error("the plan does not make item {0} lighter; plan again on this view")]
     NotLighter(Seq),
     /// It would drop a part of an exchange.
     #[error("the plan parts the exchange that begins at {0}; drop it whole or not at all")]
     PartsExchange(Seq),
-    /// It frees something else than it says: it was made for another view.
+    /// It frees something else than it says.
     #[error("the plan says that it frees {said} tokens but frees {is}; plan again on this view")]
     WrongGain {
         /// What it says.
@@ -90,6 +101,9 @@ pub enum PlanError {
         /// What it does.
         is: Tokens,
     },
+    /// It does nothing.
+    #[error("the plan frees nothing; there is no need to apply it")]
+    FreesNothing,
 }
 
 impl Plan {

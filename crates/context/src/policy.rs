@@ -70,6 +70,7 @@ impl Policy {
     #[must_use]
     pub fn recovery(prune: SessionPruneConfig) -> Self {
         Self::new(vec![
+            Arc::new(Cap::All),
             Arc::new(Prune(prune)),
             Arc::new(Evict),
             Arc::new(Fit::Results),

@@ -29,7 +29,8 @@ pub(crate) fn result_in_tokens(
 }
 
 /// Any message with its texts, and the strings in its calls' arguments, cut so that it weighs
-/// about `max`; only the `compact` filter does this to what a person or a model wrote.
+/// at most `max` where they can be; only the `compact` filter does this to what a person or a
+/// model wrote.
 pub(crate) fn text_in_tokens(
     message: &Message,
     max: Tokens,
@@ -39,40 +40,103 @@ pub(crate) fn text_in_tokens(
     if weight <= max {
         return None;
     }
-    // Each part gives in proportion to its weight.
-    let share = |tokens: Tokens| Tokens(tokens.0.saturating_mul(max.0) / weight.0.max(1));
-    let cut = |part: &Part| match part {
-        Part::Text { text } => {
-            let room = share(counter.text(text));
-            Part::text(truncate::shorten(text, room, counter).unwrap_or_else(|| text.clone()))
-        }
-        Part::ToolCall(call) => {
-            let room = share(counter.text(&call.arguments));
-            let short = truncate::shorten(&call.arguments, room, counter).filter(|short| {
-                serde_json::from_str::<serde_json::Value>(short).is_ok_and(|v| v.is_object())
-            });
-            Part::ToolCall(ToolCall {
-                arguments: short.unwrap_or_else(|| call.arguments.clone()),
-                ..call.clone()
-            })
-        }
+    if let Message::ToolResult(result) = message {
+        return result_in_tokens(result, max, counter);
+    }
+    let plain = map_parts(message, |part| match part {
         Part::Image(_) | Part::File(_) => Part::text(note(part)),
         other => other.clone(),
+    });
+    let cuttable: Tokens = match &plain {
+        Message::Notice { text } | Message::Summary { text } => counter.text(text),
+        other => other
+            .parts()
+            .iter()
+            .map(|part| cut_text(part, counter))
+            .sum(),
     };
-    let parts = || message.parts().iter().map(cut).collect();
-    let cut = match message {
-        Message::System { .. } => Message::System { parts: parts() },
-        Message::User { .. } => Message::User { parts: parts() },
-        Message::Assistant { .. } => Message::Assistant { parts: parts() },
-        Message::ToolResult(result) => return result_in_tokens(result, max, counter),
-        Message::Notice { text } => Message::Notice {
-            text: truncate::shorten(text, share(counter.text(text)), counter)?,
-        },
-        Message::Summary { text } => Message::Summary {
-            text: truncate::shorten(text, share(counter.text(text)), counter)?,
-        },
+    // Each text gives in proportion to its weight; what cannot be cut is paid for by all.
+    let fixed = counter.message(&plain).minus(cuttable);
+    let room = u128::from(max.minus(fixed).0);
+    let short = |text: &str| {
+        let share = u128::from(counter.text(text).0) * room / u128::from(cuttable.0.max(1));
+        truncate::shorten(text, Tokens(u64::try_from(share).ok()?), counter)
+    };
+    let cut = match &plain {
+        Message::Notice { text } => Message::Notice { text: short(text)? },
+        Message::Summary { text } => Message::Summary { text: short(text)? },
+        other => map_parts(other, |part| match part {
+            Part::Text { text } => short(text).map_or_else(|| part.clone(), Part::text),
+            Part::ToolCall(call) => short(&call.arguments)
+                .filter(|json| is_object(json))
+                .map_or_else(
+                    || part.clone(),
+                    |arguments| {
+                        Part::ToolCall(ToolCall {
+                            arguments,
+                            ..call.clone()
+                        })
+                    },
+                ),
+            other => other.clone(),
+        }),
     };
     (counter.message(&cut) < weight).then_some(cut)
+}
+
+/// The same message of other parts; a notice or a summary has none.
+fn map_parts(message: &Message, part: impl Fn(&Part) -> Part) -> Message {
+    let parts = message.parts().iter().map(part).collect();
+    match message {
+        Message::System { .. } => Message::System { parts },
+        Message::User { .. } => Message::User { parts },
+        Message::Assistant { .. } => Message::Assistant { parts },
+        Message::ToolResult(result) => Message::ToolResult(ToolResult {
+            call: result.call.clone(),
+            parts,
+            is_error: result.is_error,
+        }),
+        Message::Notice { .. } | Message::Summary { .. } => message.clone(),
+    }
+}
+
+fn cut_text(part: &Part, counter: &dyn TokenCounter) -> Tokens {
+    match part {
+        Part::Text { text } => counter.text(text),
+        Part::ToolCall(call) => counter.text(&call.arguments),
+        _ => Tokens::ZERO,
+    }
+}
+
+fn is_object(json: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(json).is_ok_and(|value| value.is_object())
+}
+
+/// Whether `to` may stand for `now`: the same role, the same call and outcome, the same calls.
+pub(crate) fn is_form_of(to: &Message, now: &Message) -> bool {
+    match (to, now) {
+        (Message::System { .. }, Message::System { .. })
+        | (Message::User { .. }, Message::User { .. })
+        | (Message::Notice { .. }, Message::Notice { .. })
+        | (Message::Summary { .. }, Message::Summary { .. }) => true,
+        (Message::Assistant { .. }, Message::Assistant { .. }) => {
+            to.calls()
+                .map(|call| (&call.id, &call.name))
+                .eq(now.calls().map(|call| (&call.id, &call.name)))
+                && thinking(to).eq(thinking(now))
+        }
+        (Message::ToolResult(to), Message::ToolResult(now)) => {
+            to.call == now.call && to.is_error == now.is_error
+        }
+        _ => false,
+    }
+}
+
+fn thinking(message: &Message) -> impl Iterator<Item = &Part> {
+    message
+        .parts()
+        .iter()
+        .filter(|part| matches!(part, Part::Thinking(_)))
 }
 
 fn with_text(result: &ToolResult, text: String) -> Message {

@@ -8,7 +8,8 @@ use crate::counter::TokenCounter;
 use crate::exchange::Exchange;
 use crate::item::{Item, Seq};
 use crate::message::Message;
-use crate::plan::{Edit, Plan, PlanError};
+use crate::plan::{Edit, Plan, PlanError, Rendition};
+use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 
 /// What the model will see, weighed item by item as it was pushed.
@@ -117,19 +118,26 @@ impl Transcript {
     /// Applies a plan: all of it or, where it does not match this view, nothing.
     ///
     /// # Errors
-    /// When an edit names an item that is not in the view, would part an exchange or would not
-    /// make its item lighter, or when the plan frees something else than it says.
+    /// When the plan was made for another view: it names an item that is not here, would part an
+    /// exchange, put something else in an item's place, or not free exactly what it says.
     pub fn apply(&mut self, plan: &Plan) -> Result<Released, PlanError> {
-        let changes = self.changes(plan)?;
-        let mut released = Vec::new();
+        if plan.before != self.total {
+            return Err(PlanError::OtherView {
+                said: plan.before,
+                is: self.total,
+            });
+        }
+        let changes = self.changes(plan, |to| to.tokens)?;
         let mut freed = Tokens::ZERO;
-        for (at, edit) in &changes {
+        for (at, change) in &changes {
             let Some(item) = self.items.get(*at) else {
                 continue;
             };
-            freed += item
-                .tokens
-                .minus(edit.as_ref().map_or(Tokens::ZERO, |(_, tokens)| *tokens));
+            let left = change.as_ref().map_or(Tokens::ZERO, |to| to.tokens);
+            if left >= item.tokens {
+                return Err(PlanError::NotLighter(item.seq));
+            }
+            freed += item.tokens.minus(left);
         }
         if freed != plan.frees {
             return Err(PlanError::WrongGain {
@@ -137,50 +145,75 @@ impl Transcript {
                 is: freed,
             });
         }
-        let mut at = 0;
-        self.items.retain_mut(|item| {
-            let change = changes.get(&at);
-            at += 1;
-            let Some(change) = change else { return true };
-            released.push(item.clone());
-            let Some((message, tokens)) = change else {
-                return false;
-            };
-            item.message = Arc::clone(message);
-            item.tokens = *tokens;
-            true
-        });
-        self.total = self.total.minus(freed);
-        Ok(Released {
-            items: released,
-            freed,
-        })
+        if freed == Tokens::ZERO {
+            return Err(PlanError::FreesNothing);
+        }
+        Ok(self.make(changes))
+    }
+
+    /// Applies a plan from a log. What it does to the view is taken from it, what that weighs is
+    /// counted again: the log may have been weighed by another counter, or by this one in an
+    /// earlier version, and must fold to the same bytes all the same.
+    ///
+    /// # Errors
+    /// When it names an item that is not in the view, would part an exchange or put something
+    /// else in an item's place.
+    pub fn replay(&mut self, plan: &Plan) -> Result<Released, PlanError> {
+        let counter = Arc::clone(&self.counter);
+        let changes = self.changes(plan, |to| counter.message(&to.message))?;
+        Ok(self.make(changes))
     }
 
     fn position(&self, seq: Seq) -> Option<usize> {
         self.items.binary_search_by_key(&seq, |item| item.seq).ok()
     }
 
-    /// What becomes of which position: a lighter message, or nothing.
-    fn changes(&self, plan: &Plan) -> Result<Changes, PlanError> {
+    fn make(&mut self, mut changes: Changes) -> Released {
+        let before = self.total;
+        let mut items = Vec::new();
+        let mut at = 0;
+        self.items.retain_mut(|item| {
+            let change = changes.remove(&at);
+            at += 1;
+            let Some(change) = change else { return true };
+            items.push(item.clone());
+            self.total = self.total.minus(item.tokens);
+            let Some(to) = change else { return false };
+            self.total += to.tokens;
+            item.message = to.message;
+            item.tokens = to.tokens;
+            true
+        });
+        Released {
+            items,
+            freed: before.minus(self.total),
+        }
+    }
+
+    /// What becomes of which position: a lighter form, or nothing.
+    fn changes(
+        &self,
+        plan: &Plan,
+        weigh: impl Fn(&Rendition) -> Tokens,
+    ) -> Result<Changes, PlanError> {
+        let find = |seq: Seq| self.position(seq).ok_or(PlanError::NotInView(seq));
         let mut changes = Changes::new();
         for edit in &plan.edits {
             match edit {
                 Edit::Shrink { seq, to } => {
-                    let at = self.position(*seq).ok_or(PlanError::NotInView(*seq))?;
-                    if self
-                        .items
-                        .get(at)
-                        .is_none_or(|item| item.tokens <= to.tokens)
-                    {
-                        return Err(PlanError::NotLighter(*seq));
+                    let at = find(*seq)?;
+                    let now = self.items.get(at).map(|item| item.message.as_ref());
+                    if !now.is_some_and(|now| is_form_of(&to.message, now)) {
+                        return Err(PlanError::NotItsForm(*seq));
                     }
-                    changes.insert(at, Some((Arc::clone(&to.message), to.tokens)));
+                    let to = Rendition {
+                        message: Arc::clone(&to.message),
+                        tokens: weigh(to),
+                    };
+                    changes.insert(at, Some(to));
                 }
                 Edit::Drop { first, last } => {
-                    let from = self.position(*first).ok_or(PlanError::NotInView(*first))?;
-                    let to = self.position(*last).ok_or(PlanError::NotInView(*last))?;
-                    changes.extend((from..=to).map(|at| (at, None)));
+                    changes.extend((find(*first)?..=find(*last)?).map(|at| (at, None)));
                 }
             }
         }
@@ -191,15 +224,14 @@ impl Transcript {
                 .filter(|at| matches!(changes.get(at), Some(None)));
             let count = dropped.count();
             if count != 0 && count != exchange.at.len() {
-                let seq = self
-                    .items
-                    .get(exchange.at.start)
-                    .map_or(Seq(0), |item| item.seq);
-                return Err(PlanError::PartsExchange(seq));
+                let first = self.items.get(exchange.at.start);
+                return Err(PlanError::PartsExchange(
+                    first.map_or(Seq(0), |item| item.seq),
+                ));
             }
         }
         Ok(changes)
     }
 }
 
-type Changes = BTreeMap<usize, Option<(Arc<Message>, Tokens)>>;
+type Changes = BTreeMap<usize, Option<Rendition>>;

@@ -95,20 +95,29 @@ fn old_results(draft: &Draft<'_>, keep: usize) -> Vec<usize> {
         .collect()
 }
 
+/// The task stays whole while it is the newest question too.
 fn prune_task(draft: &mut Draft<'_>, max: Bytes) {
-    let task = draft.items().iter().position(|item| item.message.is_user());
-    let Some(at) = task.filter(|at| *at < draft.first_unsent()) else {
+    let mut asked = (0..draft.items().len())
+        .filter(|at| matches!(draft.current(*at), Some((Message::User { .. }, _))));
+    let (Some(at), Some(_)) = (asked.next(), asked.next()) else {
         return;
     };
+    if at >= draft.first_unsent() {
+        return;
+    }
     let Some((message, _)) = draft.current(at) else {
         return;
     };
-    if let Some(short) = truncate::head_tail(&message.text(), max) {
-        draft.shrink(
-            at,
-            Message::User {
-                parts: vec![Part::text(short)],
-            },
-        );
-    }
+    let Some(short) = truncate::head_tail(&message.text(), max) else {
+        return;
+    };
+    let media = message
+        .parts()
+        .iter()
+        .filter(|part| part.as_text().is_none());
+    let parts = [Part::text(short)]
+        .into_iter()
+        .chain(media.cloned())
+        .collect();
+    draft.shrink(at, Message::User { parts });
 }
