@@ -6,6 +6,7 @@ mod budget;
 mod calibration;
 mod counter;
 mod draft;
+mod estimate;
 mod exchange;
 mod item;
 mod memo;
@@ -34,6 +35,7 @@ pub use counter::{
     CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, TOOL_OVERHEAD, TokenCounter,
 };
 pub use draft::Draft;
+pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
 pub use item::{Item, Seq};
 pub use memo::{MEMO_ENTRIES, MEMO_MIN_LEN, Memo};
