@@ -22,6 +22,9 @@ fn piece(call: Value) -> String {
     chunk(json!({"tool_calls": [call]}))
 }
 
+/// Id, name and arguments of a call.
+type Called = (String, String, String);
+
 fn run<S: AsRef<str>>(chunks: &[S]) -> Result<(Reply, Vec<Delta>), WireError> {
     let mut state = StreamState::new();
     let mut deltas = Vec::new();
@@ -31,7 +34,7 @@ fn run<S: AsRef<str>>(chunks: &[S]) -> Result<(Reply, Vec<Delta>), WireError> {
     Ok((state.finish()?, deltas))
 }
 
-fn calls(reply: &Reply) -> Vec<(String, String, String)> {
+fn calls(reply: &Reply) -> Vec<Called> {
     let call = |part: &Part| match part {
         Part::ToolCall(ToolCall {
             id,
@@ -44,7 +47,7 @@ fn calls(reply: &Reply) -> Vec<(String, String, String)> {
     reply.parts.iter().filter_map(call).collect()
 }
 
-fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
+fn call(id: &str, name: &str, arguments: &str) -> Called {
     (id.into(), name.into(), arguments.into())
 }
 
@@ -141,7 +144,7 @@ fn tool_calls_as_openai_streams_them() {
 #[test]
 fn tool_calls_as_others_stream_them() {
     let function = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
-    let rows: Vec<(&str, Vec<String>, Vec<(String, String, String)>)> = vec![
+    let rows: Vec<(&str, Vec<String>, Vec<Called>)> = vec![
         (
             "no index; the id says whose piece it is",
             vec![
