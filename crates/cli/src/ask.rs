@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use plimsoll::{Answer, AllowAll, DenyAll, Gate, Question};
+use plimsoll::{AllowAll, Answer, DenyAll, Gate, Question};
 
 use crate::screen::Screen;
 
@@ -16,13 +16,16 @@ struct Ask {
 }
 
 /// Everything with `--yes`, a question at a terminal, no otherwise.
-pub(crate) fn gate(yes: Consent, screen: Option<Arc<Screen>>) -> Box<dyn Gate> {
+pub(crate) fn gate(yes: Consent, screen: Option<Arc<Screen>>) -> Arc<dyn Gate> {
     match yes {
-        Consent::Given => Box::new(AllowAll),
+        Consent::Given => Arc::new(AllowAll),
         Consent::Asked if io::stdin().is_terminal() && io::stderr().is_terminal() => {
-            Box::new(Ask { screen, always: AtomicBool::new(false) })
+            Arc::new(Ask {
+                screen,
+                always: AtomicBool::new(false),
+            })
         }
-        Consent::Asked => Box::new(DenyAll),
+        Consent::Asked => Arc::new(DenyAll),
     }
 }
 
@@ -48,13 +51,21 @@ impl Gate for Ask {
             Some(screen) => screen.aside(|| prompt(&text)),
             None => prompt(&text),
         });
-        match said.await.unwrap_or_default().trim().to_lowercase().as_str() {
+        match said
+            .await
+            .unwrap_or_default()
+            .trim()
+            .to_lowercase()
+            .as_str()
+        {
             "y" | "yes" => Answer::Allow,
             "a" | "always" => {
                 self.always.store(true, Ordering::Relaxed);
                 Answer::Allow
             }
-            _ => Answer::Deny { why: "the user did not allow this call; ask, or go on without it".to_owned() },
+            _ => Answer::Deny {
+                why: "the user did not allow this call; ask, or go on without it".to_owned(),
+            },
         }
     }
 }

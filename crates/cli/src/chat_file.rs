@@ -29,7 +29,10 @@ pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, Stop> {
         "cl100k" => Ok(Arc::new(Memo::new(Bpe::cl100k()))),
         "estimate" => Ok(Arc::new(Estimate)),
         "chars4" => Ok(Arc::new(Chars4)),
-        _ => Err(Stop::usage(format!("there is no counter `{name}`; there is: {}", COUNTERS.join(", ")))),
+        _ => Err(Stop::usage(format!(
+            "there is no counter `{name}`; there is: {}",
+            COUNTERS.join(", ")
+        ))),
     }
 }
 
@@ -44,7 +47,10 @@ pub(crate) fn parse(text: &str) -> Result<Chat<'_>, Stop> {
 }
 
 /// Reads and repairs a chat.
-pub(crate) fn read<'a>(text: &'a str, counter: &Arc<dyn TokenCounter>) -> Result<ChatFile<'a>, Stop> {
+pub(crate) fn read<'a>(
+    text: &'a str,
+    counter: &Arc<dyn TokenCounter>,
+) -> Result<ChatFile<'a>, Stop> {
     let mut chat = parse(text)?;
     let messages: Vec<Message> = std::mem::take(&mut chat.messages);
     let repaired = plimsoll::repair(messages);
@@ -56,5 +62,11 @@ pub(crate) fn read<'a>(text: &'a str, counter: &Arc<dyn TokenCounter>) -> Result
     }
     transcript.mark_sent();
     let overhead = chat.tools.iter().map(|tool| counter.tool(tool)).sum();
-    Ok(ChatFile { chat, transcript, origins, repairs: repaired.repairs, overhead })
+    Ok(ChatFile {
+        chat,
+        transcript,
+        origins,
+        repairs: repaired.repairs,
+        overhead,
+    })
 }

@@ -39,7 +39,11 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
 }
 
 /// One request a line; a line that fails answers with its error, and the rest goes on.
-fn lines(args: &CompactArgs, mut input: Box<dyn BufRead>, counter: &Arc<dyn TokenCounter>) -> Result<u8, Stop> {
+fn lines(
+    args: &CompactArgs,
+    mut input: Box<dyn BufRead>,
+    counter: &Arc<dyn TokenCounter>,
+) -> Result<u8, Stop> {
     let mut code = DONE;
     let mut number = 0_u64;
     while let Some(line) = input::line(&mut input) {
@@ -61,9 +65,17 @@ fn lines(args: &CompactArgs, mut input: Box<dyn BufRead>, counter: &Arc<dyn Toke
     Ok(code)
 }
 
-fn compact(text: &str, args: &CompactArgs, counter: &Arc<dyn TokenCounter>) -> Result<Compacted, Stop> {
+fn compact(
+    text: &str,
+    args: &CompactArgs,
+    counter: &Arc<dyn TokenCounter>,
+) -> Result<Compacted, Stop> {
     let mut file = chat_file::read(text, counter)?;
-    let mut notes: Vec<String> = file.repairs.iter().map(|repair| format!("repaired: {repair}")).collect();
+    let mut notes: Vec<String> = file
+        .repairs
+        .iter()
+        .map(|repair| format!("repaired: {repair}"))
+        .collect();
     let budget = budget(&file, args)?;
     let strategy = strategy(&args.policy)?;
     let before = file.overhead + file.transcript.tokens();
@@ -72,7 +84,11 @@ fn compact(text: &str, args: &CompactArgs, counter: &Arc<dyn TokenCounter>) -> R
     if !policy.stages().is_empty() {
         plan = Line::exactly(budget)
             .budget(file.overhead, Calibration::default())
-            .and_then(|budget| policy.for_filter().plan(&file.transcript, &budget, Trigger::Asked))
+            .and_then(|budget| {
+                policy
+                    .for_filter()
+                    .plan(&file.transcript, &budget, Trigger::Asked)
+            })
             .map_err(Stop::cannot_fit)?;
         if let Some(plan) = &plan {
             file.transcript.apply(plan).map_err(Stop::failed)?;
@@ -88,15 +104,21 @@ fn compact(text: &str, args: &CompactArgs, counter: &Arc<dyn TokenCounter>) -> R
     if args.quiet {
         notes.clear();
     }
-    Ok(Compacted { json: write(&file, plan.as_ref())?, notes })
+    Ok(Compacted {
+        json: write(&file, plan.as_ref())?,
+        notes,
+    })
 }
 
 /// Writes the chat back: what nobody touched with its very bytes.
 fn write(file: &ChatFile<'_>, plan: Option<&Plan>) -> Result<String, Stop> {
-    let shrunk = plan.iter().flat_map(|plan| &plan.edits).filter_map(|edit| match edit {
-        Edit::Shrink { seq, .. } => Some(*seq),
-        Edit::Drop { .. } => None,
-    });
+    let shrunk = plan
+        .iter()
+        .flat_map(|plan| &plan.edits)
+        .filter_map(|edit| match edit {
+            Edit::Shrink { seq, .. } => Some(*seq),
+            Edit::Drop { .. } => None,
+        });
     let shrunk: HashSet<Seq> = shrunk.collect();
     let parted = file.repairs.iter().filter_map(|repair| match repair {
         Repair::DroppedCall { at, .. } => Some(*at),
@@ -104,7 +126,9 @@ fn write(file: &ChatFile<'_>, plan: Option<&Plan>) -> Result<String, Stop> {
     });
     let parted: HashSet<usize> = parted.collect();
     let slots = file.transcript.items().iter().map(|item| {
-        let origin = usize::try_from(item.seq.0).ok().and_then(|seq| file.origins.get(seq).copied().flatten());
+        let origin = usize::try_from(item.seq.0)
+            .ok()
+            .and_then(|seq| file.origins.get(seq).copied().flatten());
         match origin {
             Some(at) if shrunk.contains(&item.seq) || parted.contains(&at) => {
                 Slot::Edited(at, &item.message)
@@ -120,14 +144,18 @@ fn write(file: &ChatFile<'_>, plan: Option<&Plan>) -> Result<String, Stop> {
 fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Tokens, Stop> {
     let beside = file.chat.key("budget_tokens").map(|raw| {
         serde_json::from_str::<u64>(raw).map_err(|_| {
-            Stop::failed(format!("budget_tokens: expected a whole number of tokens, got {raw}"))
+            Stop::failed(format!(
+                "budget_tokens: expected a whole number of tokens, got {raw}"
+            ))
         })
     });
     let budget = beside.transpose()?.or(args.budget).ok_or_else(|| {
         Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside `messages`")
     })?;
     if budget == 0 {
-        return Err(Stop::usage("the budget is 0 tokens; give what the chat may weigh"));
+        return Err(Stop::usage(
+            "the budget is 0 tokens; give what the chat may weigh",
+        ));
     }
     Ok(Tokens(budget))
 }
@@ -141,6 +169,9 @@ fn strategy(name: &str) -> Result<ContextStrategy, Stop> {
 
 fn write_line(text: &str) -> Result<(), Stop> {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush());
     written.map_err(|error| Stop::failed(format!("the output cannot be written: {error}")))
 }

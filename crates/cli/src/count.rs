@@ -17,7 +17,11 @@ pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
     let counter = chat_file::counter(&args.counter)?;
     let text = input::whole(input::open(args.file.as_deref())?)?;
     let chat = chat_file::parse(&text)?;
-    let weights: Vec<Tokens> = chat.messages.iter().map(|message| counter.message(message)).collect();
+    let weights: Vec<Tokens> = chat
+        .messages
+        .iter()
+        .map(|message| counter.message(message))
+        .collect();
     let tools: Tokens = chat.tools.iter().map(|tool| counter.tool(tool)).sum();
     let total = weights.iter().copied().sum::<Tokens>() + tools;
     if args.json {
@@ -33,12 +37,21 @@ pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
     }
     println!("{:>6}  {:<9}  {:>9}  text", "#", "role", "tokens");
     for (index, (message, tokens)) in chat.messages.iter().zip(&weights).enumerate() {
-        println!("{index:>6}  {:<9}  {tokens:>9}  {}", role(message), preview(message));
+        println!(
+            "{index:>6}  {:<9}  {tokens:>9}  {}",
+            role(message),
+            preview(message)
+        );
     }
     if tools > Tokens::ZERO {
         println!("{:>6}  {:<9}  {tools:>9}", "", "tools");
     }
-    println!("{:>6}  {:<9}  {total:>9}  counted by {}", "", "total", counter.name());
+    println!(
+        "{:>6}  {:<9}  {total:>9}  counted by {}",
+        "",
+        "total",
+        counter.name()
+    );
     Ok(DONE)
 }
 

@@ -26,19 +26,31 @@ pub(crate) struct Stop {
 
 impl Stop {
     pub(crate) fn failed(text: impl fmt::Display) -> Self {
-        Self { code: FAILED, text: text.to_string() }
+        Self {
+            code: FAILED,
+            text: text.to_string(),
+        }
     }
 
     pub(crate) fn usage(text: impl fmt::Display) -> Self {
-        Self { code: USAGE, text: text.to_string() }
+        Self {
+            code: USAGE,
+            text: text.to_string(),
+        }
     }
 
     pub(crate) fn cannot_fit(text: impl fmt::Display) -> Self {
-        Self { code: CANNOT_FIT, text: text.to_string() }
+        Self {
+            code: CANNOT_FIT,
+            text: text.to_string(),
+        }
     }
 
     pub(crate) fn model(text: impl fmt::Display) -> Self {
-        Self { code: MODEL, text: text.to_string() }
+        Self {
+            code: MODEL,
+            text: text.to_string(),
+        }
     }
 }
 

@@ -13,8 +13,9 @@ pub(crate) const INPUT_LIMIT: u64 = 256 * 1024 * 1024;
 pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, Stop> {
     match path {
         Some(path) if path != Path::new("-") => {
-            let file = File::open(path)
-                .map_err(|error| Stop::usage(format!("{} cannot be read: {error}", path.display())))?;
+            let file = File::open(path).map_err(|error| {
+                Stop::usage(format!("{} cannot be read: {error}", path.display()))
+            })?;
             Ok(Box::new(BufReader::new(file)))
         }
         _ => Ok(Box::new(io::stdin().lock())),
@@ -24,7 +25,10 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, Stop> {
 /// Everything there is.
 pub(crate) fn whole(input: Box<dyn BufRead>) -> Result<String, Stop> {
     let mut bytes = Vec::new();
-    input.take(INPUT_LIMIT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    input
+        .take(INPUT_LIMIT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
     text(bytes)
 }
 
@@ -54,7 +58,9 @@ fn text(bytes: Vec<u8>) -> Result<String, Stop> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Stop::failed(format!("the input is not UTF-8: byte {at} is the first that is not"))
+        Stop::failed(format!(
+            "the input is not UTF-8: byte {at} is the first that is not"
+        ))
     })
 }
 

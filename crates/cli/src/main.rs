@@ -1,25 +1,41 @@
 //! The binary `plimsoll`: arguments in, exit code out. Every decision is made below this floor.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what a command line does")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "printing is what a command line does"
+)]
 
 mod args;
+mod ask;
 mod chat_file;
+mod choice;
 mod compact;
 mod count;
+mod doctor;
 mod exit;
 mod input;
+mod local;
+mod paths;
+mod run;
+mod screen;
+mod sessions;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Cli, Command};
+use crate::exit::Stop;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) => count::run(args),
-        _ => Err(exit::Stop::failed("not yet")),
+        Command::Run(args) => wait_for(run::run(args)),
+        Command::Sessions(args) => wait_for(sessions::run(args)),
+        Command::Model(args) => wait_for(local::run(args)),
+        Command::Doctor(args) => wait_for(doctor::run(args)),
     };
     match code {
         Ok(code) => ExitCode::from(code),
@@ -30,7 +46,26 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs a command that waits for others.
+fn wait_for(command: impl Future<Output = Result<u8, Stop>>) -> Result<u8, Stop> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime =
+        runtime.map_err(|error| Stop::failed(format!("no thread can be started: {error}")))?;
+    let code = runtime.block_on(command);
+    // A question at the terminal may still wait for a line; it must not hold the exit up.
+    runtime.shutdown_background();
+    code
+}
+
 /// Says something to the person, never to the pipe.
 fn say(text: &str) {
     eprintln!("plimsoll: {text}");
+}
+
+/// The same without the command's name before it.
+fn note(text: &str) {
+    eprintln!("{text}");
 }

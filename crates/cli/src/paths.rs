@@ -33,5 +33,7 @@ fn place(xdg: &str, below_home: &[&str]) -> Result<PathBuf, Stop> {
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
-    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }

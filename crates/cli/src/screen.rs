@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use plimsoll::{Delta, Event, Observer, Plan, Tokens, ToolPhase, Usage};
+use plimsoll::{Delta, Event, Observer, Plan, Rates, Tokens, ToolPhase, Usage};
 
 /// A tool's arguments or result on one line, at most.
 const LINE: usize = 100;
@@ -19,6 +19,8 @@ pub(crate) struct Screen {
     /// Whether stdout is a terminal, so that text streams there.
     streams: bool,
     colour: bool,
+    /// What the model costs; `None` where it is not known.
+    rates: Option<Rates>,
     state: Mutex<State>,
 }
 
@@ -38,7 +40,7 @@ struct State {
 
 impl Screen {
     /// A screen on this terminal, or plain lines where there is none.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(rates: Option<Rates>) -> Self {
         let bar = if io::stderr().is_terminal() {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -52,9 +54,17 @@ impl Screen {
         Self {
             bar,
             streams: io::stdout().is_terminal(),
-            colour: io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+            colour: io::stderr().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+            rates,
             state: Mutex::new(State::default()),
         }
+    }
+
+    /// Says something above the status line.
+    pub(crate) fn say(&self, text: &str) {
+        let text = self.dim(text);
+        self.line(&mut self.lock(), &text);
     }
 
     /// Whether the answer's text has been shown as it streamed.
@@ -100,15 +110,23 @@ impl Screen {
     }
 
     fn dim(&self, text: &str) -> String {
-        if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\u{1b}[2m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     fn bold(&self, text: &str) -> String {
-        if self.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\u{1b}[1m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     fn refresh(&self, state: &State) {
-        self.bar.set_message(status(state));
+        self.bar.set_message(status(state, self.rates.as_ref()));
     }
 }
 
@@ -120,7 +138,12 @@ impl Observer for Screen {
             Event::AgentStart { model, .. } => {
                 state.doing = format!("asking {model}");
             }
-            Event::TurnStart { turn, tokens, trigger, window } => {
+            Event::TurnStart {
+                turn,
+                tokens,
+                trigger,
+                window,
+            } => {
                 state.turn = *turn;
                 state.tokens = *tokens;
                 state.trigger = *trigger;
@@ -136,21 +159,35 @@ impl Observer for Screen {
             }
             Event::Delta(Delta::Thinking { .. }) => state.doing = "the model thinks".to_owned(),
             Event::Delta(_) => state.doing = "the model calls a tool".to_owned(),
-            Event::Retrying { attempt, wait_ms, why } => {
+            Event::Retrying {
+                attempt,
+                wait_ms,
+                why,
+            } => {
                 state.streamed = false;
-                let text = format!("try {attempt} in {:.1} s: {}", *wait_ms as f64 / 1000.0, one_line(why));
+                let text = format!(
+                    "try {attempt} in {:.1} s: {}",
+                    *wait_ms as f64 / 1000.0,
+                    one_line(why)
+                );
                 self.line(state, &self.dim(&text));
             }
             Event::TurnEnd { total, .. } => {
                 state.usage = *total;
                 self.end_line(state);
             }
-            Event::ToolCall { phase, name, text, .. } => {
+            Event::ToolCall {
+                phase, name, text, ..
+            } => {
                 let text = one_line(text);
                 let line = match phase {
                     ToolPhase::Start => {
                         state.doing = format!("{name} runs");
-                        format!("{} {}", self.bold(&format!("[{}] {name}", state.turn)), text)
+                        format!(
+                            "{} {}",
+                            self.bold(&format!("[{}] {name}", state.turn)),
+                            text
+                        )
                     }
                     ToolPhase::Success => self.dim(&format!("    {text}")),
                     ToolPhase::Error => format!("    {} {text}", self.bold("error:")),
@@ -158,15 +195,25 @@ impl Observer for Screen {
                 };
                 self.line(state, &line);
             }
-            Event::CompactionEnded { plan, tokens_before, tokens_after } => {
+            Event::CompactionEnded {
+                plan,
+                tokens_before,
+                tokens_after,
+            } => {
                 let text = plan_line(plan, *tokens_before, *tokens_after);
                 state.tokens = *tokens_after;
                 self.line(state, &self.bold(&text));
                 state.last_plan = Some(format!("−{}", plan.frees));
             }
-            Event::Overflow { window, message, .. } => {
-                let known = window.map_or_else(String::new, |window| format!(" (window: {window})"));
-                let text = format!("too long{known}, made smaller and sent again: {}", one_line(message));
+            Event::Overflow {
+                window, message, ..
+            } => {
+                let known =
+                    window.map_or_else(String::new, |window| format!(" (window: {window})"));
+                let text = format!(
+                    "too long{known}, made smaller and sent again: {}",
+                    one_line(message)
+                );
                 self.line(state, &text);
             }
             Event::LimitReached { notice } => self.line(state, &self.bold(notice)),
@@ -195,11 +242,15 @@ pub(crate) fn plan_line(plan: &Plan, before: Tokens, after: Tokens) -> String {
     if dropped > 0 {
         what.push(format!("{dropped} left the view"));
     }
-    format!("plan ({}): {before} → {after} tokens, {}", plan.stages.join(", "), what.join(", "))
+    format!(
+        "plan ({}): {before} → {after} tokens, {}",
+        plan.stages.join(", "),
+        what.join(", ")
+    )
 }
 
-/// turn 4 │ ████████░░░░░┊░░ 1,812/2,240 of 3,000 │ read 5,012, 71 % cached │ wrote 220 │ last plan −900
-fn status(state: &State) -> String {
+/// turn 4 │ ████████░░░░┊░░░ 1812/2240 of 3000 │ read 5012, 71 % cached │ wrote 220 │ $0.0000 │ last plan −900
+fn status(state: &State, rates: Option<&Rates>) -> String {
     let mut parts = vec![format!("turn {}", state.turn.max(1))];
     let mut context = String::new();
     if let Some(window) = state.window {
@@ -219,6 +270,8 @@ fn status(state: &State) -> String {
         let cached = state.usage.cache_hit_rate() * 100.0;
         parts.push(format!("read {processed}, {cached:.0} % cached"));
         parts.push(format!("wrote {}", state.usage.output));
+        let money = rates.map(|rates| state.usage.estimated_cost(rates).to_string());
+        parts.push(money.unwrap_or_else(|| "price unknown".to_owned()));
     }
     if let Some(plan) = &state.last_plan {
         parts.push(format!("last plan {plan}"));
@@ -257,7 +310,10 @@ mod tests {
 
     #[test]
     fn the_gauge_shows_fill_and_trigger() {
-        assert_eq!(gauge(Tokens(800), Some(Tokens(1_200)), Tokens(1_600)), "████████░░░░┊░░░");
+        assert_eq!(
+            gauge(Tokens(800), Some(Tokens(1_200)), Tokens(1_600)),
+            "████████░░░░┊░░░"
+        );
         assert_eq!(gauge(Tokens(9_999), None, Tokens(1_600)), "█".repeat(16));
     }
 

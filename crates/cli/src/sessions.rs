@@ -14,7 +14,9 @@ use crate::paths;
 
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
-    let store = SqliteStore::open(paths::data()?).await.map_err(Stop::failed)?;
+    let store = SqliteStore::open(paths::data()?)
+        .await
+        .map_err(Stop::failed)?;
     match &args.command {
         SessionsCommand::List { json } => list(&store, *json).await,
         SessionsCommand::Show { id, json } => show(&store, id, *json).await,
@@ -31,7 +33,10 @@ async fn list(store: &SqliteStore, json: bool) -> Result<u8, Stop> {
         if json {
             println!("{}", serde_json::to_string(&session).map_err(Stop::failed)?);
         } else {
-            println!("{:<24}  {:>6} entries  {}", session.id, session.entries, session.title);
+            println!(
+                "{:<24}  {:>6} entries  {}",
+                session.id, session.entries, session.title
+            );
         }
     }
     Ok(DONE)
@@ -55,22 +60,36 @@ async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
             ..RenderInput::default()
         };
         let messages = items.iter().map(|item| item.message.as_ref());
-        let (request, _) = openai_chat::request(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
+        let (request, _) =
+            openai_chat::request(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
         println!("{}", serde_json::json!({ "messages": request.messages }));
         return Ok(DONE);
     }
     println!("session {id}: {} runs, model {model}", state.runs());
-    println!("the model would see {} messages, {} tokens:", items.len(), state.transcript().tokens());
+    println!(
+        "the model would see {} messages, {} tokens:",
+        items.len(),
+        state.transcript().tokens()
+    );
     for item in items {
         let role = role(&item.message);
-        println!("{:>7}  {role:<9}  {:>7}  {}", item.seq.to_string(), item.tokens, preview(&item.message));
+        println!(
+            "{:>7}  {role:<9}  {:>7}  {}",
+            item.seq.to_string(),
+            item.tokens,
+            preview(&item.message)
+        );
     }
     let plans = log.iter().filter_map(|entry| match entry {
         Entry::Planned { plan } => Some(plan),
         _ => None,
     });
     for plan in plans {
-        let dropped = plan.edits.iter().filter(|edit| matches!(edit, Edit::Drop { .. })).count();
+        let dropped = plan
+            .edits
+            .iter()
+            .filter(|edit| matches!(edit, Edit::Drop { .. }))
+            .count();
         println!(
             "plan ({}): freed {} tokens with {} edits, {dropped} of them drops",
             plan.stages.join(", "),
@@ -79,13 +98,21 @@ async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
         );
     }
     let usage = state.usage();
-    println!("used: read {} ({:.0} % cached), wrote {}", usage.processed(), usage.cache_hit_rate() * 100.0, usage.output);
+    println!(
+        "used: read {} ({:.0} % cached), wrote {}",
+        usage.processed(),
+        usage.cache_hit_rate() * 100.0,
+        usage.output
+    );
     Ok(DONE)
 }
 
 async fn export(store: &SqliteStore, id: &str) -> Result<u8, Stop> {
     let id = known(store, id).await?;
-    let out = store.export(&id, io::stdout()).await.map_err(Stop::failed)?;
+    let out = store
+        .export(&id, io::stdout())
+        .await
+        .map_err(Stop::failed)?;
     let mut out = out;
     out.flush().map_err(Stop::failed)?;
     Ok(DONE)
@@ -95,7 +122,9 @@ async fn known(store: &SqliteStore, id: &str) -> Result<SessionId, Stop> {
     let id = SessionId::new(id).map_err(Stop::usage)?;
     match store.info(&id).await.map_err(Stop::failed)? {
         Some(_) => Ok(id),
-        None => Err(Stop::usage(format!("there is no session {id}; `plimsoll sessions list` lists them"))),
+        None => Err(Stop::usage(format!(
+            "there is no session {id}; `plimsoll sessions list` lists them"
+        ))),
     }
 }
 

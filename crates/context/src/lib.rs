@@ -13,6 +13,7 @@ mod memo;
 mod message;
 mod plan;
 mod policy;
+mod price;
 mod rendition;
 mod repair;
 mod reply;
@@ -44,6 +45,7 @@ pub use message::{
 };
 pub use plan::{Edit, Plan, PlanError, Rendition, Trigger};
 pub use policy::Policy;
+pub use price::{Money, Rates};
 pub use repair::{CLOSED_CALL, Repair, Repaired, repair};
 pub use reply::{Delta, Reply, StopReason};
 pub use stage::Stage;

@@ -236,9 +236,14 @@ fn says_nothing(message: &Message) -> bool {
     match message {
         Message::System { .. } | Message::ToolResult(_) => false,
         Message::Notice { text } | Message::Summary { text } => text.trim().is_empty(),
-        Message::User { parts } | Message::Assistant { parts } => parts
-            .iter()
-            .all(|part| part.as_text().is_some_and(|text| text.trim().is_empty())),
+        Message::User { parts } | Message::Assistant { parts } => {
+            parts.iter().all(|part| match part {
+                Part::Text { text } => text.trim().is_empty(),
+                // Reasoning without an answer or a call is no message to any provider.
+                Part::Thinking(_) => true,
+                _ => false,
+            })
+        }
     }
 }
 

@@ -312,9 +312,20 @@ impl AgentBuilder {
         self
     }
 
+    /// The same with a gate that is shared.
+    pub fn shared_gate(mut self, gate: Arc<dyn Gate>) -> Self {
+        self.gate = gate;
+        self
+    }
+
     /// One more observer.
-    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.observers.push(Arc::new(observer));
+    pub fn observer(self, observer: impl Observer + 'static) -> Self {
+        self.shared_observer(Arc::new(observer))
+    }
+
+    /// The same with an observer that is shared.
+    pub fn shared_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
         self
     }
 

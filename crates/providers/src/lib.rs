@@ -10,6 +10,7 @@ mod error;
 mod http;
 mod key;
 mod model_ref;
+mod prices;
 mod receive;
 mod refusal;
 mod retry_after;
@@ -30,6 +31,7 @@ pub use error::ProviderError;
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
 pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
 pub use model_ref::ModelRef;
+pub use prices::known_rates;
 pub use receive::MAX_STREAM;
 pub use secret::Secret;
 pub use timeouts::{

@@ -16,6 +16,8 @@ use crate::timeouts::{DRAIN_TIMEOUT, USAGE_GRACE};
 /// All bytes of one answer: chunks are some hundred bytes a token, so this is a server gone
 /// astray.
 pub const MAX_STREAM: Bytes = Bytes(1024 * 1024 * 1024);
+/// What is said of an answer without an end.
+const CUT: &str = "it ended too early";
 /// The text that ends a stream.
 const DONE: &str = "[DONE]";
 
@@ -183,7 +185,7 @@ impl From<WireError> for Broken {
     fn from(error: WireError) -> Self {
         match error {
             WireError::Provider { body } => Self::Refused(body),
-            WireError::Cut { .. } => Self::Cut("it ended in the middle of the reply".into()),
+            WireError::Cut { .. } => Self::Cut(CUT.into()),
             WireError::TooLarge { .. } => Self::TooLarge(error.to_string()),
             other => Self::Garbled(other.to_string()),
         }
@@ -197,7 +199,11 @@ fn whole(text: &[u8], sink: Sink<'_>) -> Result<Reply, Broken> {
     if text.starts_with('<') {
         return Err(Broken::Html);
     }
-    let reply = read_reply(text)?;
+    let reply = read_reply(text).map_err(|error| match error {
+        // The parser met the end of the text, not a fault in it.
+        WireError::NotJson { reason } if reason.starts_with("EOF") => Broken::Cut(CUT.into()),
+        error => Broken::from(error),
+    })?;
     for part in &reply.parts {
         deltas_of(part).into_iter().for_each(sink);
     }
@@ -230,3 +236,6 @@ fn first_mark(piece: &[u8]) -> Option<u8> {
     let mut marks = piece.iter().copied();
     marks.find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf))
 }
+
+#[cfg(test)]
+mod tests;

@@ -82,7 +82,7 @@ pub(crate) fn provider_of(name: &str) -> Option<&'static str> {
 }
 
 /// The name without a date at its end.
-fn undated(name: &str) -> Option<&str> {
+pub(crate) fn undated(name: &str) -> Option<&str> {
     let (rest, date) = name
         .len()
         .checked_sub(11)

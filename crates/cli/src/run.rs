@@ -1,0 +1,333 @@
+//! `plimsoll run`: settings resolved once, one run driven, its outcome said. The run itself is in
+//! the library.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plimsoll::store::SqliteStore;
+use plimsoll::tools::{Root, Toolbox};
+use plimsoll::{
+    Agent, AgentOutput, ContextStrategy, EndReason, Error, Event, Remote, Session, SessionId,
+    Tokens, new_session_id,
+};
+
+use crate::args::RunArgs;
+use crate::ask::{self, Consent};
+use crate::choice::{self, Choice};
+use crate::exit::{self, Stop};
+use crate::paths;
+use crate::screen::Screen;
+
+/// The built-in system prompt.
+const SYSTEM: &str = include_str!("../prompts/system.md");
+/// A task or a system prompt, at most: a mistake such as a disk image ends here.
+const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
+/// Of AGENTS.md, at most; it is sent with every request.
+const AGENTS_LIMIT: plimsoll::Bytes = plimsoll::Bytes(32 * 1024);
+
+/// Runs the command.
+pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
+    let task = task(args)?;
+    let root = Root::new(&args.root).map_err(Stop::usage)?;
+    let tools = Toolbox::new(root.clone())
+        .select(&args.tools)
+        .map_err(Stop::usage)?;
+    let system = system(args)?;
+    let strategy = strategy(args)?;
+    let id = match &args.session {
+        Some(id) => SessionId::new(id).map_err(Stop::usage)?,
+        None => new_session_id(),
+    };
+    let store = SqliteStore::open(paths::data()?)
+        .await
+        .map_err(Stop::failed)?;
+    if args.session.is_some()
+        && task.is_none()
+        && store.info(&id).await.map_err(Stop::failed)?.is_none()
+    {
+        return Err(Stop::usage(format!(
+            "there is no session {id} to go on with; `plimsoll sessions list` lists them"
+        )));
+    }
+    let choice = choice::choose(args).await?;
+    let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(choice.rates)));
+    if let Some(screen) = &screen {
+        let window = match choice.window {
+            plimsoll::Window::Known(tokens) => format!("{tokens} tokens, {}", choice.window_from),
+            _ => choice.window_from.to_owned(),
+        };
+        screen.say(&format!(
+            "{} in {} │ window {window} │ session {id}",
+            choice.provider.model(),
+            args.root.display()
+        ));
+    }
+    let consent = if args.yes {
+        Consent::Given
+    } else {
+        Consent::Asked
+    };
+    let mut builder = Agent::builder_shared(Arc::clone(&choice.provider))
+        .system(system)
+        .tools(tools)
+        .window(choice.window)
+        .context_strategy(strategy)
+        .max_turns(args.max_turns)
+        .max_parallel_tools(args.max_parallel_tools)
+        .store(Arc::new(store))
+        .shared_gate(ask::gate(consent, screen.clone()));
+    if let Some(calls) = args.max_tool_calls {
+        builder = builder.max_tool_calls(calls);
+    }
+    if let Some(tokens) = args.max_tokens.or(choice.max_tokens) {
+        builder = builder.max_tokens(Tokens(tokens));
+    }
+    if let Some(temperature) = args.temperature {
+        builder = builder.temperature(temperature);
+    }
+    if let Some(seed) = args.seed {
+        builder = builder.seed(seed);
+    }
+    if let Some(screen) = &screen {
+        builder = builder.shared_observer(Arc::clone(screen) as Arc<dyn plimsoll::Observer>);
+    }
+    let lines = Arc::new(Lines::default());
+    if args.json {
+        builder = builder.shared_observer(Arc::clone(&lines) as Arc<dyn plimsoll::Observer>);
+    }
+    let agent = builder.build().map_err(Stop::usage)?;
+    let mut session = agent.session(id).await.map_err(|error| stop_of(&error))?;
+    let interrupts = tokio::spawn(interrupt(session.remote()));
+    let output = drive(&mut session, task.as_deref()).await;
+    interrupts.abort();
+    if let Some(screen) = &screen {
+        screen.close();
+    }
+    let output = output.map_err(|error| stop_of(&error))?;
+    if let Some(error) = lines.failed() {
+        return Err(Stop::failed(format!(
+            "the events cannot be written: {error}"
+        )));
+    }
+    close(args, &choice, screen.as_deref(), &output)
+}
+
+async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput, Error> {
+    match task {
+        Some(task) => session.run(task).await,
+        None => session.carry_on().await,
+    }
+}
+
+/// Says how it ended.
+fn close(
+    args: &RunArgs,
+    choice: &Choice,
+    screen: Option<&Screen>,
+    output: &AgentOutput,
+) -> Result<u8, Stop> {
+    let code = code_of(&output.reason);
+    if args.json {
+        return Ok(code);
+    }
+    let answered = matches!(code, exit::DONE | exit::LIMIT);
+    // What streamed to a terminal is there already.
+    if answered && !screen.is_some_and(Screen::has_streamed) {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}", output.text)
+            .and_then(|()| out.flush())
+            .map_err(|error| Stop::failed(format!("the answer cannot be written: {error}")))?;
+    }
+    if !answered {
+        crate::say(&reason_text(&output.reason));
+    }
+    if screen.is_some() {
+        crate::note(&summary(choice, output));
+    }
+    if code != exit::DONE && !args.quiet {
+        crate::note(&format!(
+            "carry on with: plimsoll run --session {}",
+            output.session_id
+        ));
+    }
+    Ok(code)
+}
+
+/// answered │ 7 turns, 6 tool calls │ read 9,120 (71 % cached), wrote 310 │ 2 plans freed 1,804 │ $0.0000 │ session …
+fn summary(choice: &Choice, output: &AgentOutput) -> String {
+    let used = output.tokens_used;
+    let money = choice.rates.map_or("price unknown".to_owned(), |rates| {
+        used.estimated_cost(&rates).to_string()
+    });
+    format!(
+        "{} │ {} turns, {} tool calls │ read {} ({:.0} % cached), wrote {} │ {} plans freed {} │ {money} │ session {}",
+        output.reason.word(),
+        output.turns,
+        output.tool_calls,
+        used.processed(),
+        used.cache_hit_rate() * 100.0,
+        used.output,
+        output.plans,
+        output.freed,
+        output.session_id,
+    )
+}
+
+/// The first Ctrl-C ends the run cleanly, the second at once.
+async fn interrupt(remote: Remote) {
+    if tokio::signal::ctrl_c().await.is_err() {
+        return;
+    }
+    remote.interrupt().await;
+    if tokio::signal::ctrl_c().await.is_ok() {
+        std::process::exit(i32::from(exit::INTERRUPTED));
+    }
+}
+
+fn code_of(reason: &EndReason) -> u8 {
+    match reason {
+        EndReason::Answered => exit::DONE,
+        EndReason::MaxTurns { .. } | EndReason::ToolLimit { .. } => exit::LIMIT,
+        EndReason::CannotFit { .. } => exit::CANNOT_FIT,
+        EndReason::Failed {
+            failure: plimsoll::Failure::Overflow { .. },
+        } => exit::CANNOT_FIT,
+        EndReason::Failed { .. } => exit::MODEL,
+        EndReason::Interrupted => exit::INTERRUPTED,
+        _ => exit::FAILED,
+    }
+}
+
+fn reason_text(reason: &EndReason) -> String {
+    match reason {
+        EndReason::Failed { failure } => failure.to_string(),
+        EndReason::CannotFit { cannot_fit } => cannot_fit.to_string(),
+        EndReason::Interrupted => "interrupted".to_owned(),
+        other => other.word().to_owned(),
+    }
+}
+
+fn stop_of(error: &Error) -> Stop {
+    match error {
+        Error::EmptyTask | Error::Build(_) => Stop::usage(error),
+        _ => Stop::failed(error),
+    }
+}
+
+/// The task: an argument, standard input, or none where a session goes on.
+fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
+    let task = match args.task.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            let read = io::stdin()
+                .lock()
+                .take(TEXT_LIMIT + 1)
+                .read_to_string(&mut text);
+            read.map_err(|error| {
+                Stop::usage(format!(
+                    "the task cannot be read from standard input: {error}"
+                ))
+            })?;
+            if text.len() as u64 > TEXT_LIMIT {
+                return Err(Stop::usage(
+                    "the task on standard input is larger than 16 MiB; put it in a file and let the agent read it",
+                ));
+            }
+            text
+        }
+        Some(task) => task.to_owned(),
+        None if args.session.is_some() => return Ok(None),
+        None => {
+            return Err(Stop::usage(
+                "no task: say what the agent is to do, as in plimsoll run \"Read README.md and sum it up\"",
+            ));
+        }
+    };
+    if task.trim().is_empty() {
+        return Err(Stop::usage(
+            "the task is empty; say what the agent is to do",
+        ));
+    }
+    Ok(Some(task))
+}
+
+/// The system prompt, with the root's AGENTS.md behind it.
+fn system(args: &RunArgs) -> Result<String, Stop> {
+    let mut system = match &args.system {
+        Some(path) => read_text(path)?
+            .ok_or_else(|| Stop::usage(format!("{} does not exist", path.display())))?,
+        None => SYSTEM.to_owned(),
+    };
+    if let Some(agents) = read_text(&args.root.join("AGENTS.md"))? {
+        let agents = plimsoll::head_tail(&agents, AGENTS_LIMIT).unwrap_or(agents);
+        system = format!(
+            "{}\n\nAGENTS.md of this directory:\n\n{}",
+            system.trim_end(),
+            agents.trim()
+        );
+    }
+    Ok(system.trim_end().to_owned())
+}
+
+/// A text file; `None` where there is none.
+fn read_text(path: &Path) -> Result<Option<String>, Stop> {
+    let bad = |error: &dyn std::fmt::Display| {
+        Stop::usage(format!("{} cannot be read: {error}", path.display()))
+    };
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(bad(&error)),
+    };
+    let mut text = String::new();
+    file.take(TEXT_LIMIT)
+        .read_to_string(&mut text)
+        .map_err(|error| bad(&error))?;
+    Ok(Some(text))
+}
+
+fn strategy(args: &RunArgs) -> Result<ContextStrategy, Stop> {
+    if args.trigger == Some(0) {
+        return Err(Stop::usage(
+            "--trigger is 0; give the tokens at which a plan is due",
+        ));
+    }
+    ContextStrategy::named(&args.policy, args.trigger.map(Tokens)).ok_or_else(|| {
+        let names = ContextStrategy::NAMES.join(", ");
+        Stop::usage(format!(
+            "there is no policy `{}`; there is: {names}",
+            args.policy
+        ))
+    })
+}
+
+/// Events as JSON lines on standard output.
+#[derive(Default)]
+struct Lines {
+    failed: Mutex<Option<io::Error>>,
+}
+
+impl Lines {
+    fn failed(&self) -> Option<io::Error> {
+        self.failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl plimsoll::Observer for Lines {
+    fn see(&self, event: &Event) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.is_some() {
+            return;
+        }
+        let mut out = io::stdout().lock();
+        let line = serde_json::to_string(event).map_err(io::Error::from);
+        let written = line
+            .and_then(|line| writeln!(out, "{line}"))
+            .and_then(|()| out.flush());
+        *failed = written.err();
+    }
+}
