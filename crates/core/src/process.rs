@@ -21,7 +21,8 @@ mod group;
 #[path = "process/group_elsewhere.rs"]
 mod group;
 mod server;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 
 use std::ffi::OsString;
@@ -56,6 +57,7 @@ const READ_BUFFER: usize = 64 * 1024;
 
 /// A program and how it is to be started.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(unix), allow(dead_code))]
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,

@@ -1,0 +1,290 @@
+//! `bash`: one command of the shell, bounded in time and output, ended with all that it has
+//! started. It is not held by the workspace root, so the gate is asked before each call.
+
+use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plimsoll_context::{Bytes, ToolSpec};
+use plimsoll_core::process::{
+    Captured, Command, Ended, LeftBehind, ProcessError, ProcessLimits, ProcessOutput,
+};
+use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::input::{self, count};
+
+/// A command that asks for no time is stopped after this.
+pub const BASH_TIMEOUT: Duration = Duration::from_secs(120);
+/// No command gets more, whatever it asks for.
+pub const BASH_TIMEOUT_MAX: Duration = Duration::from_secs(600);
+/// This much of the output is kept: many times what a model is shown at once, so that recall
+/// has something to give, and little enough for a log.
+pub const BASH_OUTPUT_MAX: Bytes = Bytes(256 * 1024);
+/// What stopping and reaping take after the time is over.
+const STOPPING: Duration = Duration::from_secs(30);
+/// What the model is told.
+const DESCRIPTION: &str =
+    "Runs a bash command in the workspace root. Background processes end with it.";
+
+#[derive(Deserialize, JsonSchema)]
+struct Input {
+    #[serde(alias = "cmd", alias = "script")]
+    command: String,
+    /// Default 120, at most 600
+    #[serde(default, deserialize_with = "count", alias = "timeout")]
+    #[schemars(with = "u64")]
+    timeout_seconds: Option<u64>,
+}
+
+/// The tool.
+pub(crate) struct Bash {
+    spec: ToolSpec,
+    cwd: PathBuf,
+}
+
+impl Bash {
+    pub(crate) fn new(cwd: PathBuf) -> Self {
+        let spec = ToolSpec {
+            name: "bash".to_owned(),
+            description: DESCRIPTION.to_owned(),
+            schema: input::schema::<Input>(),
+        };
+        Self { spec, cwd }
+    }
+
+    /// The command in bash, or in the plain shell where there is no bash.
+    async fn run(
+        &self,
+        command: &str,
+        timeout: Duration,
+        cx: &ToolContext,
+    ) -> Result<ProcessOutput, ProcessError> {
+        let limits = ProcessLimits {
+            timeout,
+            max_output: BASH_OUTPUT_MAX,
+        };
+        let shell = |name: &str| {
+            Command::new(name)
+                .args(["-c", command])
+                .cwd(&self.cwd)
+                // Nobody is there to answer, and nobody sees colours.
+                .env("GIT_TERMINAL_PROMPT", "0")
+                .env("TERM", "dumb")
+        };
+        match shell("bash").run(limits, cx.cancel.clone()).await {
+            Err(ProcessError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                shell("sh").run(limits, cx.cancel.clone()).await
+            }
+            result => result,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Bash {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn asks(&self) -> bool {
+        true
+    }
+
+    fn timeout(&self) -> Duration {
+        BASH_TIMEOUT_MAX + STOPPING
+    }
+
+    async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let input: Input = parse_arguments(&self.spec, arguments)?;
+        if input.command.trim().is_empty() {
+            return Err(ToolError::new("`command` is empty; give one to run"));
+        }
+        let timeout = input.timeout_seconds.filter(|seconds| *seconds > 0);
+        let timeout = timeout.map_or(BASH_TIMEOUT, Duration::from_secs);
+        let timeout = timeout.min(BASH_TIMEOUT_MAX);
+        let got = self.run(&input.command, timeout, &cx).await;
+        let got = got.map_err(|error| match error {
+            ProcessError::Unsupported => {
+                ToolError::new("bash is not supported on Windows; use the other tools")
+            }
+            error => ToolError::new(error),
+        })?;
+        told(&got, timeout)
+    }
+}
+
+/// What the model is told of a command: its output, and in brackets how it ended.
+fn told(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, ToolError> {
+    let mut text = shown(&got.output);
+    let mut notes = vec![match got.ended {
+        Ended::Exited(code) => format!("exit {code}"),
+        Ended::Signalled(signal) => format!("killed by signal {signal}"),
+        Ended::TimedOut => format!(
+            "stopped after {} s; set timeout_seconds, {} at most, or do less at once",
+            timeout.as_secs(),
+            BASH_TIMEOUT_MAX.as_secs()
+        ),
+        Ended::Cancelled => "cancelled".to_owned(),
+    }];
+    if got.output.total() == Bytes(0) {
+        notes.push("no output".to_owned());
+    }
+    if got.left == LeftBehind::Killed {
+        notes.push("background processes were ended".to_owned());
+    }
+    let not_text = got.output.text().not_text;
+    if not_text > Bytes(0) {
+        notes.push(format!("{not_text} bytes were not text, shown as \u{fffd}"));
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    // Writing to a String cannot fail.
+    let _ = write!(text, "[{}]", notes.join("; "));
+    match got.ended {
+        Ended::TimedOut | Ended::Cancelled => Err(ToolError(text)),
+        Ended::Exited(_) | Ended::Signalled(_) => Ok(text.into()),
+    }
+}
+
+/// Output as text; the marker in it is the one that every shortened text has, so that a later
+/// cut merges with it and its number stays exact.
+fn shown(output: &Captured) -> String {
+    let text = output.text();
+    if text.missing == Bytes(0) {
+        return text.head;
+    }
+    format!(
+        "{}\n[pruned: {} bytes]\n{}",
+        text.head, text.missing, text.tail
+    )
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::time::Instant;
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::testing::{Workspace as Files, context};
+
+    fn bash(command: &str) -> Result<String, String> {
+        let arguments = serde_json::json!({ "command": command });
+        Files::new().call("bash", &arguments.to_string())
+    }
+
+    #[test]
+    fn output_and_end_are_told() {
+        for (command, told) in [
+            ("printf hello", "hello\n[exit 0]"),
+            ("echo out; echo err >&2; exit 3", "out\nerr\n[exit 3]"),
+            ("true", "[exit 0; no output]"),
+            ("[[ bash == b* ]] && echo yes", "yes\n[exit 0]"),
+            ("kill -9 $$", "[killed by signal 9; no output]"),
+            (
+                "printf 'caf\\351\\n'",
+                "caf\u{fffd}\n[exit 0; 1 bytes were not text, shown as \u{fffd}]",
+            ),
+            (
+                "head -c 3 /dev/zero",
+                "\u{fffd}\u{fffd}\u{fffd}\n[exit 0; 3 bytes were not text, shown as \u{fffd}]",
+            ),
+            (
+                "sleep 1000 & echo begun",
+                "begun\n[exit 0; background processes were ended]",
+            ),
+            // Nobody answers.
+            ("read -r answer || echo nobody", "nobody\n[exit 0]"),
+        ] {
+            assert_eq!(bash(command).as_deref(), Ok(told), "{command}");
+        }
+        let unknown = bash("no-such-command").unwrap();
+        assert!(unknown.ends_with("[exit 127]"), "{unknown}");
+    }
+
+    #[test]
+    fn it_begins_in_the_root() {
+        let files = Files::new();
+        files.put("file", "x");
+        let got = files.call("bash", r#"{"cmd":"ls; cd ..; pwd"}"#).unwrap();
+        assert!(got.starts_with("file\n/"), "{got}");
+    }
+
+    #[test]
+    fn what_takes_too_long_is_stopped_and_what_it_printed_is_told() {
+        let begun = Instant::now();
+        let files = Files::new();
+        let got = files.call(
+            "bash",
+            r#"{"command":"echo begun; sleep 1000","timeout_seconds":"1"}"#,
+        );
+        let told =
+            "begun\n[stopped after 1 s; set timeout_seconds, 600 at most, or do less at once]";
+        assert_eq!(got, Err(told.to_owned()));
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+
+    #[tokio::test]
+    async fn cancelled_it_ends() {
+        let files = Files::new();
+        let tool = Bash::new(files.root().path().to_owned());
+        let mut cx = context();
+        cx.cancel = CancellationToken::new();
+        cx.cancel.cancel();
+        let got = tool
+            .call(serde_json::json!({ "command": "sleep 1000" }), cx)
+            .await;
+        assert_eq!(got, Err(ToolError("[cancelled; no output]".into())));
+    }
+
+    #[test]
+    fn bad_input_is_said() {
+        for (command, told) in [
+            ("", "`command` is empty; give one to run".to_owned()),
+            (" \n", "`command` is empty; give one to run".to_owned()),
+        ] {
+            assert_eq!(bash(command), Err(told));
+        }
+        let error = bash("a\0b").unwrap_err();
+        assert!(error.contains("nul byte"), "{error}");
+        // Longer than the system takes.
+        let error = bash(&"x".repeat(10 << 20)).unwrap_err();
+        assert!(error.starts_with("cannot start `bash`"), "{error}");
+        let error = Files::new().call("bash", r#"{"timeout":5}"#).unwrap_err();
+        assert!(error.contains("missing field `command`"), "{error}");
+        // The root may go while a session is open.
+        let tool = Bash::new("/no/such/root".into());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let call = tool.call(serde_json::json!({ "command": "true" }), context());
+        let error = runtime.block_on(call).unwrap_err().0;
+        assert_eq!(
+            error,
+            "cannot start `bash` in /no/such/root: no such folder"
+        );
+    }
+
+    #[test]
+    fn no_time_beyond_the_bound_is_given() {
+        let output = ProcessOutput {
+            ended: Ended::TimedOut,
+            output: Captured::default(),
+            left: LeftBehind::Nothing,
+        };
+        assert!(told(&output, BASH_TIMEOUT_MAX).is_err());
+        let got = Files::new().call(
+            "bash",
+            r#"{"command":"echo 1","timeout":18446744073709551615}"#,
+        );
+        assert_eq!(got.as_deref(), Ok("1\n[exit 0]"));
+    }
+}

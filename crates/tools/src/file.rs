@@ -1,0 +1,189 @@
+//! Opening regular files and nothing else, telling text from other bytes, and replacing a file
+//! whole. It never blocks on a FIFO or a device.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use plimsoll_core::ToolError;
+
+use crate::root::Root;
+
+/// How much of a file is looked at to tell whether it is text.
+pub(crate) const SNIFFED: usize = 8 * 1024;
+
+/// What a file is that is no text, by how it begins.
+const KINDS: [(&[u8], &str); 15] = [
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF-", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive or office document"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"\x28\xb5\x2f\xfd", "zstd data"),
+    (b"BZh", "bzip2 data"),
+    (b"\xfd7zXZ\0", "xz data"),
+    (b"\x7fELF", "an ELF program"),
+    (b"\xcf\xfa\xed\xfe", "a Mach-O program"),
+    (b"MZ", "a Windows program"),
+    (b"\0asm", "a WebAssembly program"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"GGUF", "model weights"),
+];
+
+/// A regular file of the workspace, open for reading, and its length.
+pub(crate) fn open(root: &Root, given: &str) -> Result<(File, u64), ToolError> {
+    let path = root.existing(given)?;
+    let shown = root.shown(&path);
+    let failed = |error: io::Error| ToolError(format!("cannot read `{shown}`: {error}"));
+    regular(&shown, &fs::symlink_metadata(&path).map_err(failed)?)?;
+    let file = open_regular(&path).map_err(failed)?;
+    // It may have been another a moment ago.
+    let metadata = file.metadata().map_err(failed)?;
+    regular(&shown, &metadata)?;
+    Ok((file, metadata.len()))
+}
+
+/// Opens what was a regular file when it was looked at, and does not block if it no longer is.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+/// Refuses what is no regular file.
+pub(crate) fn regular(shown: &str, metadata: &Metadata) -> Result<(), ToolError> {
+    if metadata.is_file() {
+        Ok(())
+    } else if metadata.is_dir() {
+        Err(ToolError(format!("`{shown}` is a directory; use list")))
+    } else {
+        Err(ToolError(format!(
+            "`{shown}` is a pipe, socket or device, not a file; leave it alone"
+        )))
+    }
+}
+
+/// What the bytes are that begin so, where they are no text.
+pub(crate) fn not_text(start: &[u8]) -> Option<&'static str> {
+    let has_nul = start.contains(&0);
+    // A text may begin with the letters of a magic number; then it has no NUL.
+    let telling = |magic: &[u8]| has_nul || magic.starts_with(b"%PDF") || !magic.is_ascii();
+    let known = |(magic, _): &&(&[u8], &str)| start.starts_with(magic) && telling(magic);
+    if let Some((_, kind)) = KINDS.iter().find(known) {
+        return Some(kind);
+    }
+    if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
+        return Some("UTF-16 text");
+    }
+    has_nul.then_some("binary data")
+}
+
+/// The polite refusal of a file that is no text.
+pub(crate) fn no_text(shown: &str, kind: &str, bytes: u64) -> ToolError {
+    ToolError(format!(
+        "`{shown}` is {kind} of {bytes} bytes, not text; convert it first, with bash say"
+    ))
+}
+
+/// A text file of at most `max` bytes, whole.
+pub(crate) fn read_text(root: &Root, given: &str, max: u64) -> Result<String, ToolError> {
+    let (file, len) = open(root, given)?;
+    let too_large = |len| {
+        ToolError(format!(
+            "`{given}` has {len} bytes, more than the {max} that can be edited; use bash"
+        ))
+    };
+    if len > max {
+        return Err(too_large(len));
+    }
+    let mut bytes = Vec::new();
+    // A file may grow while it is read, and one of /proc has no length at all.
+    let read = file.take(max.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| ToolError(format!("cannot read `{given}`: {error}")))?;
+    if bytes.len() as u64 > max {
+        return Err(too_large(bytes.len() as u64));
+    }
+    let start = bytes.get(..SNIFFED).unwrap_or(&bytes);
+    if let Some(kind) = not_text(start) {
+        return Err(no_text(given, kind, bytes.len() as u64));
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        ToolError(format!(
+            "`{given}` is not UTF-8, so it cannot be edited safely; use bash"
+        ))
+    })
+}
+
+/// Replaces or makes a file, whole or not at all: a reader sees the old or the new bytes, and
+/// so does one who comes after a crash. Permissions stay as they were.
+pub(crate) fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".plimsoll-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any new file: what the user's umask leaves of it.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    if let Ok(old) = fs::symlink_metadata(path) {
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_told_from_other_bytes() {
+        for (start, kind) in [
+            (&b""[..], None),
+            (b"plain", None),
+            (b"caf\xe9", None),
+            ("\u{feff}bom".as_bytes(), None),
+            (b"a\0b", Some("binary data")),
+            (b"%PDF-1.7 no nul", Some("a PDF document")),
+            (b"\x89PNG\r\n\x1a\n", Some("a PNG image")),
+            (b"MZ and PK are letters", None),
+            (b"MZ\x90\0", Some("a Windows program")),
+            (b"\xff\xfeh\0i\0", Some("UTF-16 text")),
+        ] {
+            assert_eq!(not_text(start), kind, "{start:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_saved_file_keeps_its_permissions_and_leaves_nothing_beside_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.sh");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).unwrap();
+        save(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o750);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+
+        // A new one gets what any new file gets.
+        let (new, plain) = (folder.path().join("new"), folder.path().join("plain"));
+        save(&new, b"x").unwrap();
+        fs::write(&plain, "x").unwrap();
+        let mode = |path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&new), mode(&plain));
+        assert!(save(&folder.path().join("absent/x"), b"x").is_err());
+    }
+}

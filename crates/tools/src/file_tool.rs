@@ -1,0 +1,116 @@
+//! [`FileTool`]: a tool whose work is blocking, such as reading and searching files, done off
+//! the async threads. The work itself is in the file named for the tool.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use plimsoll_context::ToolSpec;
+use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::input;
+use crate::root::Root;
+
+/// A search of many files ends after this, with what it has found.
+pub const WALK_TIME: Duration = Duration::from_secs(30);
+
+/// What all file tools of one toolbox share.
+#[derive(Debug, Clone)]
+pub(crate) struct Workspace {
+    pub(crate) root: Root,
+    /// How many bytes of content one result shows.
+    pub(crate) page: usize,
+}
+
+/// Tells long work when to stop.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    cancel: CancellationToken,
+    deadline: Option<Instant>,
+}
+
+/// Whether doing it twice does harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    Harmless,
+    Harmful,
+}
+
+/// The work of a file tool.
+pub(crate) type Work<I> = fn(&Workspace, I, &Stop) -> Result<String, ToolError>;
+
+/// A tool that works on files.
+pub(crate) struct FileTool<I> {
+    spec: ToolSpec,
+    repeat: Repeat,
+    workspace: Arc<Workspace>,
+    work: Work<I>,
+}
+
+impl<I: JsonSchema> FileTool<I> {
+    pub(crate) fn new(
+        workspace: &Arc<Workspace>,
+        name: &str,
+        description: &str,
+        repeat: Repeat,
+        work: Work<I>,
+    ) -> Self {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: input::schema::<I>(),
+        };
+        Self {
+            spec,
+            repeat,
+            workspace: Arc::clone(workspace),
+            work,
+        }
+    }
+}
+
+impl Stop {
+    /// Stops when cancelled, or after [`WALK_TIME`].
+    fn new(cancel: CancellationToken) -> Self {
+        Self {
+            cancel,
+            deadline: Instant::now().checked_add(WALK_TIME),
+        }
+    }
+
+    /// Whether to stop now.
+    pub(crate) fn now(&self) -> bool {
+        let late = self.deadline.is_some_and(|end| Instant::now() >= end);
+        late || self.cancel.is_cancelled()
+    }
+}
+
+#[async_trait]
+impl<I: DeserializeOwned + Send + 'static> Tool for FileTool<I> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn idempotent(&self) -> bool {
+        self.repeat == Repeat::Harmless
+    }
+
+    async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let input: I = parse_arguments(&self.spec, arguments)?;
+        let workspace = Arc::clone(&self.workspace);
+        let work = self.work;
+        let cancel = cx.cancel.child_token();
+        let stop = Stop::new(cancel.clone());
+        // If this future is dropped, the work stops soon too.
+        let _guard = cancel.drop_guard();
+        let done = tokio::task::spawn_blocking(move || work(&workspace, input, &stop));
+        match done.await {
+            Ok(result) => result.map(Into::into),
+            Err(error) => Err(ToolError(format!("`{}` failed: {error}", self.spec.name))),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `glob`: the files whose names fit a pattern, in order, without what `.gitignore` leaves out.
+
+use plimsoll_core::ToolError;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::file_tool::{Stop, Workspace};
+use crate::page::Page;
+use crate::walk::{self, Pattern, Walked};
+
+/// What the model is told.
+pub(crate) const DESCRIPTION: &str = "Finds files by name, such as `*.rs` or `src/**/*.md`.";
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    #[serde(alias = "glob")]
+    pattern: String,
+    /// Directory to search
+    #[serde(default, alias = "dir", alias = "directory", alias = "folder")]
+    #[schemars(with = "String")]
+    path: Option<String>,
+}
+
+pub(crate) fn work(workspace: &Workspace, input: Input, stop: &Stop) -> Result<String, ToolError> {
+    let base = walk::base(workspace, input.path.as_deref())?;
+    let pattern = Pattern::new(&input.pattern, workspace)?;
+    let root = workspace.root.path();
+    let mut page = Page::new(workspace.page, usize::MAX);
+    let (mut found, mut seen) = (0_usize, 0_usize);
+    let walked = walk::files(&base, stop, |file| {
+        seen += 1;
+        if pattern.fits(file, &base, root) {
+            found += 1;
+            page.push(&workspace.root.shown(file));
+        }
+    });
+    let shown = page.lines();
+    let stopped = match walked {
+        Walked::Whole => "",
+        Walked::Part => "; the search was stopped early: narrow `path`",
+    };
+    let note = match (found, stopped) {
+        (0, _) => format!("no file fits, of {seen}{stopped}"),
+        _ if shown < found => format!("{shown} of {found} files; narrow the pattern{stopped}"),
+        (_, "") => String::new(),
+        _ => format!("{found} files{stopped}"),
+    };
+    Ok(page.close(&note))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Workspace as Files;
+
+    fn tree() -> Files {
+        let files = Files::new();
+        for path in [
+            "src/main.rs",
+            "src/a/b.rs",
+            "src/a.rs",
+            "docs/a.md",
+            "README.md",
+            ".github/ci.yml",
+            ".git/config.rs",
+            "target/out.rs",
+            "a/skip.rs",
+        ] {
+            files.put(path, "");
+        }
+        files.put(".gitignore", "/target\nskip.rs\n");
+        files
+    }
+
+    #[test]
+    fn files_are_found_in_order_without_what_is_ignored() {
+        let files = tree();
+        for (arguments, found) in [
+            (
+                r#"{"pattern":"*.rs"}"#,
+                "src/a/b.rs\nsrc/a.rs\nsrc/main.rs\n",
+            ),
+            (
+                r#"{"pattern":"**/*.rs"}"#,
+                "src/a/b.rs\nsrc/a.rs\nsrc/main.rs\n",
+            ),
+            (r#"{"pattern":"src/*.rs"}"#, "src/a.rs\nsrc/main.rs\n"),
+            (r#"{"pattern":"./src/**/b.rs"}"#, "src/a/b.rs\n"),
+            (r#"{"pattern":"/docs/*"}"#, "docs/a.md\n"),
+            (
+                r#"{"pattern":"*.{md,yml}"}"#,
+                ".github/ci.yml\nREADME.md\ndocs/a.md\n",
+            ),
+            (r#"{"pattern":"*.rs","path":"src/a"}"#, "src/a/b.rs\n"),
+            (r#"{"pattern":"a/*.rs","path":"src"}"#, "src/a/b.rs\n"),
+            (
+                r#"{"pattern":"src/*.rs","path":"src"}"#,
+                "src/a.rs\nsrc/main.rs\n",
+            ),
+            (r#"{"pattern":"config.rs"}"#, "[no file fits, of 7]"),
+        ] {
+            let got = files.call("glob", arguments);
+            assert_eq!(got.as_deref(), Ok(found), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn bad_patterns_and_folders_are_said() {
+        let files = tree();
+        for (arguments, told) in [
+            (r#"{"pattern":""}"#, "names nothing"),
+            (r#"{"pattern":"../*"}"#, "leads out of the folder"),
+            (
+                r#"{"pattern":"a[b"}"#,
+                "cannot be read (unclosed character class",
+            ),
+            (
+                r#"{"pattern":"*","path":"../x"}"#,
+                "outside the workspace root",
+            ),
+            (r#"{"pattern":"*","path":"scr"}"#, "did you mean `src`?"),
+        ] {
+            let error = files.call("glob", arguments).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn links_are_not_followed_and_long_results_are_cut() {
+        let files = Files::new();
+        for n in 0..2_000 {
+            files.put(&format!("folder/some-name-{n:04}.txt"), "");
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("..", files.path("folder/up")).unwrap();
+        let got = files.call("glob", r#"{"pattern":"*"}"#).unwrap();
+        assert!(got.starts_with("folder/some-name-0000.txt\nfolder/some-name-0001.txt\n"));
+        let lines = got.lines().count() - 1;
+        assert!(lines < 2_000);
+        let note = format!("[{lines} of 2000 files; narrow the pattern]");
+        assert!(got.ends_with(&note), "{got}");
+    }
+}

@@ -1,0 +1,47 @@
+//! Floor 4 of Plimsoll: the tools that act on a user's machine on behalf of a model: `bash`,
+//! `read`, `write`, `edit`, `list`, `glob` and `grep`. The file tools stay inside one workspace
+//! root. It decides nothing about when a tool may run; that is the gate's.
+//!
+//! ```no_run
+//! use plimsoll_tools::{Root, Toolbox};
+//!
+//! # fn main() -> Result<(), plimsoll_tools::ToolsError> {
+//! let toolbox = Toolbox::new(Root::new(".")?);
+//! let tools = toolbox.select("read,grep")?;
+//! assert_eq!(tools.len(), 2);
+//! # Ok(())
+//! # }
+//! ```
+
+mod bash;
+mod edit;
+mod error;
+mod file;
+mod file_tool;
+mod glob;
+mod grep;
+mod input;
+mod list;
+mod nearest;
+mod page;
+mod read;
+mod root;
+mod toolbox;
+mod walk;
+mod write;
+
+#[cfg(test)]
+mod testing;
+
+pub use bash::{BASH_OUTPUT_MAX, BASH_TIMEOUT, BASH_TIMEOUT_MAX};
+pub use edit::EDIT_MAX;
+pub use error::ToolsError;
+pub use file_tool::WALK_TIME;
+pub use grep::{GREP_FILE_MAX, GREP_LINE_MAX, GREP_MATCHES};
+pub use list::LIST_SCAN_MAX;
+pub use page::{PAGE, PAGE_MIN};
+pub use read::SCAN_MAX;
+pub use root::Root;
+pub use toolbox::{NAMES, Toolbox};
+pub use walk::WALK_MAX;
+pub use write::WRITE_MAX;

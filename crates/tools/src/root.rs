@@ -1,0 +1,270 @@
+//! [`Root`]: the folder that the file tools stay inside. It resolves paths and refuses those
+//! that lead out. Not a sandbox: someone else who swaps a folder for a link between the check
+//! and the use is not stopped, and `bash` is not held by it.
+
+use std::fmt::Write;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+use plimsoll_core::ToolError;
+
+use crate::error::ToolsError;
+use crate::nearest;
+
+/// A workspace root.
+#[derive(Debug, Clone)]
+pub struct Root {
+    path: PathBuf,
+}
+
+impl Root {
+    /// A folder that exists and may be read.
+    ///
+    /// # Errors
+    /// It does not, or may not.
+    pub fn new(path: impl AsRef<Path>) -> Result<Self, ToolsError> {
+        let path = path.as_ref();
+        let real = path.canonicalize();
+        let read = real.and_then(|real| fs::read_dir(&real).map(|_| real));
+        read.map(|path| Self { path })
+            .map_err(|source| ToolsError::Root {
+                path: path.to_owned(),
+                source,
+            })
+    }
+
+    /// Where it is, without links.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where a path leads that a model gave, relative to the root or absolute. What it names
+    /// need not exist; all links on the way are resolved, so the result has none.
+    ///
+    /// # Errors
+    /// It leads out of the root, through a link that leads nowhere, or cannot be followed.
+    pub fn resolve(&self, given: &str) -> Result<PathBuf, ToolError> {
+        if given.is_empty() || given.contains('\0') {
+            return Err(ToolError::new(
+                "`path` is empty or has a NUL in it; give one such as `src/main.rs` or `.`",
+            ));
+        }
+        let mut existing = self.path.join(given);
+        let mut missing = PathBuf::new();
+        let real = loop {
+            match existing.canonicalize() {
+                Ok(real) => break real,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    if existing.symlink_metadata().is_ok() {
+                        return Err(ToolError(format!(
+                            "`{given}` goes through a link that leads nowhere; use another path"
+                        )));
+                    }
+                    let Some(name) = existing.file_name() else {
+                        // `..` behind a folder that is not there.
+                        return Err(self.refusal(given));
+                    };
+                    missing = match missing.as_os_str().is_empty() {
+                        true => PathBuf::from(name),
+                        false => Path::new(name).join(missing),
+                    };
+                    existing.pop();
+                }
+                Err(error) => return Err(ToolError(format!("`{given}`: {error}"))),
+            }
+        };
+        if !real.starts_with(&self.path) {
+            return Err(self.refusal(given));
+        }
+        // Joining nothing would add a slash.
+        Ok(if missing.as_os_str().is_empty() {
+            real
+        } else {
+            real.join(missing)
+        })
+    }
+
+    /// As [`Root::resolve`], of something that exists.
+    pub(crate) fn existing(&self, given: &str) -> Result<PathBuf, ToolError> {
+        let path = self.resolve(given)?;
+        match path.symlink_metadata() {
+            Ok(_) => Ok(path),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let mut text = format!("there is no `{}`", self.shown(&path));
+                match nearest::sibling(&path) {
+                    // Writing to a String cannot fail.
+                    Some(near) => {
+                        let _ = write!(text, "; did you mean `{}`?", self.shown(&near));
+                    }
+                    None => text.push_str("; see what there is with list or glob"),
+                }
+                Err(ToolError(text))
+            }
+            Err(error) => Err(ToolError(format!("`{given}`: {error}"))),
+        }
+    }
+
+    /// As [`Root::resolve`], of something that may be changed. What is in `.git` may not: a hook
+    /// or a setting there is a program that git runs, and programs are for `bash`, which asks.
+    pub(crate) fn writable(&self, given: &str) -> Result<PathBuf, ToolError> {
+        let path = self.resolve(given)?;
+        let relative = path.strip_prefix(&self.path).unwrap_or(&path);
+        // Some systems do not tell capitals apart.
+        let history = |name: Component<'_>| name.as_os_str().eq_ignore_ascii_case(".git");
+        if relative.components().any(history) {
+            return Err(ToolError(format!(
+                "`{}` belongs to git; change it with git, through bash",
+                self.shown(&path)
+            )));
+        }
+        Ok(path)
+    }
+
+    /// A path as the model is shown it: relative to the root, parted by `/`, in one line.
+    #[must_use]
+    pub fn shown(&self, path: &Path) -> String {
+        let relative = path.strip_prefix(&self.path).unwrap_or(path);
+        if relative.as_os_str().is_empty() {
+            return ".".to_owned();
+        }
+        one_line(&relative.to_string_lossy().replace('\\', BACKSLASH))
+    }
+
+    fn refusal(&self, given: &str) -> ToolError {
+        let mut text = format!(
+            "`{given}` is outside the workspace root; give a path inside it, relative to it"
+        );
+        let inside = given.trim_start_matches('/');
+        if inside != given && !inside.is_empty() && self.path.join(inside).exists() {
+            let _ = write!(text, ", such as `{inside}`");
+        }
+        ToolError(text)
+    }
+}
+
+/// On Windows a separator, elsewhere part of a name.
+const BACKSLASH: &str = if cfg!(windows) { "/" } else { "\\" };
+
+/// A name with its line ends and other control characters escaped.
+pub(crate) fn one_line(name: &str) -> String {
+    let mut shown = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Workspace;
+
+    #[test]
+    fn paths_inside_are_resolved() {
+        let files = Workspace::new();
+        files.put("src/main.rs", "x");
+        let root = files.root();
+        for (given, shown) in [
+            (".", "."),
+            ("./", "."),
+            ("src", "src"),
+            ("src/", "src"),
+            ("./src/main.rs", "src/main.rs"),
+            ("src/../src/main.rs", "src/main.rs"),
+            ("new.txt", "new.txt"),
+            ("a/b/c", "a/b/c"),
+            ("src/a b/日本.txt", "src/a b/日本.txt"),
+        ] {
+            let path = root.resolve(given).unwrap();
+            assert_eq!(root.shown(&path), shown, "{given}");
+            let absolute = root.path().join(given);
+            assert_eq!(root.resolve(absolute.to_str().unwrap()), Ok(path));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_that_lead_out_are_refused() {
+        use std::os::unix::fs::symlink;
+        let outside = Workspace::new();
+        outside.put("secret", "s");
+        let files = Workspace::new();
+        files.put("src/main.rs", "x");
+        let target = outside.root().path().to_owned();
+        symlink(&target, files.path("out")).unwrap();
+        symlink(target.join("secret"), files.path("file")).unwrap();
+        symlink(target.join("absent"), files.path("nowhere")).unwrap();
+        symlink("..", files.path("src/up")).unwrap();
+        symlink("loop", files.path("loop")).unwrap();
+        let root = files.root();
+        for given in [
+            "..",
+            "../",
+            "../x",
+            "src/../../x",
+            "absent/../../x",
+            "/etc/passwd",
+            "/",
+            "/absent/x",
+            "out",
+            "out/secret",
+            "out/new",
+            "out/new/deeper",
+            "file",
+            "nowhere",
+            "nowhere/x",
+            "src/up/../..",
+            "loop",
+            "src/main.rs/x",
+            "",
+            "a\0b",
+        ] {
+            let refused = root.resolve(given).unwrap_err().0;
+            assert!(!refused.contains('\n') && refused.len() < 200, "{refused}");
+            assert!(!refused.contains(target.to_str().unwrap()), "{refused}");
+        }
+        // A link that stays inside is followed.
+        let up = root.resolve("src/up/src/main.rs").unwrap();
+        assert_eq!(root.shown(&up), "src/main.rs");
+        let slash = root.resolve("/src/main.rs").unwrap_err().0;
+        assert!(slash.ends_with("such as `src/main.rs`"), "{slash}");
+    }
+
+    #[test]
+    fn a_name_that_is_not_there_is_answered_with_the_nearest() {
+        let files = Workspace::new();
+        files.put("src/main.rs", "x");
+        let root = files.root();
+        let text = root.existing("src/mian.rs").unwrap_err().0;
+        assert_eq!(
+            text,
+            "there is no `src/mian.rs`; did you mean `src/main.rs`?"
+        );
+        let text = root.existing("src/zzzzzzzz").unwrap_err().0;
+        assert!(text.ends_with("see what there is with list or glob"));
+    }
+
+    #[test]
+    fn a_root_must_be_a_folder() {
+        let files = Workspace::new();
+        files.put("file", "x");
+        for bad in ["absent", "file"] {
+            let error = Root::new(files.path(bad)).unwrap_err().to_string();
+            assert!(
+                error.starts_with("cannot use ") && error.contains(bad),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_shown_in_one_line() {
+        assert_eq!(one_line("a\nb\u{1b}[1m"), "a\\nb\\u{1b}[1m");
+    }
+}

@@ -1,0 +1,63 @@
+//! A workspace of the tests' own, and tool calls in it as a run makes them. Not for use outside
+//! of this crate's tests.
+
+use std::fs;
+use std::path::PathBuf;
+
+use plimsoll_context::CallId;
+use plimsoll_core::ToolContext;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Root, Toolbox};
+
+/// A folder that goes with the test.
+pub(crate) struct Workspace {
+    folder: tempfile::TempDir,
+}
+
+impl Workspace {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    pub(crate) fn root(&self) -> Root {
+        Root::new(self.folder.path()).unwrap()
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    /// Makes a file and the folders on the way.
+    pub(crate) fn put(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// Calls a tool with arguments as a model writes them.
+    pub(crate) fn call(&self, name: &str, arguments: &str) -> Result<String, String> {
+        call(&Toolbox::new(self.root()), name, arguments)
+    }
+}
+
+/// A context that nobody cancels.
+pub(crate) fn context() -> ToolContext {
+    ToolContext {
+        call: CallId("c1".into()),
+        cancel: CancellationToken::new(),
+    }
+}
+
+/// Calls a tool of a toolbox and gives its text.
+pub(crate) fn call(toolbox: &Toolbox, name: &str, arguments: &str) -> Result<String, String> {
+    let tool = toolbox.tool(name).unwrap();
+    let arguments = serde_json::from_str(arguments).unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    let got = runtime.block_on(tool.call(arguments, context()));
+    let text = |part: &plimsoll_context::Part| part.as_text().unwrap_or_default().to_owned();
+    got.map(|output| output.parts.iter().map(text).collect())
+        .map_err(|error| error.0)
+}

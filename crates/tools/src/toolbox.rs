@@ -1,0 +1,193 @@
+//! [`Toolbox`]: makes the tools of one workspace root, all or by name. It runs none.
+
+use std::sync::Arc;
+
+use plimsoll_context::Bytes;
+use plimsoll_core::Tool;
+
+use crate::bash::Bash;
+use crate::error::ToolsError;
+use crate::file_tool::{FileTool, Repeat, Workspace};
+use crate::nearest::nearest;
+use crate::page::{PAGE, PAGE_MIN};
+use crate::root::Root;
+use crate::{edit, glob, grep, list, read, write};
+
+/// The tools, in the order in which a model is told of them: always the same, so that the
+/// first bytes of a request are.
+pub const NAMES: [&str; 7] = ["bash", "read", "write", "edit", "list", "glob", "grep"];
+
+/// Makes tools that work in one root.
+#[derive(Debug, Clone)]
+pub struct Toolbox {
+    workspace: Workspace,
+}
+
+impl Toolbox {
+    /// A toolbox for a root.
+    #[must_use]
+    pub fn new(root: Root) -> Self {
+        let workspace = Workspace { root, page: 0 };
+        Self { workspace }.page(PAGE)
+    }
+
+    /// How many bytes of content one result of a file tool shows, [`PAGE`] unless set and
+    /// [`PAGE_MIN`] at least. Where the context is small, set it to what one result may weigh,
+    /// at three bytes a token: then a result is a page that says how to go on, not one that the
+    /// budget has cut.
+    #[must_use]
+    pub fn page(mut self, page: Bytes) -> Self {
+        let page = page.max(PAGE_MIN).0;
+        self.workspace.page = usize::try_from(page).unwrap_or(usize::MAX);
+        self
+    }
+
+    /// All tools, in the order of [`NAMES`].
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<dyn Tool>> {
+        NAMES.iter().filter_map(|name| self.tool(name)).collect()
+    }
+
+    /// The tools that a list such as `read,grep` names, in the order of [`NAMES`], each once;
+    /// `all` and `none` are lists too.
+    ///
+    /// # Errors
+    /// A name that no tool has.
+    pub fn select(&self, list: &str) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+        let names: Vec<&str> = list.split(',').map(str::trim).collect();
+        match names.as_slice() {
+            ["all"] => return Ok(self.all()),
+            ["none"] => return Ok(Vec::new()),
+            _ => {}
+        }
+        if let Some(name) = names.iter().find(|name| !NAMES.contains(name)) {
+            return Err(unknown(name));
+        }
+        let chosen = NAMES.iter().filter(|name| names.contains(name));
+        Ok(chosen.filter_map(|name| self.tool(name)).collect())
+    }
+
+    /// One tool; `None` where no tool has the name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let all = Arc::new(self.workspace.clone());
+        Some(match name {
+            "bash" => Arc::new(Bash::new(all.root.path().to_owned())),
+            "read" => file_tool(&all, name, read::DESCRIPTION, Repeat::Harmless, read::work),
+            "write" => file_tool(
+                &all,
+                name,
+                write::DESCRIPTION,
+                Repeat::Harmless,
+                write::work,
+            ),
+            "edit" => file_tool(&all, name, edit::DESCRIPTION, Repeat::Harmful, edit::work),
+            "list" => file_tool(&all, name, list::DESCRIPTION, Repeat::Harmless, list::work),
+            "glob" => file_tool(&all, name, glob::DESCRIPTION, Repeat::Harmless, glob::work),
+            "grep" => file_tool(&all, name, grep::DESCRIPTION, Repeat::Harmless, grep::work),
+            _ => return None,
+        })
+    }
+}
+
+fn file_tool<I>(
+    workspace: &Arc<Workspace>,
+    name: &str,
+    description: &str,
+    repeat: Repeat,
+    work: crate::file_tool::Work<I>,
+) -> Arc<dyn Tool>
+where
+    I: schemars::JsonSchema + serde::de::DeserializeOwned + Send + 'static,
+{
+    Arc::new(FileTool::new(workspace, name, description, repeat, work))
+}
+
+fn unknown(name: &str) -> ToolsError {
+    let near = nearest(name, NAMES.into_iter());
+    let advice = near.map_or_else(
+        || format!("name some of {}, or say all or none", NAMES.join(",")),
+        |near| format!("did you mean `{near}`?"),
+    );
+    ToolsError::UnknownTool {
+        name: name.to_owned(),
+        advice,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_context::{Bpe, TokenCounter, Tokens};
+
+    use super::*;
+    use crate::testing::Workspace as Files;
+
+    fn names(list: &str) -> Result<Vec<String>, String> {
+        let toolbox = Toolbox::new(Files::new().root());
+        let tools = toolbox.select(list).map_err(|error| error.to_string())?;
+        Ok(tools.iter().map(|tool| tool.spec().name.clone()).collect())
+    }
+
+    #[test]
+    fn tools_are_chosen_by_name() {
+        assert_eq!(names("all").unwrap(), NAMES);
+        assert_eq!(names("grep, read,grep").unwrap(), ["read", "grep"]);
+        assert_eq!(names("none").unwrap(), [""; 0]);
+        for (list, told) in [
+            ("reed", "there is no tool `reed`; did you mean `read`?"),
+            (
+                "read,nothing",
+                "there is no tool `nothing`; name some of bash,read,write,edit,list,glob,grep, or \
+                 say all or none",
+            ),
+            (
+                "",
+                "there is no tool ``; name some of bash,read,write,edit,list,glob,grep, or say all \
+                 or none",
+            ),
+        ] {
+            assert_eq!(names(list), Err(told.to_owned()));
+        }
+    }
+
+    #[test]
+    fn each_says_whether_it_asks_and_may_be_repeated() {
+        for tool in Toolbox::new(Files::new().root()).all() {
+            let name = tool.spec().name.as_str();
+            assert_eq!(tool.asks(), name == "bash", "{name}");
+            assert_eq!(
+                tool.idempotent(),
+                !["bash", "edit"].contains(&name),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_seven_fit_a_small_context() {
+        let counter = Bpe::o200k();
+        let mut sum = Tokens::ZERO;
+        for tool in Toolbox::new(Files::new().root()).all() {
+            let tokens = counter.tool(tool.spec());
+            println!("{:>4} {} {}", tokens, tool.spec().name, tool.spec().schema);
+            sum += tokens;
+        }
+        println!("{sum:>4} in all");
+        assert!(sum <= Tokens(600), "{sum}");
+    }
+
+    #[test]
+    fn a_small_page_makes_small_results() {
+        let files = Files::new();
+        files.put("long", "a line of text\n".repeat(1_000));
+        let toolbox = Toolbox::new(files.root()).page(Bytes(0));
+        for (name, arguments) in [
+            ("read", r#"{"path":"long"}"#),
+            ("grep", r#"{"pattern":"line"}"#),
+        ] {
+            let got = crate::testing::call(&toolbox, name, arguments).unwrap();
+            assert!(got.len() <= PAGE_MIN.0 as usize + 100, "{got}");
+            assert!(got.ends_with(']'));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `write`: a file's whole content, folders on the way included, all or nothing.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use plimsoll_context::Bytes;
+use plimsoll_core::ToolError;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::file;
+use crate::file_tool::{Stop, Workspace};
+
+/// What the model is told.
+pub(crate) const DESCRIPTION: &str = "Creates or replaces a file. To change a part, use edit.";
+/// No content is longer; a reply that long would never fit a window.
+pub const WRITE_MAX: Bytes = Bytes(16 * 1024 * 1024);
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    #[serde(alias = "file", alias = "file_path", alias = "filename")]
+    path: String,
+    #[serde(alias = "text", alias = "contents")]
+    content: String,
+}
+
+pub(crate) fn work(workspace: &Workspace, input: Input, _stop: &Stop) -> Result<String, ToolError> {
+    let Input { path, content } = input;
+    let bytes = content.len();
+    if bytes as u64 > WRITE_MAX.0 {
+        return Err(ToolError(format!(
+            "`content` has {bytes} bytes, more than {WRITE_MAX}; write it with bash"
+        )));
+    }
+    let real = workspace.root.writable(&path)?;
+    let shown = workspace.root.shown(&real);
+    let failed = |error| ToolError(format!("cannot write `{shown}`: {error}"));
+    if path.ends_with('/') {
+        return Err(ToolError(format!(
+            "`{path}` names a folder; give a file in it"
+        )));
+    }
+    let done = match fs::symlink_metadata(&real) {
+        Ok(old) => {
+            file::regular(&shown, &old)?;
+            if old.permissions().readonly() {
+                return Err(ToolError(format!(
+                    "`{shown}` is read-only; leave it, or change its permissions with bash"
+                )));
+            }
+            "replaced"
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let parent = real.parent().map_or(Ok(()), fs::create_dir_all);
+            parent.map_err(failed)?;
+            "created"
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    file::save(&real, content.as_bytes()).map_err(failed)?;
+    let lines = content.lines().count();
+    Ok(format!("{done} `{shown}`: {lines} lines, {bytes} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::testing::Workspace as Files;
+
+    #[test]
+    fn files_are_made_and_replaced() {
+        let files = Files::new();
+        for (path, content, told) in [
+            ("a.txt", "one\ntwo\n", "created `a.txt`: 2 lines, 8 bytes"),
+            ("a.txt", "é", "replaced `a.txt`: 1 lines, 2 bytes"),
+            ("a/b/c.txt", "", "created `a/b/c.txt`: 0 lines, 0 bytes"),
+            ("./crlf", "a\r\n", "created `crlf`: 1 lines, 3 bytes"),
+        ] {
+            let arguments = serde_json::json!({ "path": path, "content": content });
+            let got = files.call("write", &arguments.to_string());
+            assert_eq!(got.as_deref(), Ok(told));
+            assert_eq!(fs::read_to_string(files.path(path)).unwrap(), content);
+        }
+        // Nothing but what was asked for.
+        assert_eq!(fs::read_dir(files.root().path()).unwrap().count(), 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_must_not_be_written_is_refused() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let outside = Files::new();
+        let files = Files::new();
+        files.put("dir/x", "x");
+        files.put("locked", "x");
+        fs::set_permissions(files.path("locked"), fs::Permissions::from_mode(0o444)).unwrap();
+        symlink(outside.path("new"), files.path("nowhere")).unwrap();
+        symlink(outside.root().path(), files.path("out")).unwrap();
+        symlink("dir/x", files.path("inside")).unwrap();
+        for (path, refusal) in [
+            ("dir", "`dir` is a directory"),
+            ("new/", "names a folder"),
+            ("../new", "outside the workspace root"),
+            ("out/new", "outside the workspace root"),
+            ("nowhere", "leads nowhere"),
+            ("locked", "is read-only"),
+            ("dir/x/y", "Not a directory"),
+            (".git/hooks/pre-commit", "belongs to git"),
+            ("dir/.GIT/config", "belongs to git"),
+        ] {
+            let arguments = serde_json::json!({ "path": path, "content": "new" });
+            let error = files.call("write", &arguments.to_string()).unwrap_err();
+            assert!(error.contains(refusal), "{error}");
+        }
+        assert_eq!(fs::read_dir(outside.root().path()).unwrap().count(), 0);
+        // Through a link that stays inside, its target is written and the link stays.
+        files
+            .call("write", r#"{"path":"inside","content":"new"}"#)
+            .unwrap();
+        assert_eq!(fs::read_to_string(files.path("dir/x")).unwrap(), "new");
+        assert!(files.path("inside").is_symlink());
+    }
+}
