@@ -2,21 +2,25 @@
 //! One call, one request, always streamed. What goes over the wire is `wire`'s business; how a
 //! provider is put together is in `builder.rs`.
 
+use std::sync::{Mutex, PoisonError};
+
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
-use plimsoll_wire::openai_chat::{Delivery, Dialect, RenderInput, ToolChoice, render};
+use plimsoll_wire::openai_chat::{
+    AnswerStream, Delivery, Dialect, RenderInput, ToolChoice, ToolStyle, read_turn, render,
+};
 use plimsoll_wire::overflow::silent::{self, Known, Silent};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use crate::discovery::{self, Loading, Report};
 use crate::http::{Http, error_body, pieces};
-use crate::key::Key;
 use crate::model_ref::ModelRef;
 use crate::receive::receive;
 use crate::refusal::Call;
+use crate::secret::Secret;
 use crate::vendor::Tells;
 
 /// The bits of a seed that are sent: the wire has signed numbers.
@@ -29,7 +33,10 @@ pub struct OpenAiChat {
     pub(crate) model: ModelRef,
     /// `provider/name`.
     pub(crate) full_name: String,
-    pub(crate) key: Option<Key>,
+    /// Where the key comes from, if there is one.
+    pub(crate) key_from: Option<&'static str>,
+    /// What no text may hold: the key and the values of headers.
+    pub(crate) secrets: Vec<Secret>,
     pub(crate) dialect: Dialect,
     pub(crate) tells: Tells,
     pub(crate) extra: Map<String, Value>,
@@ -100,7 +107,8 @@ impl Provider for OpenAiChat {
         let call = Call {
             model: &self.model,
             base: &self.http.base,
-            key: self.key.as_ref(),
+            key_from: self.key_from,
+            secrets: &self.secrets,
             max_output: request.max_output,
         };
         let body = self.body(request)?;
@@ -113,7 +121,13 @@ impl Provider for OpenAiChat {
             let body = error_body(answer, idle).await;
             return Err(call.refused(status, &headers, &body));
         }
-        let reply = receive(pieces(answer), idle, deltas).await;
+        let reply = match self.dialect.tools {
+            ToolStyle::Native => receive(pieces(answer), idle, deltas).await,
+            ToolStyle::JsonSchema => {
+                let turn = receive(pieces(answer), idle, &read_along(deltas)).await;
+                turn.map(|reply| read_turn(reply, request.messages.len()))
+            }
+        };
         let reply = reply.map_err(|broken| call.broken(broken))?;
         self.heard(reply, request.max_output)
     }
@@ -121,6 +135,21 @@ impl Provider for OpenAiChat {
     async fn window(&self) -> Option<Tokens> {
         let reported = self.reported.get_or_try_init(|| self.report()).await;
         reported.ok().copied().flatten()
+    }
+}
+
+/// A sink that is shown the answer in a turn that is one JSON object, and none of the JSON.
+fn read_along<'a>(deltas: &'a (dyn Fn(Delta) + Send + Sync)) -> impl Fn(Delta) + Send + Sync + 'a {
+    let stream = Mutex::new(AnswerStream::default());
+    move |delta| match delta {
+        Delta::Text { text } => {
+            let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+            let text = stream.push(&text);
+            if !text.is_empty() {
+                deltas(Delta::Text { text });
+            }
+        }
+        other => deltas(other),
     }
 }
 

@@ -18,6 +18,8 @@ pub const GO_ON: &str = include_str!("../prompts/go_on.md").trim_ascii_end();
 pub const ATTACHMENTS: &str = include_str!("../prompts/attachments.md").trim_ascii_end();
 /// Stands for an image or a file where the model reads text only.
 pub const LEFT_OUT: &str = include_str!("../prompts/left_out.md").trim_ascii_end();
+/// What a model is told that answers every turn with one JSON object.
+pub const JSON_TURNS: &str = include_str!("../prompts/json_turns.md").trim_ascii_end();
 
 /// A summary in its frame.
 #[must_use]

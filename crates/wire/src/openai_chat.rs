@@ -3,6 +3,7 @@
 
 mod dialect;
 mod ids;
+mod json_turns;
 mod pairing;
 mod patch;
 mod pieces;
@@ -20,6 +21,7 @@ pub use dialect::{
     ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole, Template, Texts,
     ToolStyle, UserAfterTool, UserMessage, Voice,
 };
+pub use json_turns::{AnswerStream, read_turn};
 pub use patch::{Slot, patch_content};
 pub use read::{Chat, read};
 pub use render::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice, render, request};

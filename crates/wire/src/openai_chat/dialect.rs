@@ -223,7 +223,7 @@ pub enum ToolStyle {
     /// With the wire's own `tools` and `tool_calls`.
     Native,
     /// Each turn is one JSON object under a schema, a tool call or an answer: for small local
-    /// models. Rendering refuses it until its form is settled.
+    /// models; see `json_turns.rs`.
     JsonSchema,
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::dialect::{
     Dialect, NoContent, OutputKey, ParallelCalls, StreamUsage, SystemRole, Texts, ToolStyle,
 };
+use super::json_turns;
 use super::shape::{Piece, Role, Shaper, Turn};
 use super::types::{
     ChatMessage, Content, ContentPart, Extra, Request, StreamOptions, Text, Tool, ToolFunction,
@@ -103,12 +104,15 @@ pub enum LeftOut {
 ///
 /// # Errors
 ///
-/// [`WireError::ToolStyle`] for a style other than [`ToolStyle::Native`].
+/// None in practice: only a value that is no JSON could fail.
 pub fn render<'a>(
     input: &RenderInput<'a>,
     messages: impl IntoIterator<Item = &'a Message>,
     dialect: &Dialect,
 ) -> Result<Rendered, WireError> {
+    if dialect.tools == ToolStyle::JsonSchema {
+        return json_turns::render(input, messages, dialect);
+    }
     let (request, notes) = request(input, messages, dialect)?;
     let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
     Ok(Rendered { body, notes })
@@ -118,7 +122,8 @@ pub fn render<'a>(
 ///
 /// # Errors
 ///
-/// Those of [`render`].
+/// [`WireError::ToolStyle`] for a style other than [`ToolStyle::Native`]: such turns are not
+/// borrowed from the view.
 pub fn request<'a>(
     input: &RenderInput<'a>,
     messages: impl IntoIterator<Item = &'a Message>,

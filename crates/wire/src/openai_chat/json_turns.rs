@@ -1,0 +1,427 @@
+//! Tool calls for small local models: every turn is one JSON object that a schema holds the model
+//! to, either a tool call or the final answer. The server needs no tool support, only
+//! `response_format`. Not for models that call tools by themselves; their own way is better.
+
+use std::collections::HashMap;
+
+use plimsoll_context::{CallId, Message, Part, Reply, StopReason, ToolCall, ToolResult, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use super::dialect::{Dialect, ToolStyle};
+use super::render::{Note, RenderInput, Rendered, ToolChoice, request};
+use crate::error::WireError;
+use crate::frames::JSON_TURNS;
+
+/// A path, a pattern or a command in a tool call has at most this many characters: a small model
+/// that has lost its way would otherwise fill its whole output with one string.
+const MAX_ARGUMENT: u64 = 2_000;
+/// The same for the final answer.
+const MAX_ANSWER: u64 = 4_000;
+
+/// Renders a view in which calls, results and answers are plain texts.
+pub(super) fn render<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    dialect: &Dialect,
+) -> Result<Rendered, WireError> {
+    let system = system(input);
+    let mut extra = input.extra.cloned().unwrap_or_default();
+    extra.insert("response_format".to_owned(), response_format(input));
+    let mut calls = HashMap::new();
+    let turns: Vec<Message> = messages
+        .into_iter()
+        .map(|message| plain(message, &mut calls))
+        .collect();
+    let plain = RenderInput {
+        system: Some(&system),
+        tools: &[],
+        tool_choice: ToolChoice::Auto,
+        extra: Some(&extra),
+        ..input.clone()
+    };
+    let dialect = Dialect {
+        tools: ToolStyle::Native,
+        ..dialect.clone()
+    };
+    let (request, notes): (_, Vec<Note>) = request(&plain, &turns, &dialect)?;
+    let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
+    Ok(Rendered { body, notes })
+}
+
+/// What such a reply says: the JSON object in its text becomes a call or an answer. `number` makes
+/// the call's id; the number of messages in the request is a good one. An object that was cut off
+/// says nothing.
+#[must_use]
+pub fn read_turn(reply: Reply, number: usize) -> Reply {
+    let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
+    let parts = match serde_json::from_str::<Value>(texts.concat().trim()) {
+        Ok(Value::Object(turn)) => turn_parts(turn, number),
+        _ => Vec::new(),
+    };
+    let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    let stop = match reply.stop {
+        StopReason::Stop if calls => StopReason::ToolCalls,
+        other => other,
+    };
+    Reply {
+        parts,
+        stop,
+        ..reply
+    }
+}
+
+/// Finds the answer in a turn while it arrives, so that a person can read along.
+#[derive(Debug, Default)]
+pub struct AnswerStream {
+    seen: String,
+    /// How much of `seen` has been decoded; `None` before the answer begins.
+    at: Option<usize>,
+    over: bool,
+}
+
+impl AnswerStream {
+    /// Takes the next piece of JSON text and gives back what it adds to the answer.
+    pub fn push(&mut self, piece: &str) -> String {
+        self.seen.push_str(piece);
+        if self.at.is_none() {
+            self.at = answer_start(&self.seen);
+        }
+        let mut added = String::new();
+        while let Some(at) = self.at.filter(|_| !self.over) {
+            let rest = self.seen.get(at..).unwrap_or_default();
+            match next_char(rest) {
+                Next::Char(c, len) => {
+                    added.push(c);
+                    self.at = Some(at + len);
+                }
+                Next::More => break,
+                Next::End => self.over = true,
+            }
+        }
+        added
+    }
+}
+
+enum Next {
+    Char(char, usize),
+    More,
+    End,
+}
+
+/// Where the text of `{"answer": "` begins, if that is how the turn begins.
+fn answer_start(seen: &str) -> Option<usize> {
+    let mut rest = seen;
+    for token in ["{", "\"answer\"", ":", "\""] {
+        rest = rest.trim_start().strip_prefix(token)?;
+    }
+    Some(seen.len() - rest.len())
+}
+
+/// The first character of a JSON string's remainder.
+fn next_char(rest: &str) -> Next {
+    let Some(first) = rest.chars().next() else {
+        return Next::More;
+    };
+    match first {
+        '"' => Next::End,
+        '\\' => {
+            // Two surrogates are the longest escape.
+            for len in [2, 6, 12] {
+                let Some(escape) = rest.get(..len) else {
+                    return Next::More;
+                };
+                if let Ok(text) = serde_json::from_str::<String>(&format!("\"{escape}\""))
+                    && let Some(c) = text.chars().next()
+                {
+                    return Next::Char(c, len);
+                }
+            }
+            Next::End
+        }
+        c => Next::Char(c, c.len_utf8()),
+    }
+}
+
+fn turn_parts(mut turn: Map<String, Value>, number: usize) -> Vec<Part> {
+    if let Some(Value::String(answer)) = turn.get("answer") {
+        return vec![Part::text(answer.as_str())];
+    }
+    let Some(Value::String(name)) = turn.get("tool").cloned() else {
+        return Vec::new();
+    };
+    let arguments = turn.remove("arguments").unwrap_or_else(|| json!({}));
+    let id = CallId(format!("call_{number}"));
+    vec![Part::ToolCall(ToolCall {
+        id,
+        name,
+        arguments: arguments.to_string(),
+        opaque: None,
+    })]
+}
+
+/// The system prompt with the rule of the turns and the tools in it.
+fn system(input: &RenderInput<'_>) -> String {
+    let mut text = input.system.unwrap_or_default().trim_end().to_owned();
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(JSON_TURNS);
+    text.push('\n');
+    for tool in sorted(input.tools) {
+        let turn = json!({ "tool": tool.name, "arguments": example(&tool.schema) });
+        text.push_str(&format!("\n{turn}  {}", tool.description.trim()));
+    }
+    text.push_str("\n{\"answer\":\"TEXT\"}  ends the task with the final answer");
+    text
+}
+
+/// Arguments that show a tool's required parameters.
+fn example(schema: &Value) -> Value {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let shown = properties.into_iter().flatten().map(|(name, property)| {
+        let kind = property.get("type");
+        let value = match first_type(kind) {
+            Some("integer" | "number") => json!(1),
+            Some("boolean") => json!(false),
+            Some("array") => json!([]),
+            Some("object") => json!({}),
+            _ => json!(name.to_uppercase()),
+        };
+        (name.clone(), value)
+    });
+    Value::Object(shown.collect())
+}
+
+fn first_type(kind: Option<&Value>) -> Option<&str> {
+    match kind? {
+        Value::String(kind) => Some(kind),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null"),
+        _ => None,
+    }
+}
+
+fn response_format(input: &RenderInput<'_>) -> Value {
+    let answer = json!({
+        "type": "object",
+        "properties": { "answer": { "type": "string", "minLength": 1, "maxLength": MAX_ANSWER } },
+        "required": ["answer"],
+        "additionalProperties": false,
+    });
+    let tools: Vec<&ToolSpec> = match &input.tool_choice {
+        ToolChoice::None => Vec::new(),
+        ToolChoice::Tool(name) => sorted(input.tools)
+            .into_iter()
+            .filter(|tool| tool.name == *name)
+            .collect(),
+        ToolChoice::Auto | ToolChoice::Required => sorted(input.tools),
+    };
+    let mut turns: Vec<Value> = tools.iter().map(|tool| call_schema(tool)).collect();
+    let forced = matches!(
+        input.tool_choice,
+        ToolChoice::Required | ToolChoice::Tool(_)
+    );
+    if !forced || turns.is_empty() {
+        turns.push(answer);
+    }
+    let schema = json!({ "anyOf": turns });
+    json!({ "type": "json_schema", "json_schema": { "name": "turn", "strict": true, "schema": schema } })
+}
+
+fn call_schema(tool: &ToolSpec) -> Value {
+    let mut arguments = tool.schema.clone();
+    bound_strings(&mut arguments);
+    if let Some(object) = arguments.as_object_mut() {
+        object.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+    json!({
+        "type": "object",
+        "properties": { "tool": { "const": tool.name }, "arguments": arguments },
+        "required": ["tool", "arguments"],
+        "additionalProperties": false,
+    })
+}
+
+/// Gives every string of the top level a bound, where it has none.
+fn bound_strings(schema: &mut Value) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(Map::values_mut) {
+        let is_string = first_type(property.get("type")) == Some("string");
+        if let Some(property) = property.as_object_mut().filter(|_| is_string) {
+            property.remove("description");
+            property
+                .entry("maxLength")
+                .or_insert_with(|| json!(MAX_ARGUMENT));
+        }
+    }
+}
+
+fn sorted(tools: &[ToolSpec]) -> Vec<&ToolSpec> {
+    let mut sorted: Vec<&ToolSpec> = tools.iter().collect();
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    sorted
+}
+
+/// A message as plain text: calls and answers as the JSON that the model wrote, results in the
+/// user's role under the call that they answer.
+fn plain(message: &Message, calls: &mut HashMap<CallId, ToolCall>) -> Message {
+    match message {
+        Message::Assistant { parts } => {
+            calls.clear();
+            let mut lines = Vec::new();
+            for part in parts {
+                match part {
+                    Part::Text { text } => lines.push(json!({ "answer": text }).to_string()),
+                    Part::ToolCall(call) => {
+                        lines.push(call_line(call));
+                        calls.insert(call.id.clone(), call.clone());
+                    }
+                    _ => {}
+                }
+            }
+            Message::assistant(lines.join("\n"))
+        }
+        Message::ToolResult(result) => result_message(result, calls.get(&result.call)),
+        other => other.clone(),
+    }
+}
+
+fn call_line(call: &ToolCall) -> String {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+    json!({ "tool": call.name, "arguments": arguments }).to_string()
+}
+
+fn result_message(result: &ToolResult, call: Option<&ToolCall>) -> Message {
+    let head = match call {
+        Some(call) => {
+            let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+            let values = arguments.as_object().into_iter().flat_map(Map::values);
+            let values: Vec<String> = values
+                .map(|value| {
+                    value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned)
+                })
+                .collect();
+            format!("Result of {}({}):", call.name, values.join(", "))
+        }
+        None => "Result:".to_owned(),
+    };
+    let mut parts = vec![Part::text(head)];
+    parts.extend(result.parts.iter().cloned());
+    let texts: Option<Vec<&str>> = parts.iter().map(Part::as_text).collect();
+    match texts {
+        Some(texts) => Message::user(texts.join("\n")),
+        None => Message::User { parts },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+
+    fn tools() -> Vec<ToolSpec> {
+        vec![ToolSpec {
+            name: "read".into(),
+            description: "Reads a page of a file.".into(),
+            schema: json!({ "type": "object", "required": ["path"], "properties": {
+                "path": { "type": "string" }, "offset": { "type": ["integer", "null"] } } }),
+        }]
+    }
+
+    fn body(messages: &[Message], tool_choice: ToolChoice) -> Value {
+        let tools = tools();
+        let input = RenderInput {
+            system: Some("Be brief."),
+            tools: &tools,
+            tool_choice,
+            ..RenderInput::default()
+        };
+        let dialect = Dialect {
+            tools: ToolStyle::JsonSchema,
+            ..Dialect::compatible()
+        };
+        let rendered = super::super::render::render(&input, messages, &dialect).unwrap();
+        serde_json::from_slice(&rendered.body).unwrap()
+    }
+
+    fn reply(text: &str) -> Reply {
+        Reply {
+            parts: vec![Part::text(text)],
+            stop: StopReason::Stop,
+            usage: None,
+            model: None,
+        }
+    }
+
+    #[test]
+    fn a_view_becomes_plain_turns_under_a_schema() {
+        let call = read_turn(
+            reply(r#"{"tool": "read", "arguments": {"path": "a.md", "offset": 1}}"#),
+            1,
+        );
+        assert_eq!(call.stop, StopReason::ToolCalls);
+        let id = CallId("call_1".into());
+        let messages = [
+            Message::user("go"),
+            Message::Assistant { parts: call.parts },
+            Message::result(id, "# A"),
+        ];
+        let request = body(&messages, ToolChoice::Auto);
+        assert_eq!(
+            request["messages"][0]["content"],
+            "Be brief.\n\nEach turn, reply with one JSON object and nothing else: one tool call, or the final answer.\n\
+             \n{\"tool\":\"read\",\"arguments\":{\"path\":\"PATH\",\"offset\":1}}  Reads a page of a file.\
+             \n{\"answer\":\"TEXT\"}  ends the task with the final answer"
+        );
+        assert_eq!(
+            request["messages"][2]["content"],
+            r#"{"tool":"read","arguments":{"path":"a.md","offset":1}}"#
+        );
+        assert_eq!(request["messages"][3]["role"], "user");
+        assert_eq!(
+            request["messages"][3]["content"],
+            "Result of read(a.md, 1):\n# A"
+        );
+        let turns = &request["response_format"]["json_schema"]["schema"]["anyOf"];
+        assert_eq!(turns.as_array().unwrap().len(), 2);
+        assert!(request.get("tools").is_none());
+        let last = body(&messages, ToolChoice::None);
+        let turns = &last["response_format"]["json_schema"]["schema"]["anyOf"];
+        assert_eq!(turns.as_array().unwrap().len(), 1, "only an answer");
+        assert_eq!(last["messages"], request["messages"], "the prefix stays");
+    }
+
+    #[test]
+    fn an_answer_is_text_and_a_cut_object_says_nothing() {
+        assert_eq!(
+            read_turn(reply(r#"{"answer": "4 rungs"}"#), 0).parts,
+            [Part::text("4 rungs")]
+        );
+        assert_eq!(read_turn(reply(r#"{"answer": "4 run"#), 0).parts, []);
+        assert_eq!(read_turn(reply("[]"), 0).parts, []);
+    }
+
+    #[test]
+    fn the_answer_can_be_read_along() {
+        let turn = r#" { "answer" : "a \"b\"\n\u00e9 \ud83e\udd80 ü" , "x": 1}"#;
+        for step in 1..turn.len() {
+            let mut stream = AnswerStream::default();
+            let mut said = String::new();
+            let mut rest = turn;
+            while !rest.is_empty() {
+                let cut = (step..=rest.len())
+                    .find(|at| rest.is_char_boundary(*at))
+                    .unwrap_or(rest.len());
+                let (piece, after) = rest.split_at(cut);
+                said.push_str(&stream.push(piece));
+                rest = after;
+            }
+            assert_eq!(said, "a \"b\"\né 🦀 ü", "{step}");
+        }
+        assert_eq!(AnswerStream::default().push(r#"{"tool": "read"}"#), "");
+    }
+}
