@@ -231,9 +231,13 @@ impl Command {
         } else if tokio::time::timeout(DRAIN, rest).await.is_err() {
             left = LeftBehind::Killed;
         }
-        let status = group.end().await.map_err(|source| self.lost(source))?;
+        let status = group.end().await;
+        let ended = match stopped {
+            Some(stopped) => stopped,
+            None => Ended::of(status.map_err(|source| self.lost(source))?),
+        };
         Ok(ProcessOutput {
-            ended: stopped.unwrap_or_else(|| Ended::of(status)),
+            ended,
             output: capture.finish(),
             left,
         })

@@ -14,6 +14,8 @@ const LIMITS: ProcessLimits = ProcessLimits {
 };
 /// Time enough to begin, and no more.
 const SOON: Duration = Duration::from_secs(1);
+/// Set in the process that [`secrets_are_kept_back`] starts.
+const SHOW: &str = "PLIMSOLL_TEST_SHOWS_ITS_VARIABLES";
 /// Set in the process that [`a_server_dies_with_its_parent`] kills.
 const HOLDER: &str = "PLIMSOLL_TEST_HOLDS_A_SERVER_ON";
 
@@ -126,6 +128,34 @@ async fn folder_arguments_and_variables_are_handed_on() {
     // PATH is no secret, so a child can start programs.
     let names = run(Command::new("env")).await.output.text().head;
     assert!(names.lines().any(|line| line.starts_with("PATH=")));
+}
+
+#[test]
+fn secrets_are_kept_back() {
+    // This process's own variables cannot be set safely, so another's are.
+    let test = std::env::current_exe().unwrap();
+    let got = std::process::Command::new(test)
+        .args(["--exact", "process::tests::shows_its_childs_variables"])
+        .arg("--nocapture")
+        .env(SHOW, "1")
+        .env("SOME_API_KEY", "hidden")
+        .env("SOME_COLOUR", "seen")
+        .output()
+        .unwrap();
+    let got = String::from_utf8(got.stdout).unwrap();
+    assert!(got.contains("SOME_COLOUR=seen"), "{got}");
+    assert!(
+        !got.contains("SOME_API_KEY") && !got.contains("hidden"),
+        "{got}"
+    );
+}
+
+/// No test by itself: the parent of [`secrets_are_kept_back`].
+#[tokio::test]
+async fn shows_its_childs_variables() {
+    if std::env::var_os(SHOW).is_some() {
+        println!("{}", run(Command::new("env")).await.output.text().head);
+    }
 }
 
 #[tokio::test]
