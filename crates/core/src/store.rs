@@ -85,6 +85,20 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// One entry of one session cannot be read.
+    #[error(
+        "entry {entry} of session {session} in {path} cannot be read: {why}; other sessions still open, so begin a new one to carry on"
+    )]
+    BadEntry {
+        /// The file.
+        path: String,
+        /// The session.
+        session: SessionId,
+        /// The entry's number in its session, from 1.
+        entry: u64,
+        /// What is wrong with it.
+        why: String,
+    },
     /// There is no room left to write.
     #[error(
         "no space is left at {path}: nothing of this step was written, and the session still opens; free some space and carry on"

@@ -1,0 +1,213 @@
+//! [`Shared`]: one connection to the file, used by one caller at a time and never on an async
+//! thread. Not what is asked of it.
+//!
+//! Nothing here or elsewhere in the crate opens the database as a plain file: on Unix, closing it
+//! would drop the locks that SQLite holds on it for the whole process.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use plimsoll_core::StoreError;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tokio::sync::Mutex;
+
+use crate::fault;
+use crate::options::{Durability, Options};
+use crate::schema::{self, Found};
+
+/// What the write-ahead log is cut back to after it grew: SQLite folds it in at about 4 MiB, and
+/// only a very large append takes more.
+const WAL_BYTES: i64 = 16 << 20;
+
+/// The pause between two tries to turn a new file into a write-ahead one while others do the
+/// same, in which SQLite does not always wait by itself.
+const OPEN_PAUSE: Duration = Duration::from_millis(10);
+
+/// One connection, for one caller at a time. Callers queue without holding a thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    path: Arc<Path>,
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl Shared {
+    pub(crate) fn new(path: Arc<Path>, connection: Connection) -> Self {
+        Self {
+            path,
+            connection: Arc::new(Mutex::new(connection)),
+        }
+    }
+
+    /// Does `work` on a thread that may block. Where the caller goes away before it has begun, it
+    /// is not done; after that, it is done whole.
+    pub(crate) async fn with<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection, &Path) -> Result<T, StoreError> + Send + 'static,
+    {
+        let mut connection = Arc::clone(&self.connection).lock_owned().await;
+        let path = Arc::clone(&self.path);
+        blocking(&self.path, move || work(&mut connection, &path)).await
+    }
+}
+
+/// Runs `work` on a thread that may block.
+pub(crate) async fn blocking<T, F>(path: &Path, work: F) -> Result<T, StoreError>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, StoreError> + Send + 'static,
+{
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| {
+        Err(fault::other(
+            path,
+            format!("the work on it was cut short ({error}); try again"),
+        ))
+    })
+}
+
+/// Opens the connection that writes, making or bringing up to date the file.
+pub(crate) fn writer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    let mut connection = connect(path, options)?;
+    if schema::check(&connection, path)? == Found::New {
+        keep_private(path)?;
+    }
+    write_ahead(&connection, path, options.busy_timeout)?;
+    set_up(&connection, options).map_err(fault::sqlite(path))?;
+    schema::migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+/// Opens a connection that reads beside the one that writes, so that neither waits for the other.
+pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    let connection = connect(path, options)?;
+    connection
+        .pragma_update(None, "query_only", true)
+        .map_err(fault::sqlite(path))?;
+    Ok(connection)
+}
+
+fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    // Callers queue at `Shared`, so SQLite need not lock the connection; and a path is a path,
+    // never an address.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let fault = fault::sqlite(path);
+    let connection = Connection::open_with_flags(path, flags).map_err(&fault)?;
+    connection
+        .busy_timeout(options.busy_timeout)
+        .map_err(&fault)?;
+    // The file may come from anywhere: its schema may call nothing that reaches outside it.
+    connection
+        .pragma_update(None, "trusted_schema", false)
+        .map_err(&fault)?;
+    Ok(connection)
+}
+
+/// Lets only the owner read a new file, wherever it lies: logs hold what people and tools said.
+/// SQLite makes the files beside it alike.
+fn keep_private(path: &Path) -> Result<(), StoreError> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let owner = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(path, owner).map_err(fault::io(path))?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+/// Turns on the write-ahead log, in which a reader sees whole appends only and a killed writer
+/// leaves nothing half-done.
+fn write_ahead(connection: &Connection, path: &Path, wait: Duration) -> Result<(), StoreError> {
+    let began = Instant::now();
+    loop {
+        let mode = connection
+            .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0));
+        match mode {
+            Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
+            Ok(_) => {
+                return Err(fault::other(
+                    path,
+                    "its file system cannot share memory between processes; choose a data folder \
+                     on a local disk",
+                ));
+            }
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && began.elapsed() < wait =>
+            {
+                thread::sleep(OPEN_PAUSE);
+            }
+            Err(error) => return Err(fault::sqlite(path)(error)),
+        }
+    }
+}
+
+fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+    match options.durability {
+        Durability::Full => {
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            // On macOS an ordinary sync stops in the disk's own cache.
+            connection.pragma_update(None, "fullfsync", true)?;
+            connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+        }
+        Durability::Normal => connection.pragma_update(None, "synchronous", "NORMAL")?,
+    }
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let bytes = i64::try_from(options.max_bytes.0).unwrap_or(i64::MAX);
+    let pages = bytes.checked_div(page).unwrap_or(bytes).max(1);
+    connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "journal_size_limit", WAL_BYTES, |_| Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_is_as_durable_as_was_asked_for() {
+        for (durability, synchronous) in [(Durability::Full, 2), (Durability::Normal, 1)] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("sessions.db");
+            let options = Options {
+                durability,
+                ..Options::default()
+            };
+            let connection = writer(&path, &options).unwrap();
+            let number = |name| {
+                let value = connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+                value.unwrap()
+            };
+            assert_eq!(number("synchronous"), synchronous);
+            assert_eq!(number("foreign_keys"), 1);
+            assert_eq!(number("busy_timeout"), 5_000);
+            assert_eq!(number("max_page_count"), (256 << 30) / 4_096);
+            assert_eq!(number("journal_size_limit"), WAL_BYTES);
+            let mode: String = connection
+                .pragma_query_value(None, "journal_mode", |row| row.get(0))
+                .unwrap();
+            assert_eq!(mode, "wal");
+        }
+    }
+
+    #[test]
+    fn a_reader_cannot_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let options = Options::default();
+        let _writer = writer(&path, &options).unwrap();
+        let reader = reader(&path, &options).unwrap();
+        let error = reader
+            .execute("INSERT INTO sessions VALUES (1, 's', 0, 0, NULL, 0, 0)", [])
+            .unwrap_err();
+        let text = fault::sqlite(&path)(error).to_string();
+        assert!(text.contains("it is read-only; make it"), "{text}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Reading logs and the list of sessions, page by page. It changes nothing.
+
+use std::path::Path;
+
+use plimsoll_context::Bytes;
+use plimsoll_core::{SessionId, SessionInfo, StoreError};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use crate::fault;
+
+/// Entries of one page, at most: enough that asking for pages costs nothing beside reading them.
+pub const PAGE_ENTRIES: usize = 1_024;
+
+/// JSON of one page, at most, unless its first entry alone is larger: what reading a log of any
+/// length holds at once.
+pub const PAGE_BYTES: Bytes = Bytes(4 << 20);
+
+/// One entry as it stands in the file.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    pub(crate) n: u64,
+    pub(crate) at: u64,
+    pub(crate) json: Vec<u8>,
+}
+
+/// The entries after number `after`, as many as a page holds; none at the end of the log.
+pub(crate) fn page(
+    connection: &mut Connection,
+    path: &Path,
+    session: &SessionId,
+    after: u64,
+) -> Result<Vec<Raw>, StoreError> {
+    let fault = fault::sqlite(path);
+    // One transaction, so that the count and the entries are of one moment.
+    let transaction = connection.transaction().map_err(&fault)?;
+    let Some((key, entries)) = extent(&transaction, session).map_err(&fault)? else {
+        return Ok(Vec::new());
+    };
+    let mut page: Vec<Raw> = Vec::new();
+    let mut bytes = 0;
+    let mut statement = transaction
+        .prepare_cached("SELECT n, at, json FROM entries WHERE session = ?1 AND n > ?2 ORDER BY n")
+        .map_err(&fault)?;
+    let mut rows = statement
+        .query(params![key, to_column(after)])
+        .map_err(&fault)?;
+    for expected in after.saturating_add(1)..=entries {
+        let raw = rows.next().map_err(&fault)?.map(raw);
+        let Some(raw) = raw
+            .transpose()
+            .map_err(&fault)?
+            .filter(|raw| raw.n == expected)
+        else {
+            return Err(bad_entry(path, session, expected, "it is missing"));
+        };
+        let size = raw.json.len() as u64;
+        if !page.is_empty() && size.saturating_add(bytes) > PAGE_BYTES.0 {
+            break;
+        }
+        bytes += size;
+        page.push(raw);
+        if page.len() == PAGE_ENTRIES {
+            break;
+        }
+    }
+    Ok(page)
+}
+
+/// The sessions written last, newest first; all of them without a limit.
+pub(crate) fn newest(
+    connection: &Connection,
+    path: &Path,
+    limit: Option<u32>,
+) -> Result<Vec<SessionInfo>, StoreError> {
+    let fault = fault::sqlite(path);
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT id, created, updated, entries, title FROM sessions ORDER BY newest DESC LIMIT ?1",
+        )
+        .map_err(&fault)?;
+    // To SQLite a limit below zero is none.
+    let limit = limit.map_or(-1, i64::from);
+    let mut rows = statement.query([limit]).map_err(&fault)?;
+    let mut sessions = Vec::new();
+    while let Some(row) = rows.next().map_err(&fault)? {
+        sessions.push(info_of(row).map_err(&fault)?);
+    }
+    Ok(sessions)
+}
+
+/// One session as the list shows it; `None` where nothing was ever written to it.
+pub(crate) fn info(
+    connection: &Connection,
+    path: &Path,
+    session: &SessionId,
+) -> Result<Option<SessionInfo>, StoreError> {
+    connection
+        .prepare_cached("SELECT id, created, updated, entries, title FROM sessions WHERE id = ?1")
+        .and_then(|mut statement| statement.query_row([session.as_str()], info_of).optional())
+        .map_err(fault::sqlite(path))
+}
+
+/// Says which entry cannot be read.
+pub(crate) fn bad_entry(
+    path: &Path,
+    session: &SessionId,
+    entry: u64,
+    why: impl ToString,
+) -> StoreError {
+    StoreError::BadEntry {
+        path: fault::text(path),
+        session: session.clone(),
+        entry,
+        why: why.to_string(),
+    }
+}
+
+fn extent(
+    transaction: &Transaction<'_>,
+    session: &SessionId,
+) -> rusqlite::Result<Option<(i64, u64)>> {
+    transaction
+        .prepare_cached("SELECT key, entries FROM sessions WHERE id = ?1")?
+        .query_row([session.as_str()], |row| {
+            Ok((row.get(0)?, from_column(row.get(1)?)))
+        })
+        .optional()
+}
+
+fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
+    Ok(Raw {
+        n: from_column(row.get(0)?),
+        at: from_column(row.get(1)?),
+        // As bytes: that a damaged text is no text is found where it is parsed.
+        json: row.get_ref(2)?.as_bytes()?.to_vec(),
+    })
+}
+
+fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
+    let id = SessionId::new(row.get::<_, String>(0)?).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
+    })?;
+    Ok(SessionInfo {
+        id,
+        created: from_column(row.get(1)?),
+        updated: from_column(row.get(2)?),
+        entries: from_column(row.get(3)?),
+        title: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+    })
+}
+
+/// The file counts in `i64`; nothing that we write there is negative.
+fn from_column(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn to_column(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,174 @@
+//! The format of the file: whose it is, which version, and the way from each version to the next.
+//! Not what is written in it.
+
+use std::path::Path;
+
+use plimsoll_core::StoreError;
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::fault;
+
+/// Marks the file as ours in its header: "Plim" in ASCII.
+const APPLICATION: i64 = 0x506c_696d;
+
+/// The steps from an empty file to the newest version: step k leads to version k.
+const STEPS: &[&str] = &[include_str!("../schema/1.sql")];
+
+/// What a file turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Empty: nobody's yet.
+    New,
+    /// A store that this version can read.
+    Store,
+}
+
+/// Refuses a file that is another program's or newer than this version. It changes nothing.
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<Found, StoreError> {
+    let fault = fault::sqlite(path);
+    let application = header(connection, "application_id").map_err(&fault)?;
+    let version = header(connection, "user_version").map_err(&fault)?;
+    let objects: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(&fault)?;
+    if application == 0 && version == 0 && objects == 0 {
+        return Ok(Found::New);
+    }
+    if application != APPLICATION {
+        return Err(fault::corrupt(path, "it is another program's database"));
+    }
+    let known = as_version(STEPS.len());
+    if version > known {
+        return Err(fault::other(
+            path,
+            format!(
+                "it was written by a newer version of Plimsoll (format {version}, this one knows \
+                 {known}); update Plimsoll, or choose another data folder"
+            ),
+        ));
+    }
+    Ok(Found::Store)
+}
+
+/// Brings a file that [`check`] let pass to the newest version.
+pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    take(connection, STEPS).map_err(fault::sqlite(path))
+}
+
+/// Takes the steps that the file has not taken yet: all or none, and one process at a time.
+fn take(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
+    let newest = as_version(steps.len());
+    if header(connection, "user_version")? >= newest {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Asked again: another process may just have taken them.
+    let version = header(&transaction, "user_version")?;
+    for (step, sql) in steps.iter().enumerate() {
+        if as_version(step) >= version {
+            transaction.execute_batch(sql)?;
+        }
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", newest.max(version))?;
+    transaction.commit()
+}
+
+fn header(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
+}
+
+fn as_version(steps: usize) -> i64 {
+    i64::try_from(steps).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fresh() -> Connection {
+        Connection::open_in_memory().unwrap()
+    }
+
+    fn said(connection: &Connection) -> String {
+        check(connection, Path::new("s.db"))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn an_empty_file_becomes_ours_at_the_newest_version() {
+        let mut connection = fresh();
+        let path = Path::new("s.db");
+        assert_eq!(check(&connection, path), Ok(Found::New));
+        migrate(&mut connection, path).unwrap();
+        migrate(&mut connection, path).unwrap();
+        assert_eq!(check(&connection, path), Ok(Found::Store));
+        assert_eq!(header(&connection, "user_version").unwrap(), 1);
+        assert_eq!(header(&connection, "application_id").unwrap(), APPLICATION);
+    }
+
+    #[test]
+    fn an_older_file_takes_only_the_steps_that_it_lacks() {
+        let steps = [
+            "CREATE TABLE one (x)",
+            "ALTER TABLE one ADD COLUMN y",
+            "CREATE TABLE three (z)",
+        ];
+        let mut connection = fresh();
+        take(&mut connection, &steps[..1]).unwrap();
+        connection
+            .execute("INSERT INTO one VALUES ('kept')", [])
+            .unwrap();
+        take(&mut connection, &steps).unwrap();
+        assert_eq!(header(&connection, "user_version").unwrap(), 3);
+        let kept: (String, Option<i64>) = connection
+            .query_row("SELECT x, y FROM one", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .unwrap();
+        assert_eq!(kept, ("kept".to_owned(), None));
+        connection
+            .execute("INSERT INTO three VALUES (1)", [])
+            .unwrap();
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_as_it_was() {
+        let mut connection = fresh();
+        take(&mut connection, &["CREATE TABLE one (x)"]).unwrap();
+        let steps = [
+            "CREATE TABLE one (x)",
+            "CREATE TABLE two (x)",
+            "DROP TABLE nobody",
+        ];
+        take(&mut connection, &steps).unwrap_err();
+        assert_eq!(header(&connection, "user_version").unwrap(), 1);
+        assert!(
+            connection
+                .execute("INSERT INTO two VALUES (1)", [])
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_newer_file_and_a_foreign_one_are_refused_and_left_alone() {
+        let mut newer = fresh();
+        migrate(&mut newer, Path::new("s.db")).unwrap();
+        newer.pragma_update(None, "user_version", 7).unwrap();
+        assert_eq!(
+            said(&newer),
+            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 1); \
+             update Plimsoll, or choose another data folder"
+        );
+
+        let foreign = fresh();
+        foreign.execute("CREATE TABLE bookmarks (x)", []).unwrap();
+        assert_eq!(
+            said(&foreign),
+            "s.db cannot be read as a session store: it is another program's database; move it \
+             away to begin a new one"
+        );
+        assert_eq!(header(&foreign, "application_id").unwrap(), 0);
+    }
+}

@@ -1,0 +1,217 @@
+//! [`SqliteStore`]: sessions in one SQLite file. Not the SQL, which is in `write` and `read`, nor
+//! the rights to write, which are in `lock`.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use plimsoll_agent::Entry;
+use plimsoll_core::{Lease, SessionId, SessionInfo, SessionStore, StoreError};
+
+use crate::connection::{self, Shared, blocking};
+use crate::export::{self, ExportError, Line};
+use crate::fault;
+use crate::lock::Leases;
+use crate::options::Options;
+use crate::read::{self, Raw};
+use crate::write;
+
+/// The file in the data folder. While it is open, `-wal` and `-shm` stand beside it and belong to
+/// it.
+pub const FILE: &str = "sessions.db";
+
+/// The folder of lock files in the data folder: one for each session that is being written.
+const LOCKS: &str = "locks";
+
+/// Sessions in one SQLite file of a data folder. A clone is the same store.
+///
+/// Any number of processes may open it; each session has one writer at a time. An append is one
+/// transaction, and what it survives is [`Options::durability`].
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    path: Arc<Path>,
+    writer: Shared,
+    reader: Shared,
+    leases: Leases,
+}
+
+impl SqliteStore {
+    /// Opens the store of a data folder with the default [`Options`], making both where they are
+    /// missing.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made or written, or the file is damaged, another program's or
+    /// a newer version's.
+    pub async fn open(folder: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(folder, Options::default()).await
+    }
+
+    /// Opens the store of a data folder, making both where they are missing.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(folder: impl AsRef<Path>, options: Options) -> Result<Self, StoreError> {
+        let folder = folder.as_ref().to_path_buf();
+        let path: Arc<Path> = folder.join(FILE).into();
+        let at = Arc::clone(&path);
+        blocking(&path, move || Self::open_now(&folder, at, &options)).await
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The sessions written last, newest first, `limit` at most.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub async fn newest(&self, limit: u32) -> Result<Vec<SessionInfo>, StoreError> {
+        self.reader
+            .with(move |connection, path| read::newest(connection, path, Some(limit)))
+            .await
+    }
+
+    /// One session as a list shows it; `None` where nothing was ever written to it.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+        let session = session.clone();
+        self.reader
+            .with(move |connection, path| read::info(connection, path, &session))
+            .await
+    }
+
+    /// The entries after number `after`, in order: [`crate::PAGE_ENTRIES`] and about
+    /// [`crate::PAGE_BYTES`] at most, none at the end of the log. Begin with 0 and go on with the
+    /// number of the last, to see a log of any length without holding all of it.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
+        let session = session.clone();
+        self.reader
+            .with(move |connection, path| {
+                let page = read::page(connection, path, &session, after)?;
+                let lines = page.iter().map(|raw| export::line(raw, path, &session));
+                lines.collect()
+            })
+            .await
+    }
+
+    /// Writes a log as JSON lines, `{"n":1,"at":1767225600,"entry":{…}}`, each entry byte for byte
+    /// as the file has it, and gives the writer back. It never holds more than a page.
+    ///
+    /// # Errors
+    /// Where the log cannot be read, after writing what comes before; where `out` refuses.
+    pub async fn export<W>(&self, session: &SessionId, mut out: W) -> Result<W, ExportError>
+    where
+        W: Write + Send + 'static,
+    {
+        let mut after = 0;
+        loop {
+            let page = self.raw_page(session, after).await?;
+            let Some(last) = page.last() else {
+                return Ok(out);
+            };
+            after = last.n;
+            let (path, session) = (Arc::clone(&self.path), session.clone());
+            // Apart from the reading, so that a reader of the export who takes their time keeps
+            // nobody else from the file.
+            let (written, whole) = blocking(&self.path, move || {
+                let (text, whole) = export::to_lines(&page, &path, &session);
+                Ok((export::write(out, &text), whole))
+            })
+            .await?;
+            out = written?;
+            whole?;
+        }
+    }
+
+    fn open_now(folder: &Path, path: Arc<Path>, options: &Options) -> Result<Self, StoreError> {
+        make_folder(folder)?;
+        let locks = folder.join(LOCKS);
+        make_folder(&locks)?;
+        let writer = connection::writer(&path, options)?;
+        let reader = connection::reader(&path, options)?;
+        Ok(Self {
+            writer: Shared::new(Arc::clone(&path), writer),
+            reader: Shared::new(Arc::clone(&path), reader),
+            leases: Leases::new(&locks),
+            path,
+        })
+    }
+
+    async fn raw_page(&self, session: &SessionId, after: u64) -> Result<Vec<Raw>, StoreError> {
+        let session = session.clone();
+        self.reader
+            .with(move |connection, path| read::page(connection, path, &session, after))
+            .await
+    }
+}
+
+#[async_trait]
+impl SessionStore for SqliteStore {
+    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        let (leases, wanted) = (self.leases.clone(), session.clone());
+        let held = blocking(&self.path, move || leases.acquire(&wanted)).await?;
+        Ok(Lease::new(session.clone(), Box::new(held)))
+    }
+
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        let mut log = Vec::new();
+        let mut after = 0;
+        loop {
+            let page = self.page(session, after).await?;
+            let Some(last) = page.last() else {
+                return Ok(log);
+            };
+            after = last.n;
+            log.extend(page.into_iter().map(|line| line.entry));
+        }
+    }
+
+    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+        let session = lease.session().clone();
+        let Some(lock) = self.leases.lock_of(&session) else {
+            return Err(fault::other(
+                &self.path,
+                format!("the lease on session {session} is another store's; acquire it here"),
+            ));
+        };
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let entries = entries.to_vec();
+        self.writer
+            .with(move |connection, path| {
+                let written = write::append(connection, path, &session, &entries);
+                // Not before it is written, even where the caller and the lease are gone by now.
+                drop(lock);
+                written
+            })
+            .await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        self.reader
+            .with(|connection, path| read::newest(connection, path, None))
+            .await
+    }
+}
+
+/// Makes a folder that only its owner may look into, as with the file itself.
+fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(folder).map_err(fault::io(folder))
+}

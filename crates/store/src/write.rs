@@ -1,0 +1,168 @@
+//! Appending to a log: one transaction, all entries or none. Nothing else is ever written.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use plimsoll_agent::Entry;
+use plimsoll_context::Bytes;
+use plimsoll_core::{SessionId, SessionInfo, StoreError};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::fault;
+
+/// One entry, as JSON, at most: what the filters read as one input, and far above a message that
+/// any model takes.
+pub const MAX_ENTRY: Bytes = Bytes(256 << 20);
+
+/// A session as the next append finds it.
+struct Head {
+    key: i64,
+    entries: i64,
+    updated: i64,
+    has_title: bool,
+}
+
+/// Appends entries; the clock is read here and nowhere else.
+pub(crate) fn append(
+    connection: &mut Connection,
+    path: &Path,
+    session: &SessionId,
+    entries: &[Entry],
+) -> Result<(), StoreError> {
+    let lines = entries
+        .iter()
+        .map(|entry| to_json(entry, path))
+        .collect::<Result<Vec<_>, _>>()?;
+    let title = entries
+        .iter()
+        .any(is_said_by_user)
+        .then(|| SessionInfo::title_of(entries));
+    write(connection, session, &lines, title.as_deref(), now()).map_err(fault::sqlite(path))
+}
+
+fn write(
+    connection: &mut Connection,
+    session: &SessionId,
+    lines: &[String],
+    title: Option<&str>,
+    now: i64,
+) -> rusqlite::Result<()> {
+    // A transaction that is dropped is rolled back, so any failure leaves the log as it was.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let head = match head(&transaction, session)? {
+        Some(head) => head,
+        None => begin(&transaction, session, now)?,
+    };
+    // A clock that was set back does not make a log run backwards.
+    let at = now.max(head.updated);
+    if let (Some(title), false) = (title, head.has_title) {
+        transaction
+            .prepare_cached("UPDATE sessions SET title = ?2 WHERE key = ?1")?
+            .execute(params![head.key, title])?;
+    }
+    let mut insert = transaction
+        .prepare_cached("INSERT INTO entries (session, n, at, json) VALUES (?1, ?2, ?3, ?4)")?;
+    for (n, json) in (head.entries.saturating_add(1)..).zip(lines) {
+        insert.execute(params![head.key, n, at, json])?;
+    }
+    drop(insert);
+    transaction.commit()
+}
+
+fn head(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<Option<Head>> {
+    transaction
+        .prepare_cached(
+            "SELECT key, entries, updated, title IS NOT NULL FROM sessions WHERE id = ?1",
+        )?
+        .query_row([session.as_str()], |row| {
+            Ok(Head {
+                key: row.get(0)?,
+                entries: row.get(1)?,
+                updated: row.get(2)?,
+                has_title: row.get(3)?,
+            })
+        })
+        .optional()
+}
+
+fn begin(transaction: &Transaction<'_>, session: &SessionId, now: i64) -> rusqlite::Result<Head> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO sessions (id, created, updated, entries, newest) VALUES (?1, ?2, ?2, 0, 0)",
+        )?
+        .execute(params![session.as_str(), now])?;
+    Ok(Head {
+        key: transaction.last_insert_rowid(),
+        entries: 0,
+        updated: now,
+        has_title: false,
+    })
+}
+
+fn to_json(entry: &Entry, path: &Path) -> Result<String, StoreError> {
+    let json = serde_json::to_string(entry)
+        .map_err(|error| fault::other(path, format!("an entry cannot be written: {error}")))?;
+    if json.len() as u64 > MAX_ENTRY.0 {
+        let bytes = json.len();
+        return Err(fault::other(
+            path,
+            format!(
+                "an entry of {bytes} bytes is more than the {MAX_ENTRY} that one may have; \
+                 make the message shorter"
+            ),
+        ));
+    }
+    Ok(json)
+}
+
+fn is_said_by_user(entry: &Entry) -> bool {
+    matches!(entry, Entry::Said { message } if message.is_user())
+}
+
+/// Seconds since 1970; 0 where the clock stands before that.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(connection: &Connection) -> Vec<i64> {
+        let mut statement = connection
+            .prepare("SELECT at FROM entries ORDER BY row")
+            .unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_turn_a_log_around() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        crate::schema::migrate(&mut connection, Path::new("s.db")).unwrap();
+        let session = SessionId::new("s").unwrap();
+        let line = ["{}".to_owned()];
+        for now in [1_000, 1_001, 5, 1_002] {
+            write(&mut connection, &session, &line, None, now).unwrap();
+        }
+        assert_eq!(times(&connection), [1_000, 1_001, 1_001, 1_002]);
+    }
+
+    #[test]
+    fn the_title_is_the_first_that_a_user_says_and_stays() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        crate::schema::migrate(&mut connection, Path::new("s.db")).unwrap();
+        let session = SessionId::new("s").unwrap();
+        let line = ["{}".to_owned()];
+        for title in [None, Some("first"), None, Some("second")] {
+            write(&mut connection, &session, &line, title, 1).unwrap();
+        }
+        let title: String = connection
+            .query_row("SELECT title FROM sessions", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(title, "first");
+    }
+}

@@ -1,0 +1,88 @@
+//! An endless log that is the same for everyone: entry k is always the same, and every beginning
+//! of it folds. Not a log that any model would write.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use plimsoll_agent::{EndReason, Entry, LOG_FORMAT, Outcome, State};
+use plimsoll_context::{CallId, Chars4, Message, Part, StopReason, Tokens, ToolCall, Usage};
+use plimsoll_core::SessionId;
+
+/// Entries of one run.
+pub(crate) const RUN: u64 = 7;
+
+/// Entry k, counted from 0.
+pub(crate) fn entry(k: u64) -> Entry {
+    let Some(k) = k.checked_sub(1) else {
+        return Entry::Opened { format: LOG_FORMAT };
+    };
+    let run = k / RUN + 1;
+    let call = CallId(format!("call-{run}"));
+    match k % RUN {
+        0 => Entry::Started {
+            run,
+            model: "test/model".to_owned(),
+            system: "You are a test.".into(),
+            tools: vec!["read".to_owned()],
+        },
+        1 => Entry::Said {
+            message: Arc::new(Message::user(format!("task {run}\nwith a second line"))),
+        },
+        2 => replied(
+            vec![Part::ToolCall(ToolCall {
+                id: call,
+                name: "read".to_owned(),
+                arguments: format!("{{\"path\": \"file-{run}.txt\"}}"),
+                opaque: None,
+            })],
+            StopReason::ToolCalls,
+        ),
+        3 => Entry::Began { call },
+        4 => Entry::Returned {
+            message: Arc::new(Message::result(
+                call,
+                format!("{run}: {}", "é\u{0}\n".repeat(200)),
+            )),
+        },
+        5 => replied(vec![Part::text(format!("done {run}"))], StopReason::Stop),
+        _ => Entry::Ended {
+            outcome: Outcome {
+                reason: EndReason::Answered,
+                text: format!("done {run}"),
+                turns: 2,
+                tool_calls: 1,
+                plans: 0,
+                freed: Tokens::ZERO,
+                usage: Usage::default(),
+            },
+        },
+    }
+}
+
+/// The first `n` entries.
+pub(crate) fn log(n: u64) -> Vec<Entry> {
+    (0..n).map(entry).collect()
+}
+
+/// What the log amounts to.
+pub(crate) fn fold(log: &[Entry]) -> State {
+    State::fold(Arc::new(Chars4), log).unwrap()
+}
+
+/// A session's name.
+pub(crate) fn id(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+fn replied(parts: Vec<Part>, stop: StopReason) -> Entry {
+    Entry::Replied {
+        message: Arc::new(Message::Assistant { parts }),
+        stop,
+        usage: Some(Usage {
+            input: Tokens(100),
+            output: Tokens(10),
+            ..Usage::default()
+        }),
+        counted: Tokens(100),
+    }
+}
