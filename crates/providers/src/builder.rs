@@ -130,11 +130,16 @@ impl OpenAiChatBuilder {
         let dialect = self.dialect.unwrap_or_else(|| dialect_of(&self.model));
         let headers = headers(&self.headers)?;
         let http = Http::new(base, key.as_ref(), &self.model, headers, self.timeouts)?;
+        let secrets = self.headers.into_iter().map(|(_, value)| value);
+        let secrets = secrets
+            .chain(key.iter().map(|key| key.secret.clone()))
+            .collect();
         Ok(OpenAiChat {
             http,
             full_name: self.model.to_string(),
             model: self.model,
-            key,
+            key_from: key.as_ref().map(|key| key.variable),
+            secrets,
             dialect,
             tells,
             extra: self.extra,
@@ -222,7 +227,7 @@ mod tests {
             }
             let chat = builder.build_with(&env).unwrap();
             assert_eq!(chat.base_url().to_string(), base);
-            assert_eq!(chat.key.is_some(), key, "{model}");
+            assert_eq!(chat.key_from.is_some(), key, "{model}");
             assert_eq!(chat.model(), ModelRef::parse(model).unwrap().to_string());
         }
     }
@@ -264,7 +269,7 @@ mod tests {
     #[test]
     fn an_empty_key_sends_none() {
         let chat = builder("openai/gpt-4o").key(Secret::new(" "));
-        assert!(chat.build_with(&env).unwrap().key.is_none());
+        assert!(chat.build_with(&env).unwrap().key_from.is_none());
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Provider for OpenAiChat {
         if !answer.status().is_success() {
             let status = answer.status().as_u16();
             let headers = answer.headers().clone();
-            let body = error_body(answer, idle).await;
+            let body = error_body(pieces(answer), idle).await;
             return Err(call.refused(status, &headers, &body));
         }
         let reply = match self.dialect.tools {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, Stream, StreamExt};
 use plimsoll_context::Bytes as ByteCount;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Response, Url, redirect};
@@ -149,12 +149,15 @@ pub(crate) fn pieces(answer: Response) -> impl Stream<Item = Result<Bytes, Strin
 }
 
 /// The body of a refusal as text, up to [`MAX_ERROR_BODY`]; what was cut is said.
-pub(crate) async fn error_body(mut answer: Response, idle: Duration) -> String {
+pub(crate) async fn error_body<S>(mut pieces: S, idle: Duration) -> String
+where
+    S: Stream<Item = Result<Bytes, String>> + Unpin,
+{
     let mut body = Vec::new();
     let limit = usize::try_from(MAX_ERROR_BODY.0).unwrap_or(usize::MAX);
     let mut rest = "";
     // What arrived before the connection broke is still what the provider said.
-    while let Ok(Ok(Some(piece))) = timeout(idle, answer.chunk()).await {
+    while let Ok(Some(Ok(piece))) = timeout(idle, pieces.next()).await {
         let room = limit - body.len();
         body.extend(piece.iter().take(room));
         if piece.len() > room {
@@ -172,4 +175,26 @@ pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
         inner = source;
     }
     inner.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn kept(pieces: Vec<Vec<u8>>) -> String {
+        let pieces = stream::iter(pieces).map(|piece| Ok(piece.into()));
+        // The connection stays open after the last piece.
+        error_body(pieces.chain(stream::pending()), Duration::from_secs(300)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_body_of_a_refusal_is_bounded_in_size_and_time() {
+        let limit = MAX_ERROR_BODY.0 as usize;
+        assert_eq!(kept(vec![b"no".to_vec(), b" way".to_vec()]).await, "no way");
+        assert_eq!(kept(vec![]).await, "");
+        let full = kept(vec![vec![b'x'; limit]]).await;
+        assert_eq!(full.len(), limit, "all of it");
+        let cut = kept(vec![vec![b'x'; limit], b"y".to_vec()]).await;
+        assert!(cut.starts_with(&full) && cut.ends_with("was not read]"));
+    }
 }

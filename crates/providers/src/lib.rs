@@ -1,5 +1,17 @@
 //! Floor 4 of Plimsoll: models behind HTTP. It sends what `wire` renders and hands back what
 //! `wire` reads; it never retries, since the driver does, and it writes no log of contents.
+//!
+//! ```no_run
+//! use plimsoll_core::Provider;
+//! use plimsoll_providers::{ModelRef, OpenAiChat, resolve_window};
+//!
+//! # async fn example() -> Result<(), plimsoll_providers::ProviderError> {
+//! let model = ModelRef::parse("ollama/qwen3:8b")?;
+//! let chat = OpenAiChat::builder(model.clone()).build()?;
+//! let window = resolve_window(None, chat.window().await, &model);
+//! # Ok(())
+//! # }
+//! ```
 
 mod base_url;
 mod builder;

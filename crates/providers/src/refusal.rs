@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::base_url::BaseUrl;
 use crate::http::{Silence, innermost};
-use crate::key::Key;
 use crate::model_ref::ModelRef;
 use crate::receive::Broken;
 use crate::retry_after::retry_after_ms;
+use crate::secret::Secret;
 use crate::vendor::Place;
 
 /// An output limit below this is no answer: it is the request that is too large.
@@ -39,7 +39,10 @@ const PLAIN_KEYS: [&str; 10] = [
 pub(crate) struct Call<'a> {
     pub(crate) model: &'a ModelRef,
     pub(crate) base: &'a BaseUrl,
-    pub(crate) key: Option<&'a Key>,
+    /// Where its key comes from, if one was sent.
+    pub(crate) key_from: Option<&'static str>,
+    /// What no text may hold.
+    pub(crate) secrets: &'a [Secret],
     /// The output limit of the request.
     pub(crate) max_output: Option<Tokens>,
 }
@@ -201,18 +204,16 @@ impl Call<'_> {
     /// Where the key comes from, or should.
     fn key_cure(&self) -> String {
         let vendor = self.model.vendor();
-        match (self.key, vendor.key_variables.first()) {
-            (Some(key), _) => format!(" (the key is that in {})", key.variable),
+        match (self.key_from, vendor.key_variables.first()) {
+            (Some(from), _) => format!(" (the key is that in {from})"),
             (None, Some(variable)) => format!(" (no key was sent: set {variable})"),
             (None, None) => String::new(),
         }
     }
 
     fn strike_out(&self, text: String) -> String {
-        match self.key {
-            Some(key) => key.secret.strike_out(text),
-            None => text,
-        }
+        let secrets = self.secrets.iter();
+        secrets.fold(text, |text, secret| secret.strike_out(text))
     }
 }
 

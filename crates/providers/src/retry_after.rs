@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn headers_are_read_in_their_order() {
-        let rows: [(&[(&str, &str)], Option<u64>); 17] = [
+        type Headers = &'static [(&'static str, &'static str)];
+        let rows: [(Headers, Option<u64>); 17] = [
             (&[], None),
             (&[("retry-after", "7")], Some(7_000)),
             (&[("retry-after", " 0.5 ")], Some(500)),

@@ -1,7 +1,6 @@
 //! Refusals as failures: a table of what servers answer, with their words. No network.
 
 use super::*;
-use crate::secret::Secret;
 use plimsoll_agent::Failure as F;
 
 const KEY: &str = "sk-0123456789-hush";
@@ -10,14 +9,12 @@ fn failure(model: &str, status: Option<u16>, headers: &[(&'static str, &str)], b
     let model: ModelRef = model.parse().unwrap();
     let base = model.vendor().base_url.unwrap_or("http://127.0.0.1:1/v1");
     let base = BaseUrl::parse(base, None).unwrap();
-    let key = Key {
-        secret: Secret::new(KEY),
-        variable: "OPENAI_API_KEY",
-    };
+    let secrets = [Secret::new(KEY)];
     let call = Call {
         model: &model,
         base: &base,
-        key: Some(&key),
+        key_from: Some("OPENAI_API_KEY"),
+        secrets: &secrets,
         max_output: Some(Tokens(4096)),
     };
     let headers = headers
@@ -223,7 +220,8 @@ fn a_missing_key_is_named() {
     let call = Call {
         model: &model,
         base: &base,
-        key: None,
+        key_from: None,
+        secrets: &[],
         max_output: None,
     };
     let body = r#"{"error":"Unauthorized"}"#;

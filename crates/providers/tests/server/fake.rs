@@ -1,0 +1,219 @@
+//! A strict server on loopback: it judges every request as the real API of a dialect does and
+//! answers by a script, down to where a stream is cut. It ends with the test's runtime.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Response, StatusCode};
+use futures_util::stream::{self, Stream, StreamExt};
+use plimsoll_wire::openai_chat::{Dialect, refusal, validate};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+/// What was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+/// One answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    pieces: Vec<Piece>,
+    end: End,
+}
+
+/// A piece of an answer's body.
+#[derive(Debug)]
+enum Piece {
+    Bytes(Bytes),
+    /// Nothing more until the test says so.
+    Gate(oneshot::Receiver<()>),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Close,
+    Cut,
+    Hang,
+}
+
+/// The server.
+#[derive(Debug, Clone)]
+pub(crate) struct Fake {
+    pub(crate) address: String,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    dialect: Dialect,
+    script: Mutex<VecDeque<Answer>>,
+    /// Fixed answers: path and body.
+    pages: Mutex<Vec<(String, u16, Value)>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+impl Answer {
+    pub(crate) fn new(status: u16, body: impl Into<String>) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            pieces: vec![Piece::Bytes(body.into().into())],
+            end: End::Close,
+        }
+    }
+
+    /// A stream of these events.
+    pub(crate) fn events(events: &[&str]) -> Self {
+        let event = |event: &&str| Piece::Bytes(format!("data: {event}\n\n").into());
+        Self {
+            pieces: events.iter().map(event).collect(),
+            ..Self::new(200, "").header("content-type", "text/event-stream")
+        }
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Waits before the piece at this place; what is given back opens the gate.
+    pub(crate) fn gate(mut self, at: usize) -> (Self, oneshot::Sender<()>) {
+        let (open, gate) = oneshot::channel();
+        self.pieces.insert(at, Piece::Gate(gate));
+        (self, open)
+    }
+
+    /// Each byte by itself.
+    pub(crate) fn bytewise(mut self) -> Self {
+        let pieces = self.pieces.into_iter().flat_map(|piece| match piece {
+            Piece::Bytes(bytes) => bytes
+                .iter()
+                .map(|byte| Piece::Bytes(Bytes::copy_from_slice(&[*byte])))
+                .collect(),
+            gate => vec![gate],
+        });
+        self.pieces = pieces.collect();
+        self
+    }
+
+    pub(crate) fn then_cut(mut self) -> Self {
+        self.end = End::Cut;
+        self
+    }
+
+    pub(crate) fn then_hang(mut self) -> Self {
+        self.end = End::Hang;
+        self
+    }
+
+    fn body(self) -> impl Stream<Item = Result<Bytes, io::Error>> {
+        let pieces = stream::iter(self.pieces).filter_map(async |piece| match piece {
+            Piece::Bytes(bytes) => Some(Ok(bytes)),
+            Piece::Gate(gate) => {
+                let _ = gate.await;
+                None
+            }
+        });
+        let end = match self.end {
+            End::Close => stream::empty().boxed(),
+            End::Cut => {
+                let cut = async {
+                    // What came before is sent once the body has nothing at hand.
+                    tokio::task::yield_now().await;
+                    Err(io::Error::other("cut"))
+                };
+                stream::once(cut).boxed()
+            }
+            End::Hang => stream::pending().boxed(),
+        };
+        pieces.chain(end)
+    }
+}
+
+impl Fake {
+    /// A server of that dialect that answers chats by this script.
+    pub(crate) async fn new(dialect: &str, script: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let inner = Arc::new(Inner {
+            dialect: Dialect::named(dialect).unwrap(),
+            script: Mutex::new(script.into_iter().collect()),
+            pages: Mutex::default(),
+            asked: Mutex::default(),
+        });
+        let app = Router::new()
+            .fallback(answer)
+            .with_state(Arc::clone(&inner));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { address, inner }
+    }
+
+    /// A fixed answer at a path.
+    pub(crate) fn page(self, path: &str, status: u16, body: Value) -> Self {
+        let mut pages = self.inner.pages.lock().unwrap();
+        pages.retain(|(known, ..)| known != path);
+        pages.push((path.to_owned(), status, body));
+        drop(pages);
+        self
+    }
+
+    /// All that was asked so far.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.inner.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.asked().into_iter().map(|asked| asked.path).collect()
+    }
+}
+
+async fn answer(
+    State(inner): State<Arc<Inner>>,
+    request: Request,
+) -> Result<Response<Body>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let headers = request.headers().clone();
+    let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
+    let body = serde_json::from_slice(&body.unwrap()).unwrap_or(Value::Null);
+    inner.asked.lock().unwrap().push(Asked {
+        path: path.clone(),
+        headers,
+        body: body.clone(),
+    });
+    let answer = if path.ends_with("/chat/completions") {
+        match validate(&body, &inner.dialect).first() {
+            Some(fault) => {
+                let (status, refusal) = refusal(fault, &inner.dialect);
+                Answer::new(status, refusal.to_string())
+            }
+            None => inner
+                .script
+                .lock()
+                .unwrap()
+                .pop_front()
+                .unwrap_or_else(|| Answer::new(500, "the script has ended")),
+        }
+    } else {
+        let pages = inner.pages.lock().unwrap();
+        match pages.iter().find(|(known, ..)| *known == path) {
+            Some((_, status, page)) => Answer::new(*status, page.to_string()),
+            None => Answer::new(404, "404 page not found"),
+        }
+    };
+    let mut response = Response::builder().status(StatusCode::from_u16(answer.status).unwrap());
+    for (name, value) in &answer.headers {
+        response = response.header(*name, value);
+    }
+    Ok(response.body(Body::from_stream(answer.body())).unwrap())
+}

@@ -1,0 +1,99 @@
+//! What a provider does in front of a strict server on loopback. No other network, no waiting
+//! but for timeouts of a few milliseconds.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used
+)]
+
+mod calls;
+mod detection;
+mod failures;
+mod fake;
+mod windows;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fake::Fake;
+use plimsoll_agent::{Failure, Request, Sampling, ToolChoice};
+use plimsoll_context::{CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec};
+use plimsoll_core::Provider;
+use plimsoll_providers::{OpenAiChat, OpenAiChatBuilder, Secret, Timeouts};
+
+const KEY: &str = "sk-0123456789-hush";
+
+fn builder(model: &str, fake: &Fake) -> OpenAiChatBuilder {
+    OpenAiChat::builder(model.parse().unwrap())
+        .base_url(&fake.address)
+        .key(Secret::new(KEY))
+}
+
+fn chat(model: &str, fake: &Fake) -> OpenAiChat {
+    builder(model, fake).build_with(&|_| None).unwrap()
+}
+
+/// A provider that gives up on silence at once.
+fn hasty(model: &str, fake: &Fake) -> OpenAiChat {
+    let timeouts = Timeouts {
+        idle: Duration::from_millis(30),
+        ..Timeouts::default()
+    };
+    builder(model, fake)
+        .timeouts(timeouts)
+        .build_with(&|_| None)
+        .unwrap()
+}
+
+/// A request with all that a history may hold.
+fn request() -> Request {
+    let call = |id: &str, arguments: &str| {
+        Part::ToolCall(ToolCall {
+            id: CallId(id.into()),
+            name: "read".into(),
+            arguments: arguments.into(),
+            opaque: None,
+        })
+    };
+    let messages = [
+        Message::user("read a and b"),
+        Message::Assistant {
+            parts: vec![
+                Part::Thinking(Thinking {
+                    text: "both".into(),
+                    opaque: None,
+                }),
+                call("call_1", "{\"path\":\"a\"}"),
+                call("call_2", "{\"path\":\"b\"}"),
+            ],
+        },
+        Message::result(CallId("call_1".into()), "A"),
+        Message::error_result(CallId("call_2".into()), "no such file"),
+    ];
+    Request {
+        system: "Be brief.".into(),
+        tools: vec![ToolSpec {
+            name: "read".into(),
+            description: "Reads a file.".into(),
+            schema: serde_json::json!({"type": "object"}),
+        }]
+        .into(),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        dynamic_context: Some("It is late.".into()),
+        tool_choice: ToolChoice::Auto,
+        max_output: Some(Tokens(500)),
+        sampling: Sampling {
+            temperature: Some(0.7),
+            seed: Some(7),
+        },
+        counted: Tokens(100),
+    }
+}
+
+async fn call(chat: &OpenAiChat) -> (Result<Reply, Failure>, Vec<Delta>) {
+    let deltas = Mutex::new(Vec::new());
+    let sink = |delta| deltas.lock().unwrap().push(delta);
+    let reply = chat.call(&request(), &sink).await;
+    (reply, deltas.into_inner().unwrap())
+}
