@@ -32,7 +32,7 @@ pub enum Durability {
     ///
     /// The default, because a log that forgets its end is not merely short: where the entry that
     /// a tool call began is lost and the tool had run, resuming runs it again. An append waits for
-    /// about 3 ms on a common disk, a turn makes a handful of them, and the model it waits for
+    /// about 4 ms on a common disk, a turn makes a handful of them, and the model it waits for
     /// anyway takes seconds.
     #[default]
     Full,
