@@ -16,7 +16,6 @@ use crate::model_ref::ModelRef;
 use crate::receive::Broken;
 use crate::retry_after::retry_after_ms;
 use crate::secret::Secret;
-use crate::vendor::Place;
 
 /// An output limit below this is no answer: it is the request that is too large.
 const MIN_OUTPUT: Tokens = Tokens(256);
@@ -116,14 +115,15 @@ impl Call<'_> {
                 "{base} cannot be reached: no connection in time; check the network or --base-url"
             ));
         }
-        let message = match (connection_refused(error), self.model.vendor().place) {
-            (true, Place::ThisMachine | Place::Anywhere) => format!(
+        let message = match (connection_refused(error), base.is_loopback()) {
+            (true, true) => format!(
                 "nothing listens at {base} (connection refused); is the server running? start it \
                  or give another address with --base-url"
             ),
-            (true, _) => {
-                format!("nothing listens at {base} (connection refused); check --base-url")
-            }
+            (true, false) => format!(
+                "nothing listens at {base}, or at the proxy before it (connection refused); check \
+                 the server, the proxy or --base-url"
+            ),
             (false, _) => {
                 format!(
                     "{base} cannot be reached: {why}; check the network, the proxy or --base-url"
