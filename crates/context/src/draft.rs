@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::budget::Budget;
 use crate::counter::TokenCounter;
 use crate::exchange::{Exchange, ExchangeKind};
 use crate::item::{Item, Seq};
@@ -24,6 +25,7 @@ pub struct Draft<'a> {
     structure: OnceCell<Structure>,
     changes: BTreeMap<usize, Change>,
     tokens: Tokens,
+    due: bool,
     stages: Vec<String>,
 }
 
@@ -49,6 +51,7 @@ impl<'a> Draft<'a> {
             structure: OnceCell::new(),
             changes: BTreeMap::new(),
             tokens: transcript.tokens(),
+            due: false,
             stages: Vec::new(),
         }
     }
@@ -57,6 +60,14 @@ impl<'a> Draft<'a> {
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.tokens
+    }
+
+    /// Whether the view is over its trigger, or was when an earlier stage asked: a rewrite that
+    /// has begun goes on to the target, for one that ends just under the trigger is soon followed
+    /// by the next, and each loses the provider's cache.
+    pub fn is_due(&mut self, budget: &Budget) -> bool {
+        self.due |= self.tokens > budget.trigger;
+        self.due
     }
 
     /// What weighs the messages.
@@ -154,7 +165,9 @@ impl<'a> Draft<'a> {
 
     /// Notes that a stage had a part in the edits so far.
     pub fn credit(&mut self, stage: &str) {
-        self.stages.push(stage.to_owned());
+        if !self.stages.iter().any(|credited| credited == stage) {
+            self.stages.push(stage.to_owned());
+        }
     }
 
     /// The edits so far as a plan; `None` where there are none.

@@ -34,7 +34,7 @@ impl Policy {
     pub fn sliding_window() -> Self {
         Self::new(vec![
             Arc::new(Cap::Arrivals),
-            Arc::new(Evict),
+            Arc::new(Evict::Oldest),
             Arc::new(Fit::Results),
         ])
     }
@@ -44,8 +44,9 @@ impl Policy {
     pub fn evict(prune: SessionPruneConfig) -> Self {
         Self::new(vec![
             Arc::new(Cap::Arrivals),
+            Arc::new(Evict::Hopeless),
             Arc::new(Prune(prune)),
-            Arc::new(Evict),
+            Arc::new(Evict::Oldest),
             Arc::new(Fit::Results),
         ])
     }
@@ -70,9 +71,10 @@ impl Policy {
     #[must_use]
     pub fn recovery(prune: SessionPruneConfig) -> Self {
         Self::new(vec![
+            Arc::new(Evict::Hopeless),
             Arc::new(Cap::All),
             Arc::new(Prune(prune)),
-            Arc::new(Evict),
+            Arc::new(Evict::Oldest),
             Arc::new(Fit::Results),
         ])
     }

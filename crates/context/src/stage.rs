@@ -24,7 +24,7 @@ use crate::plan::Trigger;
 ///         "drop_chatter"
 ///     }
 ///     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
-///         if draft.tokens() <= budget.trigger {
+///         if !draft.is_due(budget) {
 ///             return;
 ///         }
 ///         for index in 0..draft.exchanges().len() {

@@ -302,12 +302,60 @@ fn prune_may_take_the_task_but_never_the_newest_question() {
     );
 }
 
+/// It spares the stages behind it, and changes nothing of what comes out.
+#[test]
+fn evict_hopeless_drops_what_no_pruning_would_save() {
+    // u:task 5 (at least 4), a:[cN] 14, its result at least 4.
+    check(
+        &only(Evict::Hopeless),
+        &budget(100, 40),
+        &[
+            (
+                "4 + 2 · 18 fits; the third exchange does not, whatever its result weighs",
+                "u:task a:[c1] r:c1*800 a:[c2] r:c2*800 a:[c3] r:c3*800",
+                "u:task a:[c2] r:c2*800 a:[c3] r:c3*800",
+            ),
+            (
+                "at the trigger nothing is hopeless",
+                "u:task a:[c1] r:c1 a:[c2] r:c2 a:[c3] r:c3 a:[c4] r:c4*36",
+                "u:task a:[c1] r:c1 a:[c2] r:c2 a:[c3] r:c3 a:[c4] r:c4*36",
+            ),
+        ],
+    );
+    let spared = Policy::evict(prune());
+    let stages = spared.stages().iter().enumerate();
+    let all = Policy::new(
+        stages
+            .filter(|(at, _)| *at != 1)
+            .map(|(_, stage)| Arc::clone(stage))
+            .collect(),
+    );
+    let line: Vec<String> = (0..60)
+        .map(|n| format!("a:[c{n}] r:c{n}*{} u:x*{}", n * 37 % 900, n * 53 % 200))
+        .collect();
+    let line = format!("u:task {}", line.join(" "));
+    for trigger in (200..20_000).step_by(97) {
+        let budget = Budget {
+            limit: Tokens(trigger * 2),
+            ..budget(trigger, trigger * 7 / 10)
+        };
+        let shown = |policy: &Policy| {
+            let mut new = view(&line);
+            if let Some(plan) = policy.best_plan(&new, &budget, Trigger::Request) {
+                new.apply(&plan).unwrap();
+            }
+            show(&new, &view(&line))
+        };
+        assert_eq!(shown(&spared), shown(&all), "{trigger}");
+    }
+}
+
 /// A1, S15, S16.
 #[test]
 fn evict_drops_the_oldest_exchanges_whole() {
     // u:task 5, each exchange 14 + 6 = 20, a:ok 5.
     check(
-        &only(Evict),
+        &only(Evict::Oldest),
         &budget(65, 30),
         &[
             (
@@ -347,7 +395,7 @@ fn evict_drops_the_oldest_exchanges_whole() {
 #[test]
 fn evict_never_touches_pending_calls() {
     let old = view("u:task a:[c0] r:c0 a:[c1] r:c1*100 a:[c2,c3] | r:c2*100");
-    let plan = only(Evict).best_plan(&old, &budget(50, 10), Trigger::Request);
+    let plan = only(Evict::Oldest).best_plan(&old, &budget(50, 10), Trigger::Request);
     let mut new = old.clone();
     new.apply(&plan.unwrap()).unwrap();
     // The newest complete exchange stays as well.
@@ -371,7 +419,11 @@ fn evict_keeps_as_many_exchanges_as_it_is_told() {
             keep_recent: keep,
             ..budget(10, 5)
         };
-        check(&only(Evict), &budget, &[("keep_recent", before, after)]);
+        check(
+            &only(Evict::Oldest),
+            &budget,
+            &[("keep_recent", before, after)],
+        );
     }
 }
 
@@ -396,6 +448,11 @@ fn fit_levels_results_until_the_view_fits() {
                 "the largest give first and end equal; what is small stays",
                 "u:task a:[c1,c2,c3] | r:c1*4000 r:c2*400 r:c3*9000",
                 "u:task a:[c1,c2,c3] r:c1~700 r:c2*400 r:c3~700",
+            ),
+            (
+                "what is pinned does not give, so the others give more",
+                "u:task a:[c1,c2] | +r:c1*1200 r:c2*4000",
+                "u:task a:[c1,c2] +r:c1*1200 r:c2~660",
             ),
         ],
     );
@@ -757,7 +814,7 @@ fn a_plan_for_another_view_is_refused_whole() {
 #[test]
 fn what_a_plan_releases_is_what_left() {
     let old = view("u:task a:[c1] r:c1*900 a:[c2] r:c2*900 u:more a:[c3] r:c3*900");
-    let plan = only(Evict).best_plan(&old, &budget(300, 300), Trigger::Request);
+    let plan = only(Evict::Oldest).best_plan(&old, &budget(300, 300), Trigger::Request);
     let mut new = old.clone();
     let released = new.apply(&plan.unwrap()).unwrap();
     let left: Vec<_> = released.items.iter().map(|item| item.seq.0).collect();

@@ -25,7 +25,7 @@ impl Stage for Cap {
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
         let from = match self {
             Self::Arrivals => draft.first_unsent(),
-            Self::All if draft.tokens() <= budget.trigger => return,
+            Self::All if !draft.is_due(budget) => return,
             Self::All => 0,
         };
         for at in from..draft.items().len() {

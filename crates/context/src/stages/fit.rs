@@ -43,12 +43,8 @@ impl Stage for Fit {
 /// Brings all results down to one level, found so that the view just fits: the largest give
 /// first, and none below [`LEAST_RESULT`].
 fn level_results(draft: &mut Draft<'_>, limit: Tokens) {
-    let mut results: Vec<(usize, Tokens)> = (0..draft.items().len())
-        .filter_map(|at| match draft.current(at)? {
-            (Message::ToolResult(_), weight) => Some((at, weight)),
-            _ => None,
-        })
-        .collect();
+    let mut results = shrinkable(draft);
+    results.retain(|(at, _)| matches!(draft.current(*at), Some((Message::ToolResult(_), _))));
     let rest = draft
         .tokens()
         .minus(results.iter().map(|(_, weight)| *weight).sum());
@@ -84,10 +80,8 @@ fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
 /// Cuts texts of over a quarter of the budget, the largest first, by no more than is needed.
 fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
     let floor = Tokens(limit.0 / TEXT_SHARE);
-    let mut large: Vec<(usize, Tokens)> = (0..draft.items().len())
-        .filter_map(|at| draft.current(at).map(|(_, weight)| (at, weight)))
-        .filter(|(_, weight)| *weight > floor)
-        .collect();
+    let mut large = shrinkable(draft);
+    large.retain(|(_, weight)| *weight > floor);
     large.sort_by_key(|(at, weight)| (std::cmp::Reverse(*weight), *at));
     let weights = large.iter().map(|(_, weight)| *weight);
     let rest = draft.tokens().minus(weights.clone().sum());
@@ -103,6 +97,15 @@ fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
             draft.shrink(at, short);
         }
     }
+}
+
+/// Positions and weights of what is left and not pinned.
+fn shrinkable(draft: &Draft<'_>) -> Vec<(usize, Tokens)> {
+    let items = draft.items().iter().enumerate();
+    items
+        .filter(|(_, item)| !item.pinned)
+        .filter_map(|(at, _)| Some((at, draft.current(at)?.1)))
+        .collect()
 }
 
 #[cfg(test)]

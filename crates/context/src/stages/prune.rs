@@ -53,7 +53,7 @@ impl Stage for Prune {
 
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
         let config = self.0;
-        if !config.eager && draft.tokens() <= budget.trigger {
+        if !config.eager && !draft.is_due(budget) {
             return;
         }
         if !config.preserve_task {

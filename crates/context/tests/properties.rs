@@ -1,0 +1,385 @@
+//! What holds for every history, policy and budget: asserted on each request that would be sent.
+//! Not what a single stage does; that is a table in `stages.rs`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
+
+mod histories;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use histories::{Random, history, how_many};
+use plimsoll_context::{
+    Bpe, Budget, Calibration, CannotFit, Chars4, ContextStrategy, Draft, ExchangeKind, Line, Memo,
+    Message, Plan, Policy, Seq, SessionPruneConfig, TokenCounter, Tokens, Transcript, Trigger,
+};
+
+/// The least that the last rung leaves of a result, in tokens.
+const LEAST_RESULT: u64 = 48;
+
+/// What was done, for BENCHMARKS.md.
+#[derive(Debug, Default)]
+struct Figures {
+    histories: u64,
+    requests: u64,
+    plans: u64,
+    cannot_fit: u64,
+}
+
+/// How a view is kept under its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A preset policy, asked before each request.
+    Preset(&'static str),
+    /// Pruning before each request.
+    Eager,
+    /// No edits until a request is refused, then the recovery.
+    Refused,
+    /// As a filter: every history is one request, and texts may give way.
+    Filter,
+}
+
+#[test]
+fn evict_keeps_every_request_whole_and_under_the_line() {
+    hold(Way::Preset("evict"));
+}
+
+#[test]
+fn sliding_window_keeps_every_request_whole_and_under_the_line() {
+    hold(Way::Preset("sliding_window"));
+}
+
+#[test]
+fn eager_pruning_keeps_every_request_whole_and_under_the_line() {
+    hold(Way::Eager);
+}
+
+#[test]
+fn recovery_makes_every_refused_request_whole_and_smaller() {
+    hold(Way::Refused);
+}
+
+#[test]
+fn a_filter_keeps_every_chat_whole_and_under_the_line() {
+    hold(Way::Filter);
+}
+
+fn hold(way: Way) {
+    let mut figures = Figures::default();
+    for seed in 0..how_many() {
+        // Exact counting of a fifth is enough; it is the same code for the policy.
+        let counter: Arc<dyn TokenCounter> = match seed % 5 {
+            0 => Arc::new(Memo::new(Bpe::o200k())),
+            _ => Arc::new(Chars4),
+        };
+        Session::new(way, seed, counter).play(&mut figures);
+    }
+    println!("{way:?}: {figures:?}; 0 orphans, 0 unanswered, 0 over the line, 0 tasks lost");
+    assert!(figures.plans * 10 > figures.histories, "{figures:?}");
+    assert!(figures.cannot_fit * 2 < figures.histories, "{figures:?}");
+}
+
+/// One history played under one way and one budget.
+struct Session {
+    way: Way,
+    seed: u64,
+    random: Random,
+    policy: Policy,
+    line: Line,
+    overhead: Tokens,
+    view: Transcript,
+    /// Every message as it was said.
+    said: BTreeMap<Seq, Message>,
+    pinned: Vec<Seq>,
+}
+
+impl Session {
+    fn new(way: Way, seed: u64, counter: Arc<dyn TokenCounter>) -> Self {
+        let mut random = Random::new(seed);
+        let size = Tokens(random.log_uniform(500, 200_000));
+        let prune = SessionPruneConfig {
+            eager: way == Way::Eager,
+            ..SessionPruneConfig::default()
+        };
+        let explicit = random.chance(50).then_some(size);
+        let strategy = match way {
+            Way::Preset(name) => ContextStrategy::named(name, explicit).unwrap(),
+            Way::Eager | Way::Refused | Way::Filter => ContextStrategy::Evict {
+                max_tokens: explicit,
+            },
+        };
+        let line = strategy.line(Line {
+            window: Some(size),
+            keep_recent: 1 + random.below(3) as usize,
+            ..Line::default()
+        });
+        let (line, policy) = match way {
+            Way::Refused => (line, Policy::recovery(prune)),
+            Way::Filter => (Line::exactly(size), strategy.policy(prune).for_filter()),
+            _ => (line, strategy.policy(prune)),
+        };
+        Self {
+            way,
+            seed,
+            overhead: Tokens(random.below(size.0 / 5)),
+            random,
+            policy,
+            line,
+            view: Transcript::new(counter),
+            said: BTreeMap::new(),
+            pinned: Vec::new(),
+        }
+    }
+
+    fn play(&mut self, figures: &mut Figures) {
+        figures.histories += 1;
+        let Ok(mut budget) = self.line.budget(self.overhead, Calibration::default()) else {
+            figures.cannot_fit += 1;
+            return;
+        };
+        if self.way == Way::Refused {
+            // As the ladder does: one goal, and what comes nearest to it.
+            budget.trigger = budget.target;
+            budget.limit = budget.target;
+        }
+        let mut beats = history(&mut self.random).into_iter();
+        while let Some(beat) = beats.next() {
+            for message in beat.arrives {
+                self.say(message);
+            }
+            if self.way != Way::Filter {
+                if let Err(cannot_fit) = self.request(&budget, figures) {
+                    self.check_cannot_fit(&budget, cannot_fit);
+                    figures.cannot_fit += 1;
+                    return;
+                }
+                self.view.mark_sent();
+            }
+            // A chat that waits for its results is no chat to send.
+            if self.way != Way::Filter
+                || beat.reply.calls().next().is_none()
+                || !beats.as_slice().is_empty()
+            {
+                self.say(beat.reply);
+            }
+            self.view.mark_sent();
+        }
+        if self.way == Way::Filter && self.request(&budget, figures).is_err() {
+            figures.cannot_fit += 1;
+        }
+    }
+
+    fn say(&mut self, message: Message) {
+        let seq = self.view.push(message.clone());
+        self.said.insert(seq, message);
+        if self.random.below(200) == 0 {
+            assert!(self.view.pin(seq));
+            self.pinned.push(seq);
+        }
+    }
+
+    /// Plans, checks the plan, applies it and checks what would be sent.
+    fn request(&mut self, budget: &Budget, figures: &mut Figures) -> Result<(), CannotFit> {
+        figures.requests += 1;
+        let why = match self.way {
+            Way::Refused => Trigger::Overflow,
+            Way::Filter => Trigger::Asked,
+            _ => Trigger::Request,
+        };
+        let plan = match self.way {
+            Way::Refused => self.policy.best_plan(&self.view, budget, why),
+            _ => self.policy.plan(&self.view, budget, why)?,
+        };
+        let quiet = self.view.tokens() <= budget.trigger
+            && self.way != Way::Eager
+            && (self.way == Way::Filter
+                || self.view.unsent().iter().all(|item| {
+                    !matches!(*item.message, Message::ToolResult(_))
+                        || item.tokens <= budget.max_result
+                }));
+        if quiet {
+            assert_eq!(plan, None, "{}: nothing was due", self.name());
+        }
+        if let Some(plan) = plan {
+            figures.plans += 1;
+            self.apply(&plan);
+            self.check_end(&plan, budget);
+            if self.way != Way::Refused {
+                let again = self.policy.plan(&self.view, budget, why);
+                assert_eq!(again, Ok(None), "{}: planning again is empty", self.name());
+            }
+        }
+        if self.way != Way::Refused {
+            assert!(self.view.tokens() <= budget.limit, "{}", self.name());
+        }
+        self.check_whole();
+        self.check_protected(budget);
+        self.check_forms();
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        format!("{:?}, seed {}", self.way, self.seed)
+    }
+
+    fn apply(&mut self, plan: &Plan) {
+        let old = self.view.clone();
+        let released = self.view.apply(plan).unwrap();
+        assert_eq!(released.freed, plan.frees);
+        assert!(self.view.tokens() < old.tokens());
+        assert_eq!(plan.after(), self.view.tokens());
+        let sum: Tokens = self.view.items().iter().map(|item| item.tokens).sum();
+        assert_eq!(sum, self.view.tokens(), "{}", self.name());
+        let at = released.items.iter().map(|item| item.seq).min().unwrap();
+        let rewrites = (at < old.sent()).then_some(at);
+        assert_eq!(plan.rewrites_from, rewrites, "{}", self.name());
+        // As a log keeps it, on another machine.
+        let json = serde_json::to_string(plan).unwrap();
+        let mut replayed = old;
+        replayed
+            .replay(&serde_json::from_str(&json).unwrap())
+            .unwrap();
+        assert_eq!(replayed.tokens(), self.view.tokens());
+        for (one, other) in replayed.items().iter().zip(self.view.items()) {
+            assert_eq!(one.message, other.message);
+            assert_eq!(one.tokens, other.tokens);
+        }
+    }
+
+    /// A plan ends at its target, unless it only cut what had arrived or nothing more may leave:
+    /// else the next request would plan again, and lose the provider's cache again.
+    fn check_end(&self, plan: &Plan, budget: &Budget) {
+        let arrivals = match self.way {
+            Way::Eager => plan
+                .stages
+                .iter()
+                .all(|stage| stage == "cap" || stage == "prune"),
+            _ => plan.stages == ["cap"],
+        };
+        let draft = Draft::new(&self.view, budget.keep_recent);
+        assert!(
+            plan.after() <= budget.target
+                || arrivals && plan.after() <= budget.trigger
+                || (0..draft.exchanges().len()).all(|index| draft.is_protected(index)),
+            "{}: {:?} ended at {}, above {}",
+            self.name(),
+            plan.stages,
+            plan.after(),
+            budget.target
+        );
+    }
+
+    /// Every call has its result right behind it, in call order; no result stands elsewhere.
+    fn check_whole(&self) {
+        let mut open = Vec::new();
+        for item in self.view.items() {
+            if let Message::ToolResult(result) = item.message.as_ref() {
+                assert!(!open.is_empty(), "{}: an orphan", self.name());
+                assert_eq!(open.remove(0), result.call, "{}", self.name());
+            } else {
+                assert!(open.is_empty(), "{}: {open:?} unanswered", self.name());
+                open = item.message.calls().map(|call| call.id.clone()).collect();
+            }
+        }
+        assert!(open.is_empty(), "{}: {open:?} unanswered", self.name());
+    }
+
+    /// Task, newest question, newest exchanges, last summary and pins are there; only results of
+    /// them give way, and where a filter asks, texts.
+    fn check_protected(&self, budget: &Budget) {
+        let is_user = |message: &Message| message.is_user();
+        let is_summary = |message: &Message| matches!(message, Message::Summary { .. });
+        let said = |is: fn(&Message) -> bool| self.said.iter().filter(move |(_, m)| is(m));
+        for seq in &self.pinned {
+            let item = self.view.get(*seq).expect("a pin stays");
+            assert_eq!(*item.message, self.said[seq], "{}: a pin", self.name());
+        }
+        let stay = [
+            (said(is_user).next(), "the task"),
+            (said(is_user).next_back(), "the newest question"),
+            (said(is_summary).next_back(), "the last summary"),
+        ];
+        for (message, what) in stay {
+            let Some((seq, message)) = message else {
+                continue;
+            };
+            let Some(item) = self.view.get(*seq) else {
+                panic!("{}: {what} was lost", self.name());
+            };
+            if self.way != Way::Filter {
+                assert_eq!(*item.message, *message, "{}: {what}", self.name());
+            }
+        }
+        let all = || self.said.values();
+        let now = || self.view.items().iter().map(|item| item.message.as_ref());
+        assert!(!matches!(now().next(), Some(Message::Assistant { .. })));
+        let answers = |message: &&Message| matches!(message, Message::Assistant { .. });
+        let calls = |message: &Message| -> Vec<_> { message.calls().cloned().collect() };
+        let (kept, said) = (now().filter(answers), all().filter(answers));
+        let (kept, said): (Vec<_>, Vec<_>) = (kept.collect(), said.collect());
+        for back in 1..=budget.keep_recent.min(said.len()) {
+            let (kept, said) = (kept[kept.len() - back], said[said.len() - back]);
+            assert_eq!(
+                calls(kept).iter().map(|call| &call.id).collect::<Vec<_>>(),
+                calls(said).iter().map(|call| &call.id).collect::<Vec<_>>()
+            );
+        }
+        let system = |message: &Message| matches!(message, Message::System { .. });
+        assert_eq!(all().any(system), now().any(system));
+    }
+
+    /// What stays is what was said or a lighter form of it, in the same order.
+    fn check_forms(&self) {
+        let mut last = None;
+        for item in self.view.items() {
+            assert!(last < Some(item.seq));
+            last = Some(item.seq);
+            let said = &self.said[&item.seq];
+            if item.message.as_ref() == said {
+                continue;
+            }
+            let counter = self.view.counter();
+            assert!(item.tokens < counter.message(said), "{}", self.name());
+            assert_eq!(item.tokens, counter.message(&item.message));
+            match (item.message.as_ref(), said) {
+                (Message::ToolResult(now), Message::ToolResult(was)) => {
+                    assert_eq!((&now.call, now.is_error), (&was.call, was.is_error));
+                    assert!(!now.parts.is_empty());
+                }
+                _ => assert_eq!(self.way, Way::Filter, "only results give way"),
+            }
+        }
+    }
+
+    /// It really cannot: not even with every result at its least.
+    fn check_cannot_fit(&self, budget: &Budget, cannot_fit: CannotFit) {
+        assert!(cannot_fit.minimum > cannot_fit.limit, "{}", self.name());
+        assert_eq!(cannot_fit.limit, budget.limit + self.overhead);
+        let draft = Draft::new(&self.view, budget.keep_recent);
+        let mut least = Tokens::ZERO;
+        for (index, exchange) in draft.exchanges().iter().enumerate() {
+            if !draft.is_protected(index) {
+                continue;
+            }
+            assert_ne!(exchange.kind, ExchangeKind::Orphan);
+            for item in &self.view.items()[exchange.at.clone()] {
+                least += match *item.message {
+                    Message::ToolResult(_) if !item.pinned => item.tokens.min(Tokens(LEAST_RESULT)),
+                    _ => item.tokens,
+                };
+            }
+        }
+        assert!(
+            least > budget.limit,
+            "{}: {least} would fit {}",
+            self.name(),
+            budget.limit
+        );
+    }
+}
