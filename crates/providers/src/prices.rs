@@ -17,7 +17,7 @@ static PRICES: LazyLock<BTreeMap<String, BTreeMap<String, Vec<f64>>>> =
 /// costs nothing.
 #[must_use]
 pub fn known_rates(model: &ModelRef) -> Option<Rates> {
-    if model.vendor().place == Place::ThisMachine {
+    if matches!(model.vendor().place, Place::ThisMachine | Place::Ours) {
         let free = Money::default();
         return Some(Rates {
             input: free,
@@ -58,7 +58,9 @@ mod tests {
             Money::from_dollars(2.5).unwrap()
         );
         assert_eq!(known_rates(&ModelRef::parse("openai/new").unwrap()), None);
-        let local = ModelRef::parse("llama.cpp/x").unwrap();
-        assert_eq!(known_rates(&local).unwrap().output, Money(0));
+        for here in ["llama.cpp/x", "local"] {
+            let model = ModelRef::parse(here).unwrap();
+            assert_eq!(known_rates(&model).unwrap().output, Money(0));
+        }
     }
 }
