@@ -73,6 +73,10 @@ pub(crate) struct RunArgs {
     /// Tools: `all`, `none`, or names such as read,grep,bash
     #[arg(long, default_value = "all", value_name = "NAMES")]
     pub(crate) tools: String,
+    /// How the model calls tools: `native`, or `json` to hold each turn to one JSON object, which
+    /// small models need [default: native; json for our local models]
+    #[arg(long, value_name = "STYLE")]
+    pub(crate) tool_style: Option<String>,
     /// The directory that file tools may not leave
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub(crate) root: PathBuf,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use plimsoll::providers::{
     self, ModelRef, OpenAiChat, ServerState, Timeouts, WindowSource, known_rates, resolve_window,
 };
+use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Provider, Rates, Tokens, Window};
 
 use crate::args::RunArgs;
@@ -46,6 +47,7 @@ pub(crate) async fn choose(args: &RunArgs) -> Result<Choice, Stop> {
         (Some("local"), Some(_)) => Err(Stop::usage(
             "--model local has no --base-url; name the model that the server has: --model openai-compatible/NAME",
         )),
+        (Some(name), None) if name.starts_with("local/") => local::start(args, max_context).await,
         (Some(name), _) => remote(args, name, max_context).await,
         (None, Some(_)) => remote(args, "openai-compatible/default", max_context).await,
         (None, None) => {
@@ -92,6 +94,13 @@ async fn provider(
     let mut builder = OpenAiChat::builder(model.clone()).timeouts(timeouts(args));
     if let Some(base_url) = base_url {
         builder = builder.base_url(base_url);
+    }
+    if let Some(style) = tool_style(args)? {
+        let dialect = model.vendor().dialect();
+        builder = builder.dialect(Dialect {
+            tools: style,
+            ..dialect
+        });
     }
     let provider = builder.build().map_err(Stop::usage)?;
     let (window, window_from) = window(&provider, &model, max_context).await;
@@ -144,6 +153,18 @@ async fn local_model(args: &RunArgs, max_context: MaxContext) -> Result<Choice, 
         }
     }
     local::start(args, max_context).await
+}
+
+/// What `--tool-style` says.
+pub(crate) fn tool_style(args: &RunArgs) -> Result<Option<ToolStyle>, Stop> {
+    match args.tool_style.as_deref() {
+        None => Ok(None),
+        Some("native") => Ok(Some(ToolStyle::Native)),
+        Some("json") => Ok(Some(ToolStyle::JsonSchema)),
+        Some(other) => Err(Stop::usage(format!(
+            "there is no tool style `{other}`; there is: native, json"
+        ))),
+    }
 }
 
 /// The named timeouts, as far as the user says something else.

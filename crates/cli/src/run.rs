@@ -30,7 +30,7 @@ const AGENTS_LIMIT: plimsoll::Bytes = plimsoll::Bytes(32 * 1024);
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let task = task(args)?;
     let root = Root::new(&args.root).map_err(Stop::usage)?;
-    let tools = Toolbox::new(root.clone())
+    let tools = Toolbox::new(root)
         .select(&args.tools)
         .map_err(Stop::usage)?;
     let system = system(args)?;

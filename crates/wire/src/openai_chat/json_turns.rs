@@ -12,11 +12,9 @@ use super::render::{Note, RenderInput, Rendered, ToolChoice, request};
 use crate::error::WireError;
 use crate::frames::JSON_TURNS;
 
-/// A path, a pattern or a command in a tool call has at most this many characters: a small model
-/// that has lost its way would otherwise fill its whole output with one string.
-const MAX_ARGUMENT: u64 = 2_000;
-/// The same for the final answer.
-const MAX_ANSWER: u64 = 4_000;
+/// A string of a turn has at most this many characters: a small model that has lost its way would
+/// otherwise fill its whole output with one, and llama.cpp's grammars count no further than 2,000.
+const MAX_STRING: u64 = 1_500;
 
 /// Renders a view in which calls, results and answers are plain texts.
 pub(super) fn render<'a>(
@@ -169,18 +167,17 @@ fn system(input: &RenderInput<'_>) -> String {
     text.push('\n');
     for tool in sorted(input.tools) {
         let turn = json!({ "tool": tool.name, "arguments": example(&tool.schema) });
-        text.push_str(&format!("\n{turn}  {}", tool.description.trim()));
+        let more = optional(&tool.schema);
+        text.push_str(&format!("\n{turn}  {}{more}", tool.description.trim()));
     }
     text.push_str("\n{\"answer\":\"TEXT\"}  ends the task with the final answer");
     text
 }
 
-/// Arguments that show a tool's required parameters.
+/// Arguments as a turn to copy: the required parameters, since small models copy all they see.
 fn example(schema: &Value) -> Value {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let shown = properties.into_iter().flatten().map(|(name, property)| {
-        let kind = property.get("type");
-        let value = match first_type(kind) {
+    let shown = parameters(schema, Need::Required).map(|(name, property)| {
+        let value = match first_type(property.get("type")) {
             Some("integer" | "number") => json!(1),
             Some("boolean") => json!(false),
             Some("array") => json!([]),
@@ -190,6 +187,36 @@ fn example(schema: &Value) -> Value {
         (name.clone(), value)
     });
     Value::Object(shown.collect())
+}
+
+/// What else a tool takes: ` (may have offset, limit)`.
+fn optional(schema: &Value) -> String {
+    let names: Vec<&str> = parameters(schema, Need::Optional)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(" (may have {})", names.join(", "))
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Need {
+    Required,
+    Optional,
+}
+
+fn parameters(schema: &Value, need: Need) -> impl Iterator<Item = (&String, &Value)> {
+    let required = schema.get("required").and_then(Value::as_array);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().filter(move |(name, _)| {
+        let listed = required
+            .into_iter()
+            .flatten()
+            .any(|one| one == name.as_str());
+        listed == (need == Need::Required)
+    })
 }
 
 fn first_type(kind: Option<&Value>) -> Option<&str> {
@@ -206,7 +233,7 @@ fn first_type(kind: Option<&Value>) -> Option<&str> {
 fn response_format(input: &RenderInput<'_>) -> Value {
     let answer = json!({
         "type": "object",
-        "properties": { "answer": { "type": "string", "minLength": 1, "maxLength": MAX_ANSWER } },
+        "properties": { "answer": { "type": "string", "minLength": 1, "maxLength": MAX_STRING } },
         "required": ["answer"],
         "additionalProperties": false,
     });
@@ -253,7 +280,7 @@ fn bound_strings(schema: &mut Value) {
             property.remove("description");
             property
                 .entry("maxLength")
-                .or_insert_with(|| json!(MAX_ARGUMENT));
+                .or_insert_with(|| json!(MAX_STRING));
         }
     }
 }
@@ -374,7 +401,7 @@ mod tests {
         assert_eq!(
             request["messages"][0]["content"],
             "Be brief.\n\nEach turn, reply with one JSON object and nothing else: one tool call, or the final answer.\n\
-             \n{\"tool\":\"read\",\"arguments\":{\"path\":\"PATH\",\"offset\":1}}  Reads a page of a file.\
+             \n{\"tool\":\"read\",\"arguments\":{\"path\":\"PATH\"}}  Reads a page of a file. (may have offset)\
              \n{\"answer\":\"TEXT\"}  ends the task with the final answer"
         );
         assert_eq!(
