@@ -127,7 +127,7 @@ impl State {
             }
             Entry::Returned { message } => self.take(message)?,
             Entry::Planned { plan } => {
-                let released = self.transcript.apply(plan)?;
+                let released = self.transcript.replay(plan)?;
                 self.tally.plans += 1;
                 self.tally.freed += released.freed;
             }
