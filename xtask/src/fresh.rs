@@ -87,7 +87,7 @@ fn place() -> Result<PathBuf, Error> {
 
 /// The commands of the first `sh` block: one a line, a line that ends in a backslash goes
 /// on, comments and empty lines left out.
-fn commands(readme: &str) -> Vec<String> {
+pub(crate) fn commands(readme: &str) -> Vec<String> {
     let mut block = String::new();
     let mut inside = false;
     for event in Parser::new(readme) {

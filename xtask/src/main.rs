@@ -8,6 +8,7 @@ mod command;
 mod deny;
 mod error;
 mod fresh;
+mod light;
 mod soak;
 mod steps;
 mod test;
@@ -46,6 +47,12 @@ enum Chore {
         /// Part of the names of other tests to run instead
         filter: Option<String>,
     },
+    /// The README's task on the local model, once a seed; minutes a seed
+    Light {
+        /// Seeds 1 to this
+        #[arg(long, default_value_t = 10)]
+        seeds: u64,
+    },
     /// What the README tells a newcomer to do, in a fresh clone of the last commit
     Fresh {
         /// Start with empty caches, so that a model is fetched too
@@ -76,6 +83,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Tidy => tidy::run(root),
         Chore::Bench { filter } => bench::run(root, &filter),
         Chore::Soak { filter } => soak::run(root, filter.as_deref()),
+        Chore::Light { seeds } => light::run(root, seeds),
         Chore::Fresh { cold: true } => fresh::run(root, fresh::Caches::Empty),
         Chore::Fresh { cold: false } => fresh::run(root, fresh::Caches::Kept),
     }

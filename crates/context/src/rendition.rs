@@ -11,7 +11,7 @@ use crate::truncate;
 pub(crate) fn result_in_bytes(result: &ToolResult, max: Bytes) -> Option<Message> {
     let text = flatten(&result.parts);
     let short =
-        truncate::head_tail(&text, max).or_else(|| has_media(&result.parts).then_some(text))?;
+        truncate::shorten_bytes(&text, max).or_else(|| has_media(&result.parts).then_some(text))?;
     Some(with_text(result, short))
 }
 

@@ -53,3 +53,8 @@ pub use plimsoll_store as store;
 #[cfg(feature = "tools")]
 pub use plimsoll_tools as tools;
 pub use plimsoll_wire as wire;
+
+/// The README's example, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,100 @@
+//! `cargo xtask light`: runs the README's first command once a seed and judges each answer by a
+//! fact that stands only in a file which the agent has to read. A measurement of the default local
+//! model; it takes minutes a seed, so it is no part of `ci`.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::fresh::commands;
+
+/// What the answer must hold; it stands in `docs/stages/6-ladder.md` and not in the task.
+const FACT: &str = "CannotFit";
+/// How long one run may take.
+const LIMIT: Duration = Duration::from_secs(600);
+/// Of ten runs, this many must succeed; of other numbers, the same share.
+const SHARE: (u64, u64) = (9, 10);
+
+/// What one run came to.
+struct Run {
+    answered: bool,
+    plans: u64,
+    turns: u64,
+    text: String,
+    took: Duration,
+}
+
+/// Runs the command for seeds 1 to `seeds`.
+pub(crate) fn run(root: &Path, seeds: u64) -> Result<(), Error> {
+    let readme = root.join("README.md");
+    let text = std::fs::read_to_string(&readme).map_err(Error::file(&readme))?;
+    let command = commands(&text)
+        .into_iter()
+        .next()
+        .ok_or_else(|| Error::Unreadable {
+            what: "README.md".to_owned(),
+            why: "it has no ```sh block with commands in it".to_owned(),
+        })?;
+    println!("| seed | good | plans | turns | seconds | answer |");
+    println!("|--:|---|--:|--:|--:|---|");
+    let mut good = 0;
+    for seed in 1..=seeds {
+        let run = once(root, &command, seed)?;
+        let is_good = run.answered && run.plans > 0 && run.text.contains(FACT) && run.took <= LIMIT;
+        good += u64::from(is_good);
+        let verdict = if is_good { "yes" } else { "no" };
+        let answer: String = run
+            .text
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(80)
+            .collect();
+        println!(
+            "| {seed} | {verdict} | {} | {} | {:.0} | {answer} |",
+            run.plans,
+            run.turns,
+            run.took.as_secs_f64()
+        );
+    }
+    println!("{good} of {seeds} runs are good");
+    if good * SHARE.1 < seeds * SHARE.0 {
+        return Err(Error::Missing(format!(
+            "only {good} of {seeds} runs are good; {} in {} must be",
+            SHARE.0, SHARE.1
+        )));
+    }
+    Ok(())
+}
+
+fn once(root: &Path, command: &str, seed: u64) -> Result<Run, Error> {
+    let start = Instant::now();
+    let output = Command::new("sh")
+        .args(["-ec", &format!("{command} --seed {seed} --json")])
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .map_err(Error::file("sh"))?;
+    let took = start.elapsed();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let events = stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let end = events
+        .filter(|event| event["event"] == "agent_end")
+        .last()
+        .unwrap_or_default();
+    let outcome = &end["outcome"];
+    Ok(Run {
+        answered: output.status.success(),
+        plans: outcome["plans"].as_u64().unwrap_or_default(),
+        turns: outcome["turns"].as_u64().unwrap_or_default(),
+        text: outcome["text"].as_str().unwrap_or("(none)").to_owned(),
+        took,
+    })
+}
