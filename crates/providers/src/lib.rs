@@ -21,6 +21,7 @@ mod discovery;
 mod error;
 mod http;
 mod key;
+pub mod local;
 mod model_ref;
 mod prices;
 mod receive;

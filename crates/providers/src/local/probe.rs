@@ -1,0 +1,71 @@
+//! Whether a server is ready and really calculates: its health, then one generated token. Which
+//! server it is and what to do without it is decided elsewhere.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use plimsoll_core::process::Server;
+use reqwest::Client;
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+/// How often its health is asked for.
+const PAUSE: Duration = Duration::from_millis(100);
+/// One question about health.
+const ASK: Duration = Duration::from_secs(5);
+
+/// What came of waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ready {
+    Yes,
+    Died,
+    Late,
+}
+
+/// A port that nobody listens on.
+pub(super) fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// Waits until a server has generated a token.
+pub(super) async fn wait(server: &mut Server, port: u16, patience: Duration) -> Ready {
+    // It is on this machine: neither a proxy nor certificates are wanted.
+    let Ok(client) = Client::builder().no_proxy().tls_certs_only([]).build() else {
+        return Ready::Late;
+    };
+    let ready = async {
+        while !healthy(&client, port).await {
+            sleep(PAUSE).await;
+        }
+        while !generates(&client, port).await {
+            sleep(PAUSE).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = server.exited() => Ready::Died,
+        outcome = timeout(patience, ready) => match outcome {
+            Ok(()) => Ready::Yes,
+            Err(_) => Ready::Late,
+        },
+    }
+}
+
+async fn healthy(client: &Client, port: u16) -> bool {
+    let asked = client.get(format!("http://127.0.0.1:{port}/health"));
+    let answer = asked.timeout(ASK).send().await;
+    answer.is_ok_and(|answer| answer.status().is_success())
+}
+
+async fn generates(client: &Client, port: u16) -> bool {
+    let question = json!({
+        "messages": [{ "role": "user", "content": "Say yes." }],
+        "max_tokens": 1,
+    });
+    let asked = client
+        .post(format!("http://127.0.0.1:{port}/v1/chat/completions"))
+        .header("content-type", "application/json")
+        .body(question.to_string());
+    let answer = asked.send().await;
+    answer.is_ok_and(|answer| answer.status().is_success())
+}

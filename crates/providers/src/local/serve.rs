@@ -1,0 +1,285 @@
+//! [`Running`]: a model's server for the length of a run, and how one is found that this
+//! processor can run: ours, ours with a portable library, or the user's own.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use plimsoll_context::Bytes;
+use plimsoll_core::process::{Command, Ended, Server};
+
+use super::catalogue::LocalModel;
+use super::error::LocalError;
+use super::probe::{self, Ready};
+use super::{LocalModels, Progress, Source, Watch, blocking};
+
+/// Loading a model and generating one token: seconds, on a slow disk a minute or two.
+pub const START_TIMEOUT: Duration = Duration::from_secs(180);
+/// How much of what a server prints is kept to find its reason in.
+const LOG: Bytes = Bytes(32 * 1024);
+/// A reason of a server's is cut after this many characters.
+const REASON: usize = 200;
+/// A window is a multiple of this, the server's own step.
+const WINDOW_STEP: u64 = 256;
+/// Less is of no use to anybody, and the probe needs some.
+const MIN_WINDOW: u64 = 1024;
+
+/// A model's server; it stops when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    _server: Server,
+    /// Where it is.
+    pub base_url: String,
+    /// The model's name.
+    pub model: String,
+    /// Which server it is.
+    pub variant: Variant,
+}
+
+/// Which server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// Ours, as it is.
+    Pinned,
+    /// Ours, with a library that runs on more processors.
+    Portable,
+    /// The user's `llama-server`.
+    OnPath,
+}
+
+/// Why a server did not start.
+enum Failed {
+    /// Another one may.
+    Next(String),
+    /// It is over.
+    Over(LocalError),
+}
+
+impl LocalModels {
+    /// Fetches what is missing and starts a model's server with a window of at least `window`
+    /// tokens.
+    ///
+    /// # Errors
+    /// A [`LocalError`]: fetching failed, or no server runs here.
+    pub async fn start(
+        &self,
+        name: Option<&str>,
+        window: u64,
+        watch: Watch<'_>,
+    ) -> Result<Running, LocalError> {
+        let model = self.model(name)?;
+        let file = self.pull(name, Source::Auto, watch).await?;
+        let mut reasons = String::new();
+        for variant in self.order() {
+            let Some(command) = self.command(variant, watch).await? else {
+                continue;
+            };
+            match self.launch(command, model, &file, window).await {
+                Ok((server, port)) => {
+                    self.remember(variant).await;
+                    return Ok(Running {
+                        _server: server,
+                        base_url: format!("http://127.0.0.1:{port}/v1"),
+                        model: model.name.clone(),
+                        variant,
+                    });
+                }
+                Err(Failed::Over(error)) => return Err(error),
+                Err(Failed::Next(reason)) => {
+                    watch(Progress::Said(&format!("{} {reason}", variant.word())));
+                    reasons = format!("{reasons}; {} {reason}", variant.word());
+                }
+            }
+        }
+        Err(LocalError::NoServer {
+            reasons,
+            cure: cure(),
+        })
+    }
+
+    /// Fetches the server, so that a later start needs no network. Which library it needs is only
+    /// known once it has started; both are fetched.
+    ///
+    /// # Errors
+    /// A [`LocalError`].
+    pub async fn pull_server(&self, watch: Watch<'_>) -> Result<(), LocalError> {
+        if let Some(build) = self.catalogue.server() {
+            self.install(&build.program, watch).await?;
+            self.install(&build.portable, watch).await?;
+        }
+        Ok(())
+    }
+
+    /// What worked the last time goes first.
+    fn order(&self) -> Vec<Variant> {
+        let mut order = vec![Variant::Pinned, Variant::Portable, Variant::OnPath];
+        let word = fs::read_to_string(self.note()).unwrap_or_default();
+        order.sort_by_key(|variant| variant.key() != word.trim());
+        order
+    }
+
+    fn note(&self) -> PathBuf {
+        self.servers().join("works")
+    }
+
+    async fn remember(&self, variant: Variant) {
+        let (folder, note) = (self.servers(), self.note());
+        // Forgetting it costs a second at the next start.
+        let _ = blocking(&self.note(), move || {
+            fs::create_dir_all(folder)?;
+            fs::write(note, variant.key())
+        })
+        .await;
+    }
+
+    /// How a variant is started; `None` where there is none.
+    async fn command(
+        &self,
+        variant: Variant,
+        watch: Watch<'_>,
+    ) -> Result<Option<Command>, LocalError> {
+        if variant == Variant::OnPath {
+            return Ok(self.on_path().map(Command::new));
+        }
+        let Some(build) = self.catalogue.server() else {
+            return Ok(None);
+        };
+        let fetched = async {
+            let program = self.install(&build.program, watch).await?;
+            let portable = match variant {
+                Variant::Portable => Some(self.install(&build.portable, watch).await?),
+                _ => None,
+            };
+            Ok::<_, LocalError>((program, portable))
+        };
+        match fetched.await {
+            Ok::<_, LocalError>((program, portable)) => {
+                let mut command = Command::new(program.join("llama-server"));
+                if let Some(folder) = portable {
+                    command = command.env("LD_LIBRARY_PATH", folder);
+                }
+                Ok(Some(command))
+            }
+            // The user's own server needs nothing fetched.
+            Err(error) if self.on_path().is_some() => {
+                watch(Progress::Said(&error.to_string()));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn on_path(&self) -> Option<PathBuf> {
+        let mut folders = env::split_paths(&self.path);
+        folders.find_map(|folder| {
+            let program = folder.join("llama-server");
+            program.is_file().then_some(program)
+        })
+    }
+
+    async fn launch(
+        &self,
+        command: Command,
+        model: &LocalModel,
+        file: &std::path::Path,
+        window: u64,
+    ) -> Result<(Server, u16), Failed> {
+        let none = |error: &dyn std::fmt::Display| Failed::Next(format!("cannot start: {error}"));
+        let port = probe::free_port().map_err(|error| none(&error))?;
+        let command = command.args(arguments(model, file, window, port));
+        let mut server = command.serve(LOG).map_err(|error| none(&error))?;
+        match probe::wait(&mut server, port, self.patience).await {
+            Ready::Yes => Ok((server, port)),
+            Ready::Late => {
+                server.stop().await;
+                let models = self.catalogue.models.iter();
+                let smaller = models.min_by_key(|model| model.bytes);
+                Err(Failed::Over(LocalError::Slow {
+                    seconds: self.patience.as_secs(),
+                    smaller: smaller.map(|model| model.name.clone()).unwrap_or_default(),
+                }))
+            }
+            Ready::Died => {
+                let log = server.log().text();
+                let said = format!("{}\n{}", log.head, log.tail);
+                Err(Failed::Next(end(server.stop().await, &said)))
+            }
+        }
+    }
+}
+
+impl Variant {
+    /// How it is noted.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Pinned => "pinned",
+            Self::Portable => "portable",
+            Self::OnPath => "path",
+        }
+    }
+
+    /// What it is called in a sentence.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pinned => "the fetched server",
+            Self::Portable => "the fetched server with its portable library",
+            Self::OnPath => "the llama-server on PATH",
+        }
+    }
+}
+
+fn arguments(model: &LocalModel, file: &std::path::Path, window: u64, port: u16) -> Vec<OsString> {
+    let window = window.max(MIN_WINDOW).next_multiple_of(WINDOW_STEP);
+    let threads = available_parallelism().map_or(1, usize::from);
+    let mut arguments: Vec<OsString> = vec!["-m".into(), file.into()];
+    let rest = [
+        ("--host", "127.0.0.1".to_owned()),
+        ("--port", port.to_string()),
+        ("-c", window.to_string()),
+        ("-np", "1".to_owned()),
+        ("-t", threads.to_string()),
+        ("--alias", model.name.clone()),
+        // Prompts that have left would be brought back at the price of gigabytes.
+        ("--cache-ram", "0".to_owned()),
+    ];
+    for (name, value) in rest {
+        arguments.extend([name.into(), value.into()]);
+    }
+    arguments.extend(["--jinja".into(), "--no-webui".into()]);
+    arguments
+}
+
+/// How a server ended, in words.
+fn end(ended: Option<Ended>, said: &str) -> String {
+    let last = |word: &str| {
+        let line = said.lines().rev().find(|line| line.contains(word));
+        line.map(|line| line.trim().chars().take(REASON).collect::<String>())
+    };
+    match ended {
+        Some(Ended::Signalled(4)) => {
+            "cannot run on this processor (illegal instruction)".to_owned()
+        }
+        Some(Ended::Signalled(9)) => {
+            "was killed, probably because there is too little memory".to_owned()
+        }
+        Some(Ended::Signalled(signal)) => format!("ended with signal {signal}"),
+        Some(Ended::Exited(code)) => {
+            let said = last("error while loading shared libraries").or_else(|| last("error"));
+            match said {
+                Some(said) => format!("ended with code {code}: {said}"),
+                None => format!("ended with code {code}"),
+            }
+        }
+        _ => "ended".to_owned(),
+    }
+}
+
+fn cure() -> &'static str {
+    match env::consts::OS {
+        "macos" => "run `brew install llama.cpp`, or install Ollama and start it",
+        _ => "install llama.cpp (its llama-server on PATH), or install Ollama and start it",
+    }
+}

