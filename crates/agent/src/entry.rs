@@ -21,9 +21,9 @@ pub enum Entry {
         /// See [`LOG_FORMAT`].
         format: u32,
     },
-    /// A run begins: what every request carries besides the view.
+    /// A run begins, or goes on after a crash: what every request carries besides the view.
     Started {
-        /// The run's number in its session, from 1.
+        /// The run's number in its session, from 1; the same again where it goes on.
         run: u64,
         /// The model, as `provider/name`.
         model: String,

@@ -1,50 +1,55 @@
 //! What follows when a model call fails: the ladder for requests that are too long, an end for
 //! everything else. Each rung is strictly smaller than what was refused; the last needs no model.
 
-use plimsoll_context::{Budget, Policy, Tokens, Trigger};
+use plimsoll_context::{Budget, OUTPUT_RESERVE, Policy, RESULT_SHARE, Tokens, Trigger};
 
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::outcome::EndReason;
-use crate::run::Run;
+use crate::run::{Calling, Run};
 
-/// Rungs of the ladder: by then a request is a sixteenth of what was refused first, or as small as
+/// Rungs of the ladder: by then a request is an eighth of what was refused first, or as small as
 /// it can be.
 const MAX_RUNGS: u32 = 4;
+/// A smaller window is a misreading of the provider's text; to believe it would end the session.
+const LEAST_WINDOW: Tokens = Tokens(256);
 
 impl Run {
     /// A model call has failed for good; the driver has retried what may be retried.
-    pub(crate) fn failed(&mut self, failure: Failure, counted: Tokens, rung: u32) {
+    pub(crate) fn failed(&mut self, failure: Failure, call: Calling) {
+        let rung = call.rung + 1;
         let done = match &failure {
-            _ if rung >= MAX_RUNGS => false,
+            _ if rung > MAX_RUNGS => false,
             Failure::Overflow { used, window, .. } => {
                 let (used, window) = (*used, *window);
-                self.learn(used, window, counted);
-                self.shrink(counted, rung + 1)
+                self.learn(used, window, call.counted);
+                // With numbers, the line itself says how far down to go.
+                let halve = rung > 1 || (used.is_none() && window.is_none());
+                self.shrink(call.counted, halve.then_some(Tokens(call.counted.0 / 2)))
             }
-            Failure::OutputTooLarge { limit, .. } => self.lower_output(*limit),
+            Failure::OutputTooLarge { limit, .. } => self.lower_output(*limit, call.max_output),
             _ => false,
         };
         if !done {
             return self.finish(EndReason::Failed { failure });
         }
         self.notify(Event::Overflow {
-            rung: rung + 1,
+            rung,
             window: self.line().window,
             message: failure.to_string(),
         });
-        self.call(rung + 1);
+        self.call(rung);
     }
 
-    /// The provider has the last word on the window and on what the request weighed.
-    fn learn(&mut self, used: Option<Tokens>, window: Option<Tokens>, counted: Tokens) {
+    /// The provider has the last word on the window and on what the request weighed. Where it
+    /// names no window, the window is less than what it refused.
+    fn learn(&mut self, used: Option<Tokens>, told: Option<Tokens>, counted: Tokens) {
         let known = self.line().window;
-        let Some(window) = window.or(known) else {
-            return;
-        };
+        let refused = used.unwrap_or_else(|| self.state.calibration.reported(counted));
+        let window = told.unwrap_or_else(|| known.map_or(refused, |known| known.min(refused)));
         let news = known != Some(window) || used.is_some();
-        if news && window > Tokens::ZERO {
+        if news && window >= LEAST_WINDOW {
             self.record(Entry::Learned {
                 window,
                 used: used.map(|used| (counted, used)),
@@ -52,37 +57,38 @@ impl Run {
         }
     }
 
-    /// Makes the view strictly lighter; false where it cannot be.
-    fn shrink(&mut self, counted: Tokens, rung: u32) -> bool {
-        let now = self.state.transcript.tokens();
-        let by_line = self.line().budget(self.overhead, self.state.calibration);
-        let by_halves = Tokens(counted.0 >> rung).minus(self.overhead);
-        let goal = match by_line {
-            Ok(budget) if budget.target != Tokens::MAX && rung == 1 => budget.target,
-            Ok(budget) => budget.target.min(by_halves),
+    /// Makes the view strictly lighter, down to its target and, where given, so far that all of
+    /// the request weighs at most `most`; false where it cannot be made lighter.
+    fn shrink(&mut self, counted: Tokens, most: Option<Tokens>) -> bool {
+        let target = match self.line().budget(self.overhead, self.state.calibration) {
+            Ok(budget) => budget.target,
             Err(cannot_fit) => {
                 self.warn(cannot_fit.to_string());
                 return false;
             }
         };
-        let goal = goal.min(now.minus(Tokens(1)));
+        let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
+        let goal = target.min(most.minus(self.overhead));
         let budget = Budget {
             limit: goal,
             trigger: goal,
             target: goal,
-            max_result: Tokens(goal.0 / 4),
+            max_result: goal.share(RESULT_SHARE),
             keep_recent: self.setup.line.keep_recent,
             overhead: self.overhead,
         };
         let policy = Policy::recovery(self.setup.prune);
         let plan = policy.best_plan(&self.state.transcript, &budget, Trigger::Overflow);
-        plan.is_some_and(|plan| self.apply(plan))
+        match plan {
+            Some(plan) => self.apply(plan),
+            None => self.give_up_leftovers(Trigger::Overflow),
+        }
     }
 
-    fn lower_output(&mut self, limit: Option<Tokens>) -> bool {
-        let now = self.max_output.unwrap_or(plimsoll_context::OUTPUT_RESERVE);
+    fn lower_output(&mut self, limit: Option<Tokens>, asked: Option<Tokens>) -> bool {
+        let now = asked.unwrap_or(OUTPUT_RESERVE);
         let lower = limit.unwrap_or(Tokens(now.0 / 2)).min(now);
-        if lower == Tokens::ZERO || self.max_output == Some(lower) {
+        if lower == Tokens::ZERO || asked == Some(lower) {
             return false;
         }
         self.max_output = Some(lower);

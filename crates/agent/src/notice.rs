@@ -30,6 +30,7 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
         EndReason::Interrupted => "[Agent stopped: Interrupted]".to_owned(),
         EndReason::Failed { failure } => format!("[Agent stopped: {failure}]"),
         EndReason::CannotFit { cannot_fit } => format!("[Agent stopped: {cannot_fit}]"),
+        EndReason::NothingToDo => "[Agent stopped: Nobody has said anything yet]".to_owned(),
         EndReason::Answered => String::new(),
     }
 }
@@ -37,6 +38,9 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
 /// The model answered nothing.
 pub(crate) const EMPTY_REPLY: &str =
     "[Your last answer was empty. Answer the user, or call a tool.]";
+
+/// The run goes on after an answer.
+pub(crate) const GO_ON: &str = "[Go on.]";
 
 /// A call over the limit.
 pub(crate) fn over_limit(limit: u64) -> String {

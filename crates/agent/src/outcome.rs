@@ -49,6 +49,8 @@ pub enum EndReason {
         /// Why.
         failure: Failure,
     },
+    /// It was to go on, but nobody has said anything yet.
+    NothingToDo,
     /// Not even the protected set fits the budget.
     CannotFit {
         /// What would have to fit where.
@@ -72,6 +74,7 @@ impl EndReason {
             Self::ToolLimit { .. } => "tool_limit",
             Self::Interrupted => "interrupted",
             Self::Failed { .. } => "failed",
+            Self::NothingToDo => "nothing_to_do",
             Self::CannotFit { .. } => "cannot_fit",
         }
     }

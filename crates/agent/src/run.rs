@@ -4,10 +4,13 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use plimsoll_context::{CallId, CannotFit, Line, Message, Part, Plan, Tokens, ToolSpec};
+use plimsoll_context::{
+    CallId, CannotFit, Draft, Line, Message, Part, Plan, Seq, Tokens, ToolSpec, Trigger,
+};
 
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::Event;
+use crate::notice;
 use crate::outcome::{EndReason, Outcome};
 use crate::setup::Setup;
 use crate::state::{FoldError, State};
@@ -57,6 +60,8 @@ pub struct Run {
     pub(crate) finalizing: Option<EndReason>,
     /// Empty answers in a row.
     pub(crate) empty_replies: u32,
+    /// The first message of this run has this number or a later one.
+    pub(crate) asked_at: Seq,
     opened: bool,
 }
 
@@ -67,10 +72,21 @@ pub(crate) enum Phase {
     Idle,
     /// A request is due.
     Ready,
-    /// A model call; `counted` is its request's weight, `rung` how often it was refused as too long.
-    Calling { counted: Tokens, rung: u32 },
+    /// A model call.
+    Calling(Calling),
     /// Tool calls.
     Working(Working),
+}
+
+/// A model call, as far as it matters if it is refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Calling {
+    /// The request's weight by our counter.
+    pub(crate) counted: Tokens,
+    /// The tokens of the answer that it asked for, at most.
+    pub(crate) max_output: Option<Tokens>,
+    /// How often it was refused as too long before.
+    pub(crate) rung: u32,
 }
 
 /// The tool calls that this process has in its hands.
@@ -88,12 +104,7 @@ impl Run {
     /// Where the log is damaged or newer than this version.
     pub fn resume(log: &[Entry], setup: Setup) -> Result<Self, FoldError> {
         let state = State::fold(Arc::clone(&setup.counter), log)?;
-        Ok(Self::with_state(state, setup, !log.is_empty()))
-    }
-
-    /// The same from a state that is folded already; `opened` says whether its log has entries.
-    fn with_state(state: State, setup: Setup, opened: bool) -> Self {
-        Self {
+        Ok(Self {
             specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
             overhead: setup.overhead(),
             max_output: setup.max_output,
@@ -104,8 +115,9 @@ impl Run {
             steers: VecDeque::new(),
             finalizing: None,
             empty_replies: 0,
-            opened,
-        }
+            asked_at: Seq::default(),
+            opened: !log.is_empty(),
+        })
     }
 
     /// What the log so far amounts to.
@@ -145,7 +157,7 @@ impl Run {
             match self.phase {
                 Phase::Ready => self.request(),
                 Phase::Working(_) => self.work(),
-                Phase::Idle | Phase::Calling { .. } => {}
+                Phase::Idle | Phase::Calling(_) => {}
             }
         }
         self.queue.pop_front().unwrap_or(Step::Wait)
@@ -174,7 +186,8 @@ impl Run {
 
     fn start(&mut self, parts: Vec<Part>) {
         self.close_calls("not run: the session was carried on with a new message");
-        self.begin();
+        self.begin(self.state.runs.saturating_add(1));
+        self.asked_at = self.state.transcript.next_seq();
         self.record(Entry::Said {
             message: Arc::new(Message::User { parts }),
         });
@@ -185,16 +198,33 @@ impl Run {
         if self.is_running() {
             return;
         }
-        self.begin();
+        let crashed = self.state.running;
+        self.begin(match crashed {
+            true => self.state.runs,
+            false => self.state.runs.saturating_add(1),
+        });
+        self.asked_at = Seq::default();
+        let items = self.state.transcript.items();
+        let answered = items
+            .last()
+            .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
         if self.state.batch.is_some() {
             self.settle_unknown_calls();
-            self.phase = Phase::Working(Working::default());
+            self.decode_batch();
+        } else if !items.iter().any(|item| item.message.is_user()) {
+            self.finish(EndReason::NothingToDo);
+        } else if answered && crashed {
+            self.finish(EndReason::Answered);
         } else {
+            // Providers refuse a request that ends with an answer.
+            if answered {
+                self.notice(notice::GO_ON.to_owned());
+            }
             self.phase = Phase::Ready;
         }
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, run: u64) {
         if !self.opened {
             self.record(Entry::Opened { format: LOG_FORMAT });
             self.opened = true;
@@ -202,7 +232,6 @@ impl Run {
         self.finalizing = None;
         self.empty_replies = 0;
         self.max_output = self.setup.max_output;
-        let run = self.state.runs + 1;
         let model = self.setup.model.clone();
         self.record(Entry::Started {
             run,
@@ -249,6 +278,13 @@ impl Run {
         true
     }
 
+    /// Says something to the model in the user's place.
+    pub(crate) fn notice(&mut self, text: String) {
+        self.record(Entry::Said {
+            message: Arc::new(Message::Notice { text }),
+        });
+    }
+
     pub(crate) fn notify(&mut self, event: Event) {
         self.queue.push_back(Step::Notify(event));
     }
@@ -272,6 +308,15 @@ impl Run {
         true
     }
 
+    /// Takes what failed runs left unread out of the view, where this run's own question would not
+    /// fit beside it; false where there is nothing of the kind.
+    pub(crate) fn give_up_leftovers(&mut self, why: Trigger) -> bool {
+        let mut draft = Draft::new(&self.state.transcript, self.setup.line.keep_recent);
+        draft.drop_unread(self.asked_at);
+        draft.credit("leftovers");
+        draft.into_plan(why).is_some_and(|plan| self.apply(plan))
+    }
+
     /// Ends the run. Calls without a result get one, so that the view stays one that a provider
     /// accepts.
     pub(crate) fn finish(&mut self, reason: EndReason) {
@@ -279,6 +324,12 @@ impl Run {
             EndReason::Interrupted => "not run: the run was interrupted",
             _ => "not run: the run ended",
         });
+        for _ in 0..std::mem::take(&mut self.steers).len() {
+            self.warn(
+                "a message came too late for this run and was not delivered; say it again"
+                    .to_owned(),
+            );
+        }
         let tally = self.state.tally;
         let outcome = Outcome {
             text: self.closing_text(&reason),
@@ -297,10 +348,6 @@ impl Run {
         });
         self.queue.push_back(Step::Finish(outcome));
         self.phase = Phase::Idle;
-        for _ in 0..self.steers.len() {
-            self.warn("a message arrived after the run had ended and was not delivered".to_owned());
-        }
-        self.steers.clear();
     }
 
     pub(crate) fn cannot_fit(&mut self, cannot_fit: CannotFit) {

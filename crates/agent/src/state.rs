@@ -17,7 +17,9 @@ pub struct State {
     pub(crate) calibration: Calibration,
     pub(crate) batch: Option<Batch>,
     pub(crate) learned: Option<Tokens>,
+    model: String,
     pub(crate) runs: u64,
+    /// A run has begun and not ended.
     pub(crate) running: bool,
     pub(crate) tally: Tally,
     total: Usage,
@@ -48,8 +50,8 @@ pub enum FoldError {
     /// A plan does not match the view that it was recorded for.
     #[error("the session's log is damaged at a plan: {0}")]
     Plan(#[from] PlanError),
-    /// A result answers no call.
-    #[error("the session's log is damaged: the result of `{0}` answers no call")]
+    /// A call that begins, or a result, has no call that waits for it.
+    #[error("the session's log is damaged: no call `{0}` waits where it begins or returns")]
     Result(CallId),
 }
 
@@ -62,6 +64,7 @@ impl State {
             calibration: Calibration::default(),
             batch: None,
             learned: None,
+            model: String::new(),
             runs: 0,
             running: false,
             tally: Tally::default(),
@@ -92,10 +95,19 @@ impl State {
                 return Err(FoldError::Format { found: *format });
             }
             Entry::Opened { .. } => {}
-            Entry::Started { run, .. } => {
-                self.runs = *run;
+            Entry::Started { run, model, .. } => {
+                // What one model has taught is not true of another.
+                if self.model != *model {
+                    self.model.clone_from(model);
+                    self.calibration = Calibration::default();
+                    self.learned = None;
+                }
+                // A run that goes on after a crash keeps its number and what it has used.
+                if self.runs != *run {
+                    self.runs = *run;
+                    self.tally = Tally::default();
+                }
                 self.running = true;
-                self.tally = Tally::default();
             }
             Entry::Said { message } => {
                 self.transcript.push(Arc::clone(message));
@@ -120,10 +132,10 @@ impl State {
                 }
             }
             Entry::Began { call } => {
-                self.tally.tool_calls += 1;
                 if !self.batch.as_mut().is_some_and(|batch| batch.begin(call)) {
                     return Err(FoldError::Result(call.clone()));
                 }
+                self.tally.tool_calls += 1;
             }
             Entry::Returned { message } => self.take(message)?,
             Entry::Planned { plan } => {

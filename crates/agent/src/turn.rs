@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Message, Part, Reply, Tokens, Trigger};
+use plimsoll_context::{Budget, CannotFit, Message, Part, Reply, Tokens, Trigger};
 
 use crate::entry::Entry;
 use crate::event::Event;
@@ -12,7 +12,7 @@ use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::request::{Request, ToolChoice};
-use crate::run::{Phase, Run};
+use crate::run::{Calling, Phase, Run};
 use crate::state::is_empty;
 use crate::step::Step;
 
@@ -34,18 +34,10 @@ impl Run {
             Ok(budget) => budget,
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
-        match self
-            .setup
-            .policy
-            .plan(&self.state.transcript, &budget, Trigger::Request)
-        {
-            Ok(Some(plan)) => {
-                if !self.apply(plan) {
-                    return self.cannot_fit(budget.cannot_fit(self.state.transcript.tokens()));
-                }
+        while let Err(cannot_fit) = self.keep_under(&budget) {
+            if !self.give_up_leftovers(Trigger::Request) {
+                return self.cannot_fit(cannot_fit);
             }
-            Ok(None) => {}
-            Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
         let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.overhead);
         self.notify(Event::TurnStart {
@@ -55,6 +47,14 @@ impl Run {
             window: self.line().window,
         });
         self.call(0);
+    }
+
+    fn keep_under(&mut self, budget: &Budget) -> Result<(), CannotFit> {
+        let view = &self.state.transcript;
+        if let Some(plan) = self.setup.policy.plan(view, budget, Trigger::Request)? {
+            self.apply(plan);
+        }
+        Ok(())
     }
 
     /// Sends the view as it stands.
@@ -86,17 +86,21 @@ impl Run {
             counted,
         };
         self.queue.push_back(Step::Call(Box::new(request)));
-        self.phase = Phase::Calling { counted, rung };
+        self.phase = Phase::Calling(Calling {
+            counted,
+            max_output,
+            rung,
+        });
     }
 
     /// A model call has ended.
     pub(crate) fn replied(&mut self, reply: Result<Reply, Failure>) {
-        let Phase::Calling { counted, rung } = self.phase else {
+        let Phase::Calling(calling) = self.phase else {
             return;
         };
         match reply {
-            Ok(reply) => self.take_reply(reply, counted),
-            Err(failure) => self.failed(failure, counted, rung),
+            Ok(reply) => self.take_reply(reply, calling.counted),
+            Err(failure) => self.failed(failure, calling),
         }
     }
 
@@ -140,10 +144,7 @@ impl Run {
                 failure: Failure::Garbled { message },
             });
         }
-        let text = notice::EMPTY_REPLY.to_owned();
-        self.record(Entry::Said {
-            message: Arc::new(Message::Notice { text }),
-        });
+        self.notice(notice::EMPTY_REPLY.to_owned());
         self.phase = Phase::Ready;
     }
 
@@ -183,9 +184,12 @@ impl Run {
 
     fn ask_to_finish(&mut self, reason: EndReason) {
         let text = notice::finalize(&reason);
-        self.record(Entry::Said {
-            message: Arc::new(Message::Notice { text: text.clone() }),
-        });
+        let said = Message::Notice { text: text.clone() };
+        let last = self.state.transcript.items().last();
+        // A run that died right after it was told is not told twice.
+        if last.is_none_or(|item| *item.message != said) {
+            self.notice(text.clone());
+        }
         self.notify(Event::LimitReached { notice: text });
         self.finalizing = Some(reason);
     }

@@ -4,6 +4,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::budget::Budget;
@@ -146,21 +147,26 @@ impl<'a> Draft<'a> {
 
     /// Drops an exchange whole and says what that frees: zero where it is protected or gone.
     pub fn drop_exchange(&mut self, exchange: usize) -> Tokens {
-        let Some(range) = self.exchanges().get(exchange).map(|found| found.at.clone()) else {
-            return Tokens::ZERO;
+        match self.exchanges().get(exchange) {
+            Some(found) if !self.is_protected(exchange) => self.remove(found.at.clone()),
+            _ => Tokens::ZERO,
+        }
+    }
+
+    /// Drops what was said before `before` and no request has carried, though stages may not: for
+    /// a host that knows that it was left behind by a run which failed. Pins and system messages
+    /// stay. Says what that frees.
+    pub fn drop_unread(&mut self, before: Seq) -> Tokens {
+        let (items, unsent) = (self.items(), self.first_unsent());
+        let left_behind = |exchange: &&Exchange| {
+            let mut range = items.get(exchange.at.clone()).unwrap_or_default().iter();
+            exchange.at.end > unsent
+                && exchange.kind != ExchangeKind::System
+                && range.all(|item| item.seq < before && !item.pinned)
         };
-        if self.is_protected(exchange) {
-            return Tokens::ZERO;
-        }
-        let mut freed = Tokens::ZERO;
-        for at in range {
-            if let Some((_, weight)) = self.current(at) {
-                freed += weight;
-                self.changes.insert(at, Change::Dropped);
-            }
-        }
-        self.tokens = self.tokens.minus(freed);
-        freed
+        let found = self.exchanges().iter().filter(left_behind);
+        let ranges: Vec<_> = found.map(|exchange| exchange.at.clone()).collect();
+        ranges.into_iter().map(|range| self.remove(range)).sum()
     }
 
     /// Notes that a stage had a part in the edits so far.
@@ -213,6 +219,18 @@ impl<'a> Draft<'a> {
             frees,
             rewrites_from,
         })
+    }
+
+    fn remove(&mut self, range: Range<usize>) -> Tokens {
+        let mut freed = Tokens::ZERO;
+        for at in range {
+            if let Some((_, weight)) = self.current(at) {
+                freed += weight;
+                self.changes.insert(at, Change::Dropped);
+            }
+        }
+        self.tokens = self.tokens.minus(freed);
+        freed
     }
 
     fn structure(&self) -> &Structure {

@@ -1,0 +1,232 @@
+//! What holds after every play, whatever was played: requests are whole and under the line, the
+//! log folds to the same view, and from every prefix of it a run can be carried on.
+//! Not a test of any one case.
+
+use std::collections::HashSet;
+
+use plimsoll_agent::{EndReason, Entry, Input, Request, State};
+use plimsoll_context::{Calibration, CallId, Message, Part, Tokens};
+
+use super::{Sent, Stage};
+
+/// Everything; the prefixes too.
+pub(crate) fn audit(stage: &Stage) {
+    whole(stage);
+    for end in 0..=stage.log.len() {
+        carried_on(stage, end, Input::User(vec![Part::text("and now?")]));
+        carried_on(stage, end, Input::Continue);
+    }
+}
+
+/// What holds of the play itself.
+pub(crate) fn whole(stage: &Stage) {
+    for sent in &stage.requests {
+        request(stage, sent);
+    }
+    for pair in stage.requests.windows(2) {
+        if pair[1].again {
+            let (one, two) = (&pair[0].request, &pair[1].request);
+            let asks = |request: &Request| request.max_output.unwrap_or(Tokens::MAX);
+            assert!(
+                two.counted < one.counted || asks(two) < asks(one),
+                "sent again as it was"
+            );
+        }
+    }
+    folds(stage);
+    limits(stage);
+    for call in &stage.executed {
+        let known = stage
+            .setup
+            .tools
+            .iter()
+            .any(|tool| tool.spec.name == call.name);
+        assert!(known, "there is no tool {}", call.name);
+        let arguments = call.arguments.trim();
+        let object = serde_json::from_str::<serde_json::Map<_, _>>(arguments);
+        assert!(object.is_ok() || arguments.is_empty(), "{arguments}");
+    }
+    assert!(stage.at_once <= stage.setup.max_parallel_tools);
+    for outcome in &stage.outcomes {
+        assert!(!outcome.text.trim().is_empty(), "an outcome says something");
+    }
+    let ended = stage.log[stage.born..]
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Ended { outcome } => Some(outcome),
+            _ => None,
+        });
+    assert!(ended.eq(&stage.outcomes), "the log says how each run ended");
+}
+
+/// The request is one that a strict provider takes, counted rightly and under its line.
+fn request(stage: &Stage, sent: &Sent) {
+    let request = &sent.request;
+    let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
+    paired(&messages);
+    assert!(messages.iter().any(|message| message.is_user()), "headless");
+    let first = messages.first().unwrap();
+    assert!(!matches!(first, Message::Assistant { .. }), "{first:?}");
+    let last = messages.last().unwrap();
+    assert!(
+        !matches!(last, Message::Assistant { .. }),
+        "it ends with an answer"
+    );
+    for message in &messages {
+        let says = |part: &Part| part.as_text().is_none_or(|text| !text.trim().is_empty());
+        match message {
+            Message::Notice { text } | Message::Summary { text } => assert!(!text.is_empty()),
+            other => assert!(other.parts().iter().any(says), "an empty {other:?}"),
+        }
+    }
+    let counter = &stage.setup.counter;
+    let view: Tokens = messages.iter().map(|m| counter.message(m)).sum();
+    assert_eq!(request.counted, stage.setup.overhead() + view);
+    if !stage.setup.policy.stages().is_empty() && !sent.again {
+        let calibration = calibration(&stage.log[..sent.at]);
+        let budget = sent.line.budget(stage.setup.overhead(), calibration);
+        let limit = budget.expect("it was sent").limit;
+        assert!(view <= limit, "{view} is over the line at {limit}");
+    }
+}
+
+/// No run has more turns or tool calls than it may, crashes or not.
+fn limits(stage: &Stage) {
+    let limits = stage.setup.limits;
+    let (mut run, mut turns, mut calls) = (0, 0, 0);
+    for entry in &stage.log {
+        match entry {
+            Entry::Started { run: number, .. } if *number != run => {
+                (run, turns, calls) = (*number, 0, 0);
+            }
+            Entry::Replied { .. } => turns += 1,
+            Entry::Began { .. } => calls += 1,
+            _ => {}
+        }
+        assert!(turns <= limits.max_turns, "{turns} turns");
+        let most = limits.max_tool_calls.unwrap_or(u64::MAX);
+        assert!(calls <= most, "{calls} tool calls");
+    }
+}
+
+fn paired(messages: &[&Message]) {
+    let mut open: Vec<CallId> = Vec::new();
+    for message in messages {
+        if let Message::ToolResult(result) = message {
+            assert!(!open.is_empty(), "{} is an orphan", result.call);
+            assert_eq!(open.remove(0), result.call, "results in call order");
+        } else {
+            assert!(open.is_empty(), "{open:?} are unanswered");
+            open = message.calls().map(|call| call.id.clone()).collect();
+        }
+    }
+    assert!(open.is_empty(), "{open:?} are unanswered");
+}
+
+/// What the entries say of the provider's tokens.
+fn calibration(log: &[Entry]) -> Calibration {
+    let mut calibration = Calibration::default();
+    let mut last = None;
+    for entry in log {
+        match entry {
+            Entry::Started { model, .. } => {
+                if last.is_some_and(|last| last != model) {
+                    calibration = Calibration::default();
+                }
+                last = Some(model);
+            }
+            Entry::Replied {
+                usage: Some(usage),
+                counted,
+                ..
+            } => calibration.observe(*counted, usage.processed()),
+            Entry::Learned {
+                used: Some((counted, used)),
+                ..
+            } => calibration.observe(*counted, *used),
+            _ => {}
+        }
+    }
+    calibration
+}
+
+/// The log is the truth: folded, from JSON too, it gives the live view.
+fn folds(stage: &Stage) {
+    let json = |entry: &Entry| serde_json::to_string(entry).unwrap();
+    let read = |entry: &Entry| serde_json::from_str(&json(entry)).unwrap();
+    let log: Vec<Entry> = stage.log.iter().map(read).collect();
+    assert_eq!(log, stage.log);
+    let state = State::fold(stage.setup.counter.clone(), &log).unwrap();
+    let (live, folded) = (stage.run.state(), &state);
+    assert_eq!(live.transcript().tokens(), folded.transcript().tokens());
+    assert_eq!(live.transcript().sent(), folded.transcript().sent());
+    let (live_items, items) = (live.transcript().items(), folded.transcript().items());
+    assert_eq!(live_items.len(), items.len());
+    for (live, item) in live_items.iter().zip(items) {
+        assert_eq!(live.seq, item.seq);
+        assert_eq!(live.tokens, item.tokens);
+        assert_eq!(
+            serde_json::to_string(&live.message).unwrap(),
+            serde_json::to_string(&item.message).unwrap()
+        );
+    }
+    assert_eq!(live.usage(), folded.usage());
+    assert_eq!(live.runs(), folded.runs());
+    assert_eq!(live.learned_window(), folded.learned_window());
+}
+
+/// The process died after `end` entries. A new one carries on.
+fn carried_on(stage: &Stage, end: usize, input: Input) {
+    let log = stage.log[..end].to_vec();
+    let says_something = log.iter().any(|entry| matches!(entry, Entry::Said { .. }));
+    let dangerous = dangerous(stage, &log);
+    let mut next = Stage::resume(log, stage.setup.clone());
+    let asks = matches!(input, Input::User(_));
+    next.tell(input);
+    next.finish();
+    whole(&next);
+    for call in &next.executed {
+        assert!(!dangerous.contains(&call.id), "{} ran twice", call.id);
+    }
+    let outcome = next.outcome();
+    if !asks && !says_something {
+        assert!(next.requests.is_empty());
+        assert_eq!(outcome.reason, EndReason::NothingToDo);
+    }
+    if asks && next.requests.is_empty() {
+        assert!(
+            matches!(outcome.reason, EndReason::CannotFit { .. }),
+            "{outcome:?}"
+        );
+    }
+}
+
+/// Calls that must not run again: those that have their result, and those that may have run and
+/// are not idempotent. Only of the last answer: an id may come again later.
+fn dangerous(stage: &Stage, log: &[Entry]) -> HashSet<CallId> {
+    let last = log
+        .iter()
+        .rposition(|entry| matches!(entry, Entry::Replied { .. }));
+    let Some(Entry::Replied { message, .. }) = last.map(|at| &log[at]) else {
+        return HashSet::new();
+    };
+    let idempotent = |name: &str| {
+        let tool = stage.setup.tools.iter().find(|tool| tool.spec.name == name);
+        tool.is_some_and(|tool| tool.idempotent)
+    };
+    let after = &log[last.unwrap()..];
+    let mut dangerous = HashSet::new();
+    for call in message.calls() {
+        let began = after.contains(&Entry::Began {
+            call: call.id.clone(),
+        });
+        let returned = after.iter().any(|entry| {
+            matches!(entry, Entry::Returned { message } if matches!(message.as_ref(),
+                Message::ToolResult(result) if result.call == call.id))
+        });
+        if returned || began && !idempotent(&call.name) {
+            dangerous.insert(call.id.clone());
+        }
+    }
+    dangerous
+}

@@ -1,0 +1,306 @@
+//! A stage for the machine: it plays provider, tools, gate and store, without async, keeps what it
+//! sees and checks it. Not a driver: it makes nothing durable and knows no time.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
+
+pub(crate) mod audit;
+pub(crate) mod words;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use plimsoll_agent::{
+    Answer, AtLimit, Entry, Event, ExecutionLimits, Failure, Input, KnownTool, Outcome, Question,
+    Request, Run, Sampling, Setup, Step,
+};
+use plimsoll_context::{
+    CallId, Chars4, ContextStrategy, Line, Part, Reply, SessionPruneConfig, StopReason, Tokens,
+    ToolCall, ToolResult, ToolSpec, Usage,
+};
+
+/// Steps after which a run that has not ended never will.
+const STEPS: usize = 100_000;
+
+/// A machine under way, and everything that came out of it.
+pub(crate) struct Stage {
+    pub(crate) run: Run,
+    pub(crate) setup: Setup,
+    pub(crate) log: Vec<Entry>,
+    /// How many entries the log had when this machine was made.
+    pub(crate) born: usize,
+    pub(crate) events: Vec<Event>,
+    pub(crate) requests: Vec<Sent>,
+    pub(crate) executed: Vec<ToolCall>,
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) aborts: usize,
+    /// The most calls that ran at once.
+    pub(crate) at_once: usize,
+    pub(crate) calling: bool,
+    pub(crate) running: VecDeque<ToolCall>,
+    pub(crate) asked: VecDeque<Question>,
+}
+
+/// A request as it went out, and what was known then.
+pub(crate) struct Sent {
+    pub(crate) request: Request,
+    pub(crate) line: Line,
+    /// How many entries the log had.
+    pub(crate) at: usize,
+    /// Whether it answers a refusal.
+    pub(crate) again: bool,
+}
+
+/// A setup with the tools `read` (idempotent), `write` (not) and `bash` (asks first).
+pub(crate) fn setup() -> Setup {
+    let prune = SessionPruneConfig::default();
+    Setup {
+        model: "test/one".into(),
+        system: "Be brief.".into(),
+        dynamic_context: None,
+        tools: vec![
+            tool("read", true, false),
+            tool("write", false, false),
+            tool("bash", false, true),
+        ],
+        counter: Arc::new(Chars4),
+        line: Line {
+            window: Some(Tokens(10_000)),
+            ..Line::default()
+        },
+        policy: ContextStrategy::default().policy(prune),
+        prune,
+        limits: ExecutionLimits::default(),
+        max_parallel_tools: 3,
+        max_output: None,
+        sampling: Sampling::default(),
+    }
+}
+
+pub(crate) fn tool(name: &str, idempotent: bool, asks: bool) -> KnownTool {
+    KnownTool {
+        spec: ToolSpec {
+            name: name.into(),
+            description: format!("{name} something"),
+            schema: serde_json::json!({ "type": "object" }),
+        },
+        idempotent,
+        asks,
+    }
+}
+
+pub(crate) fn limits(max_turns: u64, max_tool_calls: Option<u64>, at_limit: AtLimit) -> Setup {
+    Setup {
+        limits: ExecutionLimits {
+            max_turns,
+            max_tool_calls,
+            at_limit,
+        },
+        ..setup()
+    }
+}
+
+/// The same setup under a strategy and a window.
+pub(crate) fn strategy(strategy: ContextStrategy, window: Option<u64>) -> Setup {
+    let setup = setup();
+    Setup {
+        line: strategy.line(Line {
+            window: window.map(Tokens),
+            ..setup.line
+        }),
+        policy: strategy.policy(setup.prune),
+        ..setup
+    }
+}
+
+impl Stage {
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self::resume(Vec::new(), setup)
+    }
+
+    pub(crate) fn resume(log: Vec<Entry>, setup: Setup) -> Self {
+        let run = Run::resume(&log, setup.clone()).expect("the log folds");
+        Self {
+            run,
+            setup,
+            born: log.len(),
+            log,
+            events: Vec::new(),
+            requests: Vec::new(),
+            executed: Vec::new(),
+            outcomes: Vec::new(),
+            aborts: 0,
+            at_once: 0,
+            calling: false,
+            running: VecDeque::new(),
+            asked: VecDeque::new(),
+        }
+    }
+
+    /// Tells the machine something and does what it says until it waits or ends.
+    pub(crate) fn tell(&mut self, input: Input) {
+        let again = matches!(&input, Input::Reply(reply) if reply.is_err());
+        self.run.handle(input);
+        for _ in 0..STEPS {
+            match self.run.poll() {
+                Step::Record(entry) => self.log.push(entry),
+                Step::Notify(event) => self.events.push(event),
+                Step::Call(request) => {
+                    assert!(!self.calling, "two model calls at once");
+                    self.calling = true;
+                    self.requests.push(Sent {
+                        request: *request,
+                        line: self.run.line(),
+                        at: self.log.len(),
+                        again,
+                    });
+                }
+                Step::Execute(call) => {
+                    let began = Entry::Began {
+                        call: call.id.clone(),
+                    };
+                    assert!(self.log.contains(&began), "it began before it was recorded");
+                    self.executed.push(call.clone());
+                    self.running.push_back(call);
+                    self.at_once = self.at_once.max(self.running.len());
+                }
+                Step::Ask(question) => self.asked.push_back(question),
+                Step::Abort => {
+                    self.aborts += 1;
+                    self.calling = false;
+                    self.running.clear();
+                    self.asked.clear();
+                }
+                Step::Finish(outcome) => {
+                    assert!(!self.calling && self.running.is_empty() && self.asked.is_empty());
+                    assert!(!self.run.is_running());
+                    self.outcomes.push(outcome);
+                    assert!(matches!(self.run.poll(), Step::Wait | Step::Notify(_)));
+                    return;
+                }
+                Step::Wait => return,
+            }
+        }
+        panic!("the machine does not come to rest");
+    }
+
+    pub(crate) fn say(&mut self, text: &str) -> &mut Self {
+        self.tell(Input::User(vec![Part::text(text)]));
+        self
+    }
+
+    pub(crate) fn go_on(&mut self) -> &mut Self {
+        self.tell(Input::Continue);
+        self
+    }
+
+    pub(crate) fn interrupt(&mut self) -> &mut Self {
+        self.tell(Input::Interrupt);
+        self
+    }
+
+    pub(crate) fn reply(&mut self, parts: Vec<Part>, usage: Option<Usage>) -> &mut Self {
+        assert!(self.calling, "nobody has called the model");
+        self.calling = false;
+        self.tell(Input::Reply(Box::new(Ok(Reply {
+            parts,
+            stop: StopReason::Stop,
+            usage,
+            model: None,
+        }))));
+        self
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.reply(vec![Part::text(text)], None)
+    }
+
+    /// Calls as `id:tool` or `id:tool:arguments`.
+    pub(crate) fn calls(&mut self, calls: &[&str]) -> &mut Self {
+        self.reply(calls.iter().map(|call| words::call(call)).collect(), None)
+    }
+
+    pub(crate) fn refuse(&mut self, failure: Failure) -> &mut Self {
+        assert!(self.calling, "nobody has called the model");
+        self.calling = false;
+        self.tell(Input::Reply(Box::new(Err(failure))));
+        self
+    }
+
+    pub(crate) fn done(&mut self, id: &str, text: &str) -> &mut Self {
+        let at = self.running.iter().position(|call| call.id.0 == id);
+        self.running.remove(at.expect(id));
+        self.tell(Input::ToolDone(ToolResult {
+            call: CallId(id.into()),
+            parts: vec![Part::text(text)],
+            is_error: false,
+        }));
+        self
+    }
+
+    pub(crate) fn answer(&mut self, id: &str, answer: Answer) -> &mut Self {
+        let at = self.asked.iter().position(|asked| asked.call.id.0 == id);
+        self.asked.remove(at.expect(id));
+        self.tell(Input::Answer {
+            call: CallId(id.into()),
+            answer,
+        });
+        self
+    }
+
+    /// Plays on with the shortest answers until the run ends.
+    pub(crate) fn finish(&mut self) -> &Outcome {
+        for _ in 0..STEPS {
+            if !self.run.is_running() {
+                return self.outcomes.last().expect("a run ended");
+            }
+            if self.calling {
+                self.text("done");
+            } else if let Some(call) = self.running.front() {
+                let id = call.id.0.clone();
+                self.done(&id, "ok");
+            } else if let Some(question) = self.asked.front() {
+                let id = question.call.id.0.clone();
+                self.answer(&id, Answer::Allow);
+            } else {
+                panic!("the machine waits for nothing that is under way");
+            }
+        }
+        panic!("the run does not end");
+    }
+
+    pub(crate) fn outcome(&self) -> &Outcome {
+        self.outcomes.last().expect("a run ended")
+    }
+
+    /// The newest request, in words.
+    pub(crate) fn last_request(&self) -> String {
+        words::show(&self.requests.last().expect("a request").request)
+    }
+
+    /// The names of the calls that are running, in the order in which they began.
+    pub(crate) fn running(&self) -> Vec<&str> {
+        self.running.iter().map(|call| call.id.0.as_str()).collect()
+    }
+
+    pub(crate) fn executed(&self) -> Vec<&str> {
+        self.executed
+            .iter()
+            .map(|call| call.id.0.as_str())
+            .collect()
+    }
+}
+
+/// A refusal for length, with what the provider says of sizes.
+pub(crate) fn overflow(used: Option<u64>, window: Option<u64>) -> Failure {
+    Failure::Overflow {
+        used: used.map(Tokens),
+        window: window.map(Tokens),
+        message: "too long, said the provider".into(),
+    }
+}
