@@ -164,6 +164,7 @@ pub(crate) async fn start(args: &RunArgs, max_context: MaxContext) -> Result<Cho
         .base_url(&running.base_url)
         .timeouts(choice::timeouts(args))
         .dialect(dialect)
+        .extra(sampling())
         .build()
         .map_err(Stop::model)?;
     Ok(Choice {
@@ -174,6 +175,13 @@ pub(crate) async fn start(args: &RunArgs, max_context: MaxContext) -> Result<Cho
         max_tokens: Some(MAX_TOKENS),
         _server: Some(Server { _running: running }),
     })
+}
+
+/// How the models' makers advise to sample them, besides the temperature; a small model wanders
+/// off without it.
+fn sampling() -> serde_json::Map<String, serde_json::Value> {
+    let sampling = serde_json::json!({ "top_k": 20, "top_p": 0.8, "repeat_penalty": 1.05 });
+    sampling.as_object().cloned().unwrap_or_default()
 }
 
 fn models() -> Result<LocalModels, Stop> {

@@ -92,6 +92,11 @@ impl Root {
         match path.symlink_metadata() {
             Ok(_) => Ok(path),
             Err(error) if error.kind() == ErrorKind::NotFound => {
+                if let Some(first) = self.first_of_many(given) {
+                    return Err(ToolError(format!(
+                        "that is several paths; give one a call, first `{first}`"
+                    )));
+                }
                 let mut text = format!("there is no `{}`", self.shown(&path));
                 match nearest::sibling(&path) {
                     // Writing to a String cannot fail.
@@ -104,6 +109,18 @@ impl Root {
             }
             Err(error) => Err(ToolError(format!("`{given}`: {error}"))),
         }
+    }
+
+    /// The first of several paths in one text, where that is what it is: small models try it.
+    fn first_of_many<'a>(&self, given: &'a str) -> Option<&'a str> {
+        let mut parts = given
+            .split([',', ' ', '\n'])
+            .filter(|part| !part.is_empty());
+        let first = parts.next()?;
+        let there = self
+            .resolve(first)
+            .is_ok_and(|path| path.symlink_metadata().is_ok());
+        (there && parts.next().is_some()).then_some(first)
     }
 
     /// As [`Root::resolve`], of something that may be changed. What is in `.git` may not: a hook
@@ -248,6 +265,9 @@ mod tests {
         );
         let text = root.existing("src/zzzzzzzz").unwrap_err().0;
         assert!(text.ends_with("see what there is with list or glob"));
+        files.put("b.md", "x");
+        let text = root.existing("b.md, src/main.rs").unwrap_err().0;
+        assert_eq!(text, "that is several paths; give one a call, first `b.md`");
     }
 
     #[test]
