@@ -107,10 +107,10 @@ pub(crate) struct RunArgs {
     /// Seed, for providers that take one
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Seconds to wait for a connection [default: 10]
+    /// Seconds to wait for a connection [default: 15]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) connect_timeout: Option<u64>,
-    /// Seconds without a byte after which a call is given up
+    /// Seconds without a byte after which a call is given up [default: 300]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) idle_timeout: Option<u64>,
     /// Print events as JSON lines

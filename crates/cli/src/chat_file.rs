@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use plimsoll::wire::WireError;
 use plimsoll::wire::openai_chat::{self, Chat};
 use plimsoll::{Bpe, Chars4, Estimate, Memo, Message, Repair, TokenCounter, Tokens, Transcript};
 
@@ -43,7 +44,12 @@ pub(crate) fn parse(text: &str) -> Result<Chat<'_>, Stop> {
             "the input is empty; give a chat as JSON: {\"messages\": [...]} or a bare array of messages",
         ));
     }
-    openai_chat::read(text).map_err(Stop::failed)
+    openai_chat::read(text).map_err(|error| match error {
+        WireError::NotJson { reason } => Stop::failed(format!(
+            "the input is not valid JSON ({reason}); give a chat as {{\"messages\": [...]}} or a bare array of messages"
+        )),
+        error => Stop::failed(error),
+    })
 }
 
 /// Reads and repairs a chat.

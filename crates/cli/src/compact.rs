@@ -76,13 +76,12 @@ fn compact(
         .iter()
         .map(|repair| format!("repaired: {repair}"))
         .collect();
-    let budget = budget(&file, args)?;
     let strategy = strategy(&args.policy)?;
     let before = file.overhead + file.transcript.tokens();
     let policy = strategy.policy(SessionPruneConfig::default());
     let mut plan = None;
     if !policy.stages().is_empty() {
-        plan = Line::exactly(budget)
+        plan = Line::exactly(budget(&file, args)?)
             .budget(file.overhead, Calibration::default())
             .and_then(|budget| {
                 policy
@@ -101,13 +100,16 @@ fn compact(
             ));
         }
     }
+    // What was not edited comes back with its very bytes, the spaces between them included.
+    let json = if plan.is_none() && file.repairs.is_empty() {
+        text.trim().to_owned()
+    } else {
+        write(&file, plan.as_ref())?
+    };
     if args.quiet {
         notes.clear();
     }
-    Ok(Compacted {
-        json: write(&file, plan.as_ref())?,
-        notes,
-    })
+    Ok(Compacted { json, notes })
 }
 
 /// Writes the chat back: what nobody touched with its very bytes.

@@ -12,6 +12,10 @@ pub(crate) const INPUT_LIMIT: u64 = 256 * 1024 * 1024;
 /// Opens a file, or standard input where there is none or it is `-`.
 pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, Stop> {
     match path {
+        Some(path) if path.is_dir() => Err(Stop::usage(format!(
+            "{} is a directory; name a file, or pipe one in",
+            path.display()
+        ))),
         Some(path) if path != Path::new("-") => {
             let file = File::open(path).map_err(|error| {
                 Stop::usage(format!("{} cannot be read: {error}", path.display()))
@@ -56,11 +60,16 @@ fn text(bytes: Vec<u8>) -> Result<String, Stop> {
             "the input is larger than {limit} MiB, which is the limit; split it, or leave out what is no chat"
         )));
     }
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Stop::failed(format!(
-            "the input is not UTF-8: byte {at} is the first that is not"
+            "the input is not UTF-8: byte {at} is the first that is not; save it as UTF-8"
         ))
+    })?;
+    // Some editors put a mark before UTF-8; it is no part of the JSON.
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
     })
 }
 

@@ -1,0 +1,142 @@
+//! The binary in a home of its own. Nothing of the machine's environment reaches it but `PATH`.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A place for sessions and a workspace beside it; both go with the test.
+pub(crate) struct Home {
+    folder: TempDir,
+}
+
+/// What a command came to.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// `None` where a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        Self { folder }
+    }
+
+    /// The directory of the sessions; the command makes it.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The directory in which commands run.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// Puts a file into the workspace.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.work().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+    ) -> Command {
+        command(&self.work(), &self.data(), args)
+    }
+
+    /// Runs to the end with nothing on standard input.
+    pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Said {
+        self.pipe(args, "")
+    }
+
+    /// Runs to the end with this on standard input.
+    pub(crate) fn pipe<S: AsRef<std::ffi::OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        input: impl AsRef<[u8]>,
+    ) -> Said {
+        feed(self.command(args), input.as_ref())
+    }
+}
+
+impl Said {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Done, with nothing to complain about.
+    #[track_caller]
+    pub(crate) fn done(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}\n{}", self.out, self.err);
+        self
+    }
+
+    /// Failed with this code, and with one sentence on stderr that holds these words.
+    #[track_caller]
+    pub(crate) fn refused(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        let sentences: Vec<&str> = self
+            .err
+            .lines()
+            .filter(|line| line.starts_with("plimsoll: "))
+            .collect();
+        assert_eq!(sentences.len(), 1, "one sentence: {}", self.err);
+        for word in words {
+            assert!(sentences[0].contains(word), "no `{word}` in {}", self.err);
+        }
+        assert!(!self.err.contains("panicked"), "{}", self.err);
+    }
+}
+
+fn command<S: AsRef<std::ffi::OsStr>>(
+    work: &Path,
+    data: &Path,
+    args: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command
+        .env_clear()
+        .env("PLIMSOLL_HOME", data)
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .current_dir(work)
+        .args(args);
+    command
+}
+
+/// Runs to the end; what the command does not want to read is not an error.
+pub(crate) fn feed(command: Command, input: &[u8]) -> Said {
+    feed_from(command, input)
+}
+
+/// The same from a source that is never held whole.
+pub(crate) fn feed_from(mut command: Command, mut input: impl Read + Send) -> Said {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut buffer = vec![0; 256 * 1024];
+            while let Ok(count @ 1..) = input.read(&mut buffer) {
+                if pipe.write_all(&buffer[..count]).is_err() {
+                    break;
+                }
+            }
+        });
+        Said::of(child.wait_with_output().unwrap())
+    })
+}

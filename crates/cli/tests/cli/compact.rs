@@ -1,0 +1,260 @@
+//! `plimsoll compact` as a filter: what it keeps, what it honours, what it mends.
+
+use serde_json::{Value, json};
+
+use super::chats::{QUESTION, TASK, asked, faults, messages, raw, tools, weight};
+use super::command::Home;
+
+#[test]
+fn a_chat_within_its_budget_comes_back_as_it_was() {
+    let home = Home::new();
+    let object = "{ \"x\" : 1,\n \"messages\": [ {\"role\":\"user\",\"content\":\"h\\u00e9\"} ,\n  \
+                  {\"content\":\"ok\", \"role\":\"assistant\",\"zz\":[1, 2]} ] , \"y\":{\"b\":1.0,\"a\":2e3}}";
+    let pretty = serde_json::to_string_pretty(&messages(3)).unwrap();
+    for chat in [object, &pretty, "[]", "[ ]", "{\"messages\":[]}"] {
+        for policy in ["evict", "sliding_window", "sliding-window", "unlimited"] {
+            let args = ["compact", "--budget", "50000", "--policy", policy];
+            let said = home.pipe(args, chat).done();
+            assert_eq!(said.out, format!("{chat}\n"), "{policy}");
+            assert_eq!(said.err, "", "{policy}");
+        }
+    }
+    // A file, and a mark before UTF-8 that some editors make.
+    home.file("chat.json", object);
+    let said = home.run(["compact", "--budget", "500", "chat.json"]).done();
+    assert_eq!(said.out, format!("{object}\n"));
+    let marked = format!("\u{feff}{object}");
+    let said = home
+        .pipe(["compact", "--budget", "500", "-"], marked)
+        .done();
+    assert_eq!(said.out, format!("{object}\n"));
+}
+
+#[test]
+fn the_budget_is_honoured_and_the_rest_is_not_touched() {
+    let home = Home::new();
+    let chat = json!({"model": "m", "messages": messages(30), "tools": tools(), "seed": 7, "a": {"z": 1, "b": 2}});
+    let chat = chat.to_string();
+    let before = weight(&chat);
+    let originals = raw(&chat);
+    for policy in ["evict", "sliding_window"] {
+        for budget in [400_u64, 3_000, before.0 - 1] {
+            let budget_text = budget.to_string();
+            let args = ["compact", "--budget", &budget_text, "--policy", policy];
+            let said = home.pipe(args, &chat).done();
+            let out = said.out.trim_end();
+            assert!(weight(out).0 <= budget, "{policy} {budget}");
+            assert_eq!(faults(out), [""; 0], "{policy} {budget}");
+            assert_eq!(asked(out).first().map(String::as_str), Some(TASK));
+            assert_eq!(asked(out).last().map(String::as_str), Some(QUESTION));
+            for message in raw(out) {
+                let is_edited = message.contains("\"role\":\"tool\"")
+                    && message.contains("pruned: ")
+                    || message.contains("truncated");
+                assert!(is_edited || originals.contains(&message), "{message}");
+            }
+            let (keys, were): (Value, Value) = (
+                serde_json::from_str(out).unwrap(),
+                serde_json::from_str(&chat).unwrap(),
+            );
+            let names = |value: &Value| -> Vec<String> {
+                value.as_object().unwrap().keys().cloned().collect()
+            };
+            assert_eq!(names(&keys), names(&were));
+            assert_eq!(names(&keys["a"]), ["z", "b"]);
+            // What was done is said, with figures.
+            assert!(
+                said.err.contains(&format!("{before} tokens became")),
+                "{}",
+                said.err
+            );
+            assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+            // The same again, and nothing more to do with what came out.
+            assert_eq!(home.pipe(args, &chat).done().out, said.out);
+            let again = home.pipe(args, out).done();
+            assert_eq!((again.out, again.err), (said.out, String::new()));
+        }
+    }
+}
+
+#[test]
+fn a_bare_array_stays_one_and_bytes_stay() {
+    let home = Home::new();
+    let mut text: Vec<String> = messages(20).iter().map(Value::to_string).collect();
+    // No JSON writer of ours would print these so.
+    text[1] = format!(
+        "{{ \"x_note\" : 1.50 , \"content\":\"{TASK}\" ,\"role\":\"user\", \"u\":\"\\u00e9\\/\" }}"
+    );
+    let last = text.len() - 2;
+    text[last] =
+        "{\"content\" : \"done \\ud83d\\ude00\", \"role\":\"assistant\",\"name\":\"a\"}".to_owned();
+    let chat = format!("[{}]", text.join(" ,\n "));
+    let said = home.pipe(["compact", "--budget", "900"], &chat).done();
+    assert!(said.out.starts_with('['));
+    let out = raw(&said.out);
+    assert!(
+        out.contains(&text[1]) && out.contains(&text[last]),
+        "{}",
+        said.out
+    );
+    assert!(weight(&said.out).0 <= 900);
+}
+
+#[test]
+fn a_budget_beside_the_messages_goes_first() {
+    let home = Home::new();
+    let chat = json!({"budget_tokens": 700, "messages": messages(20)}).to_string();
+    for args in [
+        &["compact"][..],
+        &["compact", "--budget", "100000"],
+        &["compact", "--budget", "9"],
+    ] {
+        let out = home.pipe(args, &chat).done().out;
+        assert!(weight(&out).0 <= 700);
+        let value: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(value["budget_tokens"], 700);
+    }
+    // Nothing is cut under `unlimited`, so it needs no budget.
+    let chat = json!(messages(20)).to_string();
+    let said = home
+        .pipe(["compact", "--policy", "unlimited"], &chat)
+        .done();
+    assert_eq!(said.out.trim_end(), chat);
+}
+
+#[test]
+fn tools_count() {
+    let home = Home::new();
+    let bare = json!({"messages": messages(4)}).to_string();
+    let exactly = weight(&bare).0.to_string();
+    let args = ["compact", "--budget", &exactly];
+    assert_eq!(home.pipe(args, &bare).done().out.trim_end(), bare);
+    let with = json!({"messages": messages(4), "tools": tools()}).to_string();
+    let out = home.pipe(args, &with).done().out;
+    assert!(out.len() < with.len());
+    assert!(weight(&out) <= weight(&bare));
+}
+
+#[test]
+fn lines_go_on_after_one_that_fails() {
+    let home = Home::new();
+    let good = json!({"messages": messages(12), "id": 1}).to_string();
+    let own = json!({"messages": messages(12), "budget_tokens": 600}).to_string();
+    let tight = json!({"messages": messages(2), "budget_tokens": 5}).to_string();
+    let lines = [
+        &good,
+        "nope",
+        &own,
+        "",
+        &tight,
+        "[{\"role\":7}]",
+        "[]",
+        &good,
+    ];
+    let input = lines.join("\n");
+    let args = ["compact", "--lines", "--budget", "1500"];
+    let said = home.pipe(args, &input);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    let out: Vec<&str> = said.out.lines().collect();
+    assert_eq!(
+        out.len(),
+        lines.len(),
+        "an answer for each line: {}",
+        said.out
+    );
+    for (at, limit) in [(0, 1_500), (2, 600), (7, 1_500)] {
+        assert!(weight(out[at]).0 <= limit, "line {at}");
+    }
+    assert_eq!(out[6], "[]");
+    assert_eq!(out[0], out[7]);
+    for (at, words) in [
+        (1, "not valid JSON"),
+        (3, "the input is empty"),
+        (4, "cannot be made smaller than"),
+        (5, "[0].role: expected string, got number"),
+    ] {
+        let error: Value = serde_json::from_str(out[at]).unwrap();
+        assert_eq!(error.as_object().unwrap().len(), 1);
+        assert!(error["error"].as_str().unwrap().contains(words), "{error}");
+    }
+    assert!(
+        said.err.contains("line 1: ") && said.err.contains("line 8: "),
+        "{}",
+        said.err
+    );
+    // A file with a last line end and CRLF is not longer for it.
+    let said = home.pipe(args, format!("{good}\r\n[]\r\n")).done();
+    assert_eq!(said.out.lines().collect::<Vec<_>>(), [out[0], "[]"]);
+    assert_eq!(home.pipe(args, "").done().out, "", "no line, no answer");
+}
+
+#[test]
+fn a_damaged_chat_is_repaired_and_it_is_said() {
+    let home = Home::new();
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}});
+    let chat = json!({"messages": [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": null, "tool_calls": [call("open"), call("late")]},
+        {"role": "user", "content": "Well?"},
+        {"role": "tool", "tool_call_id": "late", "content": "here"},
+        {"role": "tool", "tool_call_id": "nobody", "content": "lost"},
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "So?"},
+    ]});
+    assert_ne!(faults(&chat.to_string()), [""; 0]);
+    for policy in ["evict", "sliding_window", "unlimited"] {
+        let args = ["compact", "--budget", "1000", "--policy", policy];
+        let said = home.pipe(args, chat.to_string()).done();
+        assert_eq!(faults(&said.out), [""; 0], "{}", said.out);
+        assert_eq!(asked(&said.out), ["Go.", "Well?", "So?"]);
+        assert!(said.out.contains("here") && !said.out.contains("lost"));
+        assert_eq!(said.err.lines().count(), 4, "{}", said.err);
+        for words in ["`open`", "`late`", "`nobody`", "messages[5]"] {
+            assert!(said.err.contains(words), "no {words}: {}", said.err);
+        }
+        assert!(
+            said.err
+                .lines()
+                .all(|line| line.starts_with("plimsoll: repaired: "))
+        );
+        let quiet = home
+            .pipe([&args[..], &["--quiet"]].concat(), chat.to_string())
+            .done();
+        assert_eq!(
+            (quiet.out.as_str(), quiet.err.as_str()),
+            (said.out.as_str(), "")
+        );
+        let again = home.pipe(args, &said.out).done();
+        assert_eq!((again.out, again.err), (said.out, String::new()));
+    }
+    let said = home
+        .pipe(["compact", "--budget", "1000", "--lines"], chat.to_string())
+        .done();
+    assert!(
+        said.err
+            .lines()
+            .all(|line| line.starts_with("plimsoll: line 1: repaired: "))
+    );
+}
+
+#[test]
+fn every_counter_and_policy_has_its_name() {
+    let home = Home::new();
+    let chat = json!(messages(10)).to_string();
+    let outs = ["o200k", "cl100k", "estimate", "chars4"].map(|counter| {
+        let args = ["compact", "--budget", "900", "--counter", counter];
+        let out = home.pipe(args, &chat).done().out;
+        assert_eq!(faults(&out), [""; 0]);
+        out
+    });
+    assert_eq!(
+        home.pipe(["compact", "--budget", "900"], &chat).done().out,
+        outs[0]
+    );
+    let args = ["compact", "--budget", "900", "--policy", "never"];
+    home.pipe(args, &chat)
+        .refused(2, &["`never`", "unlimited, sliding_window, evict"]);
+    let args = ["compact", "--budget", "900", "--counter", "gpt"];
+    home.pipe(args, &chat)
+        .refused(2, &["`gpt`", "o200k, cl100k, estimate, chars4"]);
+}

@@ -1,0 +1,18 @@
+//! The built binary as a user runs it: arguments and pipes in; output, words on stderr and an exit
+//! code out. Every test has a `PLIMSOLL_HOME` of its own and no keys; none leaves loopback.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
+
+mod chats;
+mod command;
+mod compact;
+mod compact_bad;
+mod count;
+mod recorded;
