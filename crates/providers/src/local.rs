@@ -238,7 +238,7 @@ impl FromStr for Source {
 /// A file's size, where there is one.
 fn size(path: &Path) -> Option<u64> {
     let data = fs::metadata(path).ok()?;
-    data.is_file().then(|| data.len())
+    data.is_file().then_some(data.len())
 }
 
 /// Removes a file, if there is one.

@@ -44,7 +44,7 @@ impl LocalModels {
         blocking(&folder, move || fs::create_dir_all(made)).await?;
         let [official, registry, parts] = self.pieces(model);
         if source != Source::Registry {
-            match self.from_makers(model, &official, watch).await {
+            match self.fetch_official(model, &official, watch).await {
                 Ok(()) => return self.finish(model, &official).await,
                 Err(error @ LocalError::Official { .. }) if source == Source::Auto => {
                     let LocalError::Official { host, reason } = &error else {
@@ -66,7 +66,7 @@ impl LocalModels {
         self.finish(model, &registry).await
     }
 
-    async fn from_makers(
+    async fn fetch_official(
         &self,
         model: &LocalModel,
         to: &Path,

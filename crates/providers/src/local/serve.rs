@@ -73,13 +73,13 @@ impl LocalModels {
         let model = self.model(name)?;
         let file = self.pull(name, Source::Auto, watch).await?;
         let mut reasons = String::new();
-        for variant in self.order() {
+        for variant in self.order(model) {
             let Some(command) = self.command(variant, watch).await? else {
                 continue;
             };
             match self.launch(command, model, &file, window).await {
                 Ok((server, port)) => {
-                    self.remember(variant).await;
+                    self.remember(model, variant).await;
                     return Ok(Running {
                         _server: server,
                         base_url: format!("http://127.0.0.1:{port}/v1"),
@@ -113,22 +113,23 @@ impl LocalModels {
         Ok(())
     }
 
-    /// What worked the last time goes first.
-    fn order(&self) -> Vec<Variant> {
+    /// What worked the last time goes first; what a processor lacks may be needed by one model
+    /// and not by another.
+    fn order(&self, model: &LocalModel) -> Vec<Variant> {
         let mut order = vec![Variant::Pinned, Variant::Portable, Variant::OnPath];
-        let word = fs::read_to_string(self.note()).unwrap_or_default();
+        let word = fs::read_to_string(self.note(model)).unwrap_or_default();
         order.sort_by_key(|variant| variant.key() != word.trim());
         order
     }
 
-    fn note(&self) -> PathBuf {
-        self.servers().join("works")
+    fn note(&self, model: &LocalModel) -> PathBuf {
+        self.servers().join(format!("works-{}", model.name))
     }
 
-    async fn remember(&self, variant: Variant) {
-        let (folder, note) = (self.servers(), self.note());
+    async fn remember(&self, model: &LocalModel, variant: Variant) {
+        let (folder, note) = (self.servers(), self.note(model));
         // Forgetting it costs a second at the next start.
-        let _ = blocking(&self.note(), move || {
+        let _ = blocking(&self.note(model), move || {
             fs::create_dir_all(folder)?;
             fs::write(note, variant.key())
         })

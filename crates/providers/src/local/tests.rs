@@ -479,7 +479,8 @@ async fn where_the_processor_cannot_run_it_the_portable_library_does_and_is_reme
     let world = World::new();
     let noted = world.at("starts");
     let note = format!("echo \"start $*\" >> {}", noted.display());
-    let program = format!("{note}\n[ -n \"$LD_LIBRARY_PATH\" ] || {DIES}\n{ANSWERS}");
+    let program =
+        format!("{note}\ncase \"$LD_LIBRARY_PATH\" in *portable-1) ;; *) {DIES};; esac\n{ANSWERS}");
     installed(&world, &program);
     let running = world.start(Path::new("")).await.unwrap();
     assert_eq!(running.variant, Variant::Portable);
