@@ -460,9 +460,9 @@ fn fit_levels_results_until_the_view_fits() {
         &only(Fit::Results),
         &budget(60, 50),
         &[(
-            "no result below 48 tokens, even if the view does not fit then",
+            "no result below 64 tokens, even if the view does not fit then",
             "u:task a:[c1,c2] | r:c1*4000 r:c2*4000",
-            "u:task a:[c1,c2] r:c1~180 r:c2~180",
+            "u:task a:[c1,c2] r:c1~240 r:c2~240",
         )],
     );
 }
@@ -550,8 +550,8 @@ fn sliding_window_keeps_task_and_newest_exchanges() {
             ),
             (
                 "a newest batch larger than the window: all its results there",
-                "s:rule u:task a:[c1] r:c1 a:[c2,c3,c4] | r:c2*4000 r:c3*4000 r:c4*4000",
-                "s:rule u:task a:[c2,c3,c4] r:c2~190 r:c3~190 r:c4~190",
+                "s:rule u:task a:[c1] r:c1*400 a:[c2,c3] | r:c2*4000 r:c3*4000",
+                "s:rule u:task a:[c2,c3] r:c2~190 r:c3~190",
             ),
         ],
     );

@@ -9,8 +9,9 @@ use crate::rendition;
 use crate::stage::Stage;
 use crate::tokens::Tokens;
 
-/// A result keeps at least this many tokens of head and tail: fewer say nothing.
-const LEAST_RESULT: Tokens = Tokens(48);
+/// A result keeps at least this many tokens: fewer say nothing, and hold no marker between a head
+/// and a tail of a script that takes a token a byte.
+const LEAST_RESULT: Tokens = Tokens(64);
 /// A protected text gives way only where it takes more than this part of the budget.
 const TEXT_SHARE: u64 = 4;
 
