@@ -177,10 +177,10 @@ pub(crate) async fn start(args: &RunArgs, max_context: MaxContext) -> Result<Cho
     })
 }
 
-/// How the models' makers advise to sample them, besides the temperature; a small model wanders
-/// off without it.
+/// How the models' makers advise to sample them, besides the temperature. Their penalty on
+/// repetition is left out: a path has to be repeated to be right.
 fn sampling() -> serde_json::Map<String, serde_json::Value> {
-    let sampling = serde_json::json!({ "top_k": 20, "top_p": 0.8, "repeat_penalty": 1.05 });
+    let sampling = serde_json::json!({ "top_k": 20, "top_p": 0.8 });
     sampling.as_object().cloned().unwrap_or_default()
 }
 

@@ -12,6 +12,11 @@ use plimsoll_core::ToolError;
 use crate::error::ToolsError;
 use crate::nearest;
 
+/// Entries of a folder that are held against a pattern given for a path, at most.
+const MATCHED_ENTRIES: usize = 1_000;
+/// Matches that are named to the model, at most.
+const MATCHES: usize = 10;
+
 /// A workspace root.
 #[derive(Debug, Clone)]
 pub struct Root {
@@ -97,6 +102,11 @@ impl Root {
                         "that is several paths; give one a call, first `{first}`"
                     )));
                 }
+                if let Some(matches) = self.matches(&path) {
+                    return Err(ToolError(format!(
+                        "`{given}` is a pattern; give one path a call: {matches}"
+                    )));
+                }
                 let mut text = format!("there is no `{}`", self.shown(&path));
                 match nearest::sibling(&path) {
                     // Writing to a String cannot fail.
@@ -109,6 +119,31 @@ impl Root {
             }
             Err(error) => Err(ToolError(format!("`{given}`: {error}"))),
         }
+    }
+
+    /// What a pattern matches in its folder, named as paths; `None` where it is no pattern or
+    /// matches nothing.
+    fn matches(&self, path: &Path) -> Option<String> {
+        let pattern = path
+            .file_name()?
+            .to_str()
+            .filter(|name| name.contains('*'))?;
+        let glob = globset::Glob::new(pattern).ok()?.compile_matcher();
+        let entries = path
+            .parent()?
+            .read_dir()
+            .ok()?
+            .take(MATCHED_ENTRIES)
+            .flatten();
+        let mut found: Vec<PathBuf> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.file_name().is_some_and(|name| glob.is_match(name)))
+            .collect();
+        // The order of a folder is chance.
+        found.sort_unstable();
+        found.truncate(MATCHES);
+        let names: Vec<String> = found.iter().map(|path| self.shown(path)).collect();
+        (!names.is_empty()).then(|| names.join(", "))
     }
 
     /// The first of several paths in one text, where that is what it is: small models try it.
@@ -268,6 +303,11 @@ mod tests {
         files.put("b.md", "x");
         let text = root.existing("b.md, src/main.rs").unwrap_err().0;
         assert_eq!(text, "that is several paths; give one a call, first `b.md`");
+        let text = root.existing("src/*.rs").unwrap_err().0;
+        assert_eq!(
+            text,
+            "`src/*.rs` is a pattern; give one path a call: src/main.rs"
+        );
     }
 
     #[test]
