@@ -128,10 +128,13 @@ fn close(
     output: &AgentOutput,
 ) -> Result<u8, Stop> {
     let code = code_of(&output.reason);
+    let answered = matches!(code, exit::DONE | exit::LIMIT);
     if args.json {
+        if !answered {
+            crate::say(&reason_text(args, choice, &output.reason));
+        }
         return Ok(code);
     }
-    let answered = matches!(code, exit::DONE | exit::LIMIT);
     // What streamed to a terminal is there already.
     if answered && !screen.is_some_and(Screen::has_streamed) {
         let mut out = io::stdout().lock();
@@ -140,7 +143,7 @@ fn close(
             .map_err(|error| Stop::failed(format!("the answer cannot be written: {error}")))?;
     }
     if !answered {
-        crate::say(&reason_text(&output.reason));
+        crate::say(&reason_text(args, choice, &output.reason));
     }
     if screen.is_some() {
         crate::note(&summary(choice, output));
@@ -199,9 +202,19 @@ fn code_of(reason: &EndReason) -> u8 {
     }
 }
 
-fn reason_text(reason: &EndReason) -> String {
+fn reason_text(args: &RunArgs, choice: &Choice, reason: &EndReason) -> String {
     match reason {
         EndReason::Failed { failure } => failure.to_string(),
+        // What is allowed is the window less the answer; what is asked for is a window.
+        EndReason::CannotFit { cannot_fit } if args.trigger.is_none() => {
+            let minimum = cannot_fit.minimum.0;
+            let reserve = args.max_tokens.or(choice.max_tokens);
+            let reserve = reserve.unwrap_or(plimsoll::OUTPUT_RESERVE.0);
+            let window = (minimum + reserve).min(minimum.div_ceil(3) * 4);
+            format!(
+                "{cannot_fit}; with room for the answer that takes a window of at least {window}, as in --max-context {window}"
+            )
+        }
         EndReason::CannotFit { cannot_fit } => cannot_fit.to_string(),
         EndReason::Interrupted => "interrupted".to_owned(),
         other => other.word().to_owned(),

@@ -1,10 +1,14 @@
 //! The binary in a home of its own. Nothing of the machine's environment reaches it but `PATH`.
 
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
+
+use super::fake::Fake;
 
 /// A place for sessions and a workspace beside it; both go with the test.
 pub(crate) struct Home {
@@ -66,7 +70,71 @@ impl Home {
     }
 }
 
+impl Home {
+    /// An agent in the workspace, on this server.
+    pub(crate) fn agent(&self, fake: &Fake, args: &[&str]) -> Said {
+        self.run(with(fake, args))
+    }
+
+    /// The same, under way. It ends with its owner.
+    pub(crate) fn start(&self, fake: &Fake, args: &[&str]) -> Under {
+        let child = self
+            .command(with(fake, args))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        Under { child: Some(child) }
+    }
+}
+
+/// A command under way.
+pub(crate) struct Under {
+    child: Option<Child>,
+}
+
+impl Under {
+    /// What Ctrl-C at a terminal does.
+    pub(crate) fn interrupt(&self) {
+        let child = self.child.as_ref().unwrap();
+        let group = Pid::from_child(child);
+        rustix::process::kill_process_group(group, Signal::INT).unwrap();
+    }
+
+    pub(crate) fn end(mut self) -> Said {
+        Said::of(self.child.take().unwrap().wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Under {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The arguments of a run on this server.
+pub(crate) fn with(fake: &Fake, args: &[&str]) -> Vec<String> {
+    let url = fake.url();
+    let model = ["run", "--model", "openai-compatible/m", "--base-url", &url];
+    model
+        .iter()
+        .chain(args)
+        .map(|arg| (*arg).to_owned())
+        .collect()
+}
+
 impl Said {
+    /// The session that the summary names.
+    pub(crate) fn session(&self) -> String {
+        let after = self.err.rsplit("session ").next().unwrap();
+        after.split_whitespace().next().unwrap().to_owned()
+    }
+
     pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code(),

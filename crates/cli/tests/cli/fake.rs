@@ -63,12 +63,19 @@ impl Answer {
 
     /// An error in OpenAI's shape.
     pub(crate) fn error(status: u16, message: &str) -> Self {
-        Self::new(status, json!({"error": {"message": message, "type": "e", "param": null, "code": null}}).to_string())
+        Self::new(
+            status,
+            json!({"error": {"message": message, "type": "e", "param": null, "code": null}})
+                .to_string(),
+        )
     }
 
     /// A streamed answer of words.
     pub(crate) fn say(text: &str) -> Self {
-        let middle = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+        let middle = (0..=text.len() / 2)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap();
         let (one, other) = text.split_at(middle);
         let delta = |content: &str| json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": content}}]});
         Self::stream(vec![delta(one), delta(other)], "stop")
@@ -79,10 +86,13 @@ impl Answer {
         let mut events = Vec::new();
         for (index, (name, arguments)) in calls.iter().enumerate() {
             let (one, other) = arguments.split_at(arguments.len().min(1));
-            let piece = |call: Value| json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]});
+            let piece =
+                |call: Value| json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]});
             let id = format!("c{index}");
             events.push(piece(json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": one}})));
-            events.push(piece(json!({"index": index, "function": {"arguments": other}})));
+            events.push(piece(
+                json!({"index": index, "function": {"arguments": other}}),
+            ));
         }
         Self::stream(events, "tool_calls")
     }
@@ -91,7 +101,10 @@ impl Answer {
         events.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}));
         events.push(json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110,
             "prompt_tokens_details": {"cached_tokens": 40}}}));
-        let mut pieces: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let mut pieces: Vec<String> = events
+            .iter()
+            .map(|event| format!("data: {event}\n\n"))
+            .collect();
         pieces.push("data: [DONE]\n\n".to_owned());
         Self {
             status: 200,
@@ -122,9 +135,15 @@ impl Answer {
 
     /// What llama.cpp's server says to a request that is too long.
     pub(crate) fn exceeds(used: u64, window: u64) -> Self {
-        let message = format!("request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it");
-        Self::new(400, json!({"error": {"code": 400, "message": message, "type": "exceed_context_size_error",
-            "n_prompt_tokens": used, "n_ctx": window}}).to_string())
+        let message = format!(
+            "request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
+        );
+        Self::new(
+            400,
+            json!({"error": {"code": 400, "message": message, "type": "exceed_context_size_error",
+            "n_prompt_tokens": used, "n_ctx": window}})
+            .to_string(),
+        )
     }
 }
 
@@ -168,7 +187,12 @@ impl Fake {
                 std::thread::spawn(move || serve(&inner, &stream));
             }
         });
-        Self { port, inner, arrivals, accepting: Some(accepting) }
+        Self {
+            port,
+            inner,
+            arrivals,
+            accepting: Some(accepting),
+        }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -195,7 +219,10 @@ impl Drop for Fake {
         if !std::thread::panicking() {
             ended.unwrap();
             let refused = self.inner.refused.lock().unwrap();
-            assert!(refused.is_empty(), "malformed requests were sent: {refused:?}");
+            assert!(
+                refused.is_empty(),
+                "malformed requests were sent: {refused:?}"
+            );
         }
     }
 }
@@ -251,7 +278,10 @@ fn answer(inner: &Inner, path: &str, body: &[u8]) -> Answer {
 }
 
 fn write(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
-    let mut head = format!("HTTP/1.1 {} Status\r\nconnection: close\r\ntransfer-encoding: chunked\r\n", answer.status);
+    let mut head = format!(
+        "HTTP/1.1 {} Status\r\nconnection: close\r\ntransfer-encoding: chunked\r\n",
+        answer.status
+    );
     for (name, value) in &answer.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }

@@ -1,5 +1,6 @@
 //! The built binary as a user runs it: arguments and pipes in; output, words on stderr and an exit
 //! code out. Every test has a `PLIMSOLL_HOME` of its own and no keys; none leaves loopback.
+#![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,9 +11,16 @@
     clippy::print_stderr
 )]
 
+mod bad_calls;
 mod chats;
 mod command;
 mod compact;
 mod compact_bad;
 mod count;
+mod failures;
+mod fake;
 mod recorded;
+mod runs;
+mod sessions;
+mod tools;
+mod windows;

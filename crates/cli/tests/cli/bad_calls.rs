@@ -1,0 +1,96 @@
+//! `plimsoll run` called wrongly: refused before any model is asked, with the cure.
+
+use super::command::{Home, feed, with};
+use super::fake::Fake;
+
+#[test]
+fn wrong_arguments_name_the_right_ones() {
+    let home = Home::new();
+    home.file("binary", b"\xff\xfe");
+    home.file("plain", "x");
+    let idle = Fake::new([]);
+    let cases: &[(&[&str], &[&str])] = &[
+        (&[], &["no task", "plimsoll run \""]),
+        (&[""], &["the task is empty", "say what the agent is to do"]),
+        (&[" \n\t"], &["the task is empty"]),
+        (&["-"], &["the task is empty"]),
+        (&["Hi", "--root", "nowhere"], &["nowhere"]),
+        (&["Hi", "--root", "plain"], &["plain"]),
+        (
+            &["Hi", "--tools", "read,grpe"],
+            &["grpe", "did you mean `grep`?"],
+        ),
+        (
+            &["Hi", "--policy", "evit"],
+            &["`evit`", "unlimited, sliding_window, evict"],
+        ),
+        (&["Hi", "--trigger", "0"], &["--trigger"]),
+        (&["Hi", "--max-context", "lots"], &["--max-context"]),
+        (&["Hi", "--max-context", "0"], &["--max-context"]),
+        (&["Hi", "--tool-style", "xml"], &["`xml`", "native, json"]),
+        (
+            &["Hi", "--system", "none.md"],
+            &["none.md", "does not exist"],
+        ),
+        (&["Hi", "--system", "."], &["cannot be read"]),
+        (
+            &["Hi", "--system", "binary"],
+            &["binary cannot be read", "UTF-8"],
+        ),
+        (&["Hi", "--max-turns", "0"], &["max_turns"]),
+    ];
+    for (args, words) in cases {
+        let said = home.agent(&idle, args);
+        said.refused(2, words);
+        assert_eq!(said.out, "", "{args:?}");
+    }
+    assert_eq!(idle.asked().len(), 0);
+    let said = feed(home.command(with(&idle, &["-"])), b"\xff\xff");
+    said.refused(2, &["standard input", "UTF-8"]);
+    for args in [
+        &["Hi", "--json", "--quiet"][..],
+        &["Hi", "--max-turns", "many"],
+        &["Hi", "you"],
+    ] {
+        let said = home.agent(&idle, args);
+        assert_eq!(said.code, Some(2));
+        assert!(said.err.contains("--help"), "{}", said.err);
+    }
+    // Nothing of all this has made a session.
+    assert_eq!(home.run(["sessions", "list"]).done().out, "");
+}
+
+#[test]
+fn wrong_models_name_the_right_ones() {
+    let home = Home::new();
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["--model", "opnai/gpt-4o"],
+            &["no provider `opnai`", "do you mean `openai`?"],
+        ),
+        (
+            &["--model", "gpt-4o"],
+            &["names no provider", "openai/gpt-4o"],
+        ),
+        (&["--model", "openai/"], &["needs a model"]),
+        (&["--model", "openai/gpt-4o"], &["set OPENAI_API_KEY"]),
+        (&["--model", "openai-compatible/m"], &["--base-url"]),
+        (
+            &["--model", "openai-compatible/m", "--base-url", "ftp://x"],
+            &["base URL", "http://"],
+        ),
+        (
+            &["--model", "local", "--base-url", "http://127.0.0.1:1"],
+            &["--model local", "openai-compatible/NAME"],
+        ),
+    ];
+    for (args, words) in cases {
+        let args = [&["run", "Hi"][..], args].concat();
+        home.run(args).refused(2, words);
+    }
+    let mut command = home.command(["run", "Hi"]);
+    command.env("GROQ_API_KEY", "gsk-hush");
+    let said = feed(command, b"");
+    said.refused(2, &["GROQ_API_KEY is set", "--model groq/NAME"]);
+    assert!(!said.err.contains("hush"));
+}

@@ -1,0 +1,204 @@
+//! Models that fail and stores that cannot be used: one sentence with the cure, a code, and a
+//! session that still opens.
+
+use std::net::TcpListener;
+
+use super::command::{Home, Said, feed};
+use super::fake::{Answer, Fake};
+use super::runs::messages;
+
+/// The session of a failed run opens, and goes on where a sound model answers.
+fn goes_on(home: &Home, failed: &Said) {
+    let id = failed.session();
+    home.run(["sessions", "show", &id]).done();
+    let sound = Fake::new([Answer::say("at last")]);
+    let said = home.agent(&sound, &["--quiet", "--session", &id]).done();
+    assert_eq!(said.out, "at last\n");
+    assert_eq!(messages(&sound.asked()[0])[1].1, "Do it.");
+}
+
+#[test]
+fn a_refused_key_is_not_tried_again() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::error(401, "Incorrect API key provided")]);
+    let said = home.agent(&fake, &["Do it."]);
+    said.refused(5, &["Incorrect API key provided", "key"]);
+    assert_eq!(fake.asked().len(), 1);
+    assert_eq!(said.out, "");
+    goes_on(&home, &said);
+}
+
+#[test]
+fn scripts_are_told_the_failure_too() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::error(404, "no such model")]);
+    let said = home.agent(&fake, &["--json", "Do it."]);
+    said.refused(5, &["no such model"]);
+    let last: serde_json::Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
+    assert_eq!(last["event"], "agent_end");
+    let said = home.agent(&fake, &["--quiet", "Do it."]);
+    said.refused(5, &["no such model"]);
+    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+}
+
+#[test]
+fn a_refused_connection_says_what_listens_nowhere() {
+    let home = Home::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let said = home.run([
+        "run",
+        "--model",
+        "openai-compatible/m",
+        "--base-url",
+        &url,
+        "Do it.",
+    ]);
+    said.refused(5, &["nothing listens at", "--base-url"]);
+    goes_on(&home, &said);
+}
+
+#[test]
+fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
+    let home = Home::new();
+    let limited = || Answer::error(429, "Rate limit reached");
+    let fake = Fake::new([limited().header("retry-after", "0"), Answer::say("there")]);
+    let said = home.agent(&fake, &["Do it."]).done();
+    assert_eq!(said.out, "there\n");
+    assert!(
+        said.err.contains("try 2 in 0.0 s") && said.err.contains("Rate limit"),
+        "{}",
+        said.err
+    );
+    assert_eq!(fake.asked().len(), 2);
+
+    let fake = Fake::new([limited().header("retry-after", "0")]);
+    let said = home.agent(&fake, &["Do it."]);
+    said.refused(5, &["rate limit", "Rate limit reached"]);
+    assert_eq!(fake.asked().len(), 3, "and no more");
+    goes_on(&home, &said);
+
+    // An hour is not waited for.
+    let fake = Fake::new([limited().header("retry-after", "3600")]);
+    let said = home.agent(&fake, &["Do it."]);
+    said.refused(5, &["rate limit"]);
+    assert_eq!(fake.asked().len(), 1);
+
+    // Without a word on how long, it is tried again after a moment.
+    let fake = Fake::new([limited(), Answer::say("there")]);
+    assert_eq!(home.agent(&fake, &["Do it."]).done().out, "there\n");
+}
+
+#[test]
+fn a_cut_stream_is_asked_for_again() {
+    let home = Home::new();
+    let fake = Fake::new([
+        Answer::say("the whole of it").cut(),
+        Answer::say("the whole of it"),
+    ]);
+    let said = home.agent(&fake, &["Do it."]).done();
+    assert_eq!(said.out, "the whole of it\n", "nothing is printed twice");
+    assert!(
+        said.err.contains("try 2") && said.err.contains("cut in the middle"),
+        "{}",
+        said.err
+    );
+    let asked = fake.asked();
+    assert_eq!(asked[0], asked[1]);
+}
+
+#[test]
+fn a_stream_that_is_always_cut_ends() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::say("the whole of it").cut()]);
+    let said = home.agent(&fake, &["Do it."]);
+    said.refused(5, &["cut in the middle"]);
+    assert_eq!((fake.asked().len(), said.out.as_str()), (3, ""));
+    goes_on(&home, &said);
+}
+
+#[test]
+fn a_server_that_falls_silent_is_given_up() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::say("the whole of it").hang(), Answer::say("there")]);
+    let said = home.agent(&fake, &["--idle-timeout", "1", "Do it."]).done();
+    assert_eq!(said.out, "there\n");
+    assert!(said.err.contains("sent nothing for 1 s"), "{}", said.err);
+}
+
+#[test]
+fn answers_that_are_none_end() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::new(200, "<html>Welcome</html>")]);
+    let said = home.agent(&fake, &["Do it."]);
+    said.refused(5, &["--base-url"]);
+    goes_on(&home, &said);
+    let fake = Fake::new([Answer::say("")]);
+    let said = home.agent(&fake, &["Do it."]);
+    said.refused(5, &["empty"]);
+    assert_eq!(fake.asked().len(), 2, "asked once more");
+}
+
+#[test]
+fn a_corrupt_store_names_its_file_and_is_left_as_it_is() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::say("hello")]);
+    home.agent(&fake, &["Do it."]).done();
+    let file = home.data().join("sessions.db");
+    assert!(file.is_file());
+    for beside in ["sessions.db-wal", "sessions.db-shm"] {
+        let _ = std::fs::remove_file(home.data().join(beside));
+    }
+    let noise = vec![b'x'; 8_192];
+    std::fs::write(&file, &noise).unwrap();
+    let idle = Fake::new([]);
+    for said in [
+        home.agent(&idle, &["Do it."]),
+        home.run(["sessions", "list"]),
+    ] {
+        said.refused(
+            1,
+            &[
+                "sessions.db cannot be read as a session store",
+                "move it away",
+            ],
+        );
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), noise);
+    // The cure works.
+    std::fs::rename(&file, home.data().join("old.db")).unwrap();
+    home.agent(&fake, &["Do it."]).done();
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let home = Home::new();
+    let idle = Fake::new([]);
+    let taken = home.file("taken", "a file");
+    let mut command = home.command(super::command::with(&idle, &["Do it."]));
+    command.env("PLIMSOLL_HOME", &taken);
+    feed(command, b"").refused(1, &["taken", "a file stands where a folder is needed"]);
+
+    let sealed = home.work().join("sealed");
+    std::fs::create_dir(&sealed).unwrap();
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(&sealed, mode(0o555)).unwrap();
+    if std::fs::write(sealed.join("probe"), "").is_ok() {
+        println!("skipped: this user may write everywhere");
+        return;
+    }
+    let mut command = home.command(super::command::with(&idle, &["Do it."]));
+    command.env("PLIMSOLL_HOME", &sealed);
+    let said = feed(command, b"");
+    std::fs::set_permissions(&sealed, mode(0o755)).unwrap();
+    said.refused(1, &["sealed", "writable"]);
+}
+
+#[test]
+fn without_a_home_there_is_a_word_for_it() {
+    let home = Home::new();
+    let mut command = home.command(["sessions", "list"]);
+    command.env_remove("PLIMSOLL_HOME");
+    feed(command, b"").refused(2, &["set PLIMSOLL_HOME"]);
+}

@@ -1,0 +1,227 @@
+//! `plimsoll run` where all goes well, or ends by a limit: what the model is sent, what a person
+//! and a script are shown.
+
+use plimsoll::{Delta, Event};
+use serde_json::Value;
+
+use super::command::{Home, feed, with};
+use super::fake::{Answer, Fake};
+
+/// Three turns: one file is read, two tools run at once, and the answer.
+fn script() -> Vec<Answer> {
+    vec![
+        Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
+        Answer::call(&[("list", "{}"), ("grep", "{\"pattern\":\"forty\"}")]),
+        Answer::say("It is forty-two, says notes.txt. ✓"),
+    ]
+}
+
+fn home() -> Home {
+    let home = Home::new();
+    home.file("notes.txt", "the number is forty-two\n");
+    home
+}
+
+/// The text of each message of a request, with its role.
+pub(crate) fn messages(request: &Value) -> Vec<(String, String)> {
+    let messages = request["messages"].as_array().unwrap();
+    let pair = |message: &Value| {
+        let content = &message["content"];
+        let text = content
+            .as_str()
+            .map_or_else(|| content.to_string(), str::to_owned);
+        (message["role"].as_str().unwrap().to_owned(), text)
+    };
+    messages.iter().map(pair).collect()
+}
+
+#[test]
+fn a_task_is_done_with_tools() {
+    let (home, fake) = (home(), Fake::new(script()));
+    let said = home.agent(&fake, &["Which number?"]).done();
+    assert_eq!(said.out, "It is forty-two, says notes.txt. ✓\n");
+    let asked = fake.asked();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(
+        messages(&asked[0])[1],
+        ("user".into(), "Which number?".into())
+    );
+    let tools = asked[0]["tools"].as_array().unwrap();
+    let names: Vec<&str> = tools
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        ["bash", "edit", "glob", "grep", "list", "read", "write"]
+    );
+    let (role, text) = messages(&asked[1]).pop().unwrap();
+    assert!(
+        role == "tool" && text.contains("the number is forty-two"),
+        "{text}"
+    );
+    let results: Vec<_> = messages(&asked[2]).split_off(4);
+    assert_eq!(results.len(), 3, "{results:?}");
+    assert!(results[1].1.contains("notes.txt") && results[2].1.contains("forty-two"));
+    for part in [
+        "answered",
+        "3 turns, 3 tool calls",
+        "read 300 (40 % cached), wrote 30",
+        "price unknown",
+        "session ",
+    ] {
+        assert!(said.err.contains(part), "no {part}: {}", said.err);
+    }
+    assert!(
+        said.err.contains("[1] read") && said.err.contains("[2] list"),
+        "{}",
+        said.err
+    );
+    assert!(!said.err.contains('\u{1b}'), "a pipe gets no colours");
+}
+
+#[test]
+fn scripts_get_events_as_json_lines() {
+    let (home, fake) = (home(), Fake::new(script()));
+    let said = home.agent(&fake, &["--json", "Which number?"]).done();
+    assert_eq!(said.err, "");
+    let events: Vec<Event> = said
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(matches!(
+        events.first(),
+        Some(Event::AgentStart { run: 1, .. })
+    ));
+    let Some(Event::AgentEnd { outcome }) = events.last() else {
+        panic!("no end: {}", said.out);
+    };
+    assert!(outcome.reason.is_answer());
+    assert_eq!((outcome.turns, outcome.tool_calls), (3, 3));
+    let text: String = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Delta(Delta::Text { text }) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(text, outcome.text);
+    let turns = events
+        .iter()
+        .filter(|event| matches!(event, Event::TurnEnd { .. }))
+        .count();
+    let calls = events
+        .iter()
+        .filter(|event| matches!(event, Event::ToolCall { .. }))
+        .count();
+    assert_eq!((turns, calls), (3, 6));
+}
+
+#[test]
+fn quiet_prints_the_answer_alone() {
+    let (home, fake) = (home(), Fake::new(script()));
+    let said = home.agent(&fake, &["--quiet", "Which number?"]).done();
+    assert_eq!(said.out, "It is forty-two, says notes.txt. ✓\n");
+    assert_eq!(said.err, "");
+}
+
+#[test]
+fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
+    let home = home();
+    home.file("AGENTS.md", "Use tabs.\n");
+    let system = home.file("system.md", "You count things.\n");
+    let fake = Fake::new([Answer::say("one")]);
+    let args = [
+        "--system",
+        system.to_str().unwrap(),
+        "--tools",
+        "read,grep",
+        "--quiet",
+        "--temperature",
+        "0.5",
+        "--seed",
+        "7",
+        "--max-tokens",
+        "99",
+        "-",
+    ];
+    let said = feed(home.command(with(&fake, &args)), b"Count\nthem.\n").done();
+    assert_eq!(said.out, "one\n");
+    let request = fake.asked().remove(0);
+    let sent = messages(&request);
+    assert_eq!(sent[0].0, "system");
+    assert!(
+        sent[0].1.starts_with("You count things.\n"),
+        "{}",
+        sent[0].1
+    );
+    assert!(
+        sent[0].1.contains("AGENTS.md") && sent[0].1.ends_with("Use tabs."),
+        "{}",
+        sent[0].1
+    );
+    assert_eq!(sent[1].1.trim_end(), "Count\nthem.");
+    assert_eq!(request["tools"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&request["temperature"], &request["seed"]),
+        (&0.5.into(), &7.into())
+    );
+    assert_eq!(request["max_tokens"], 99);
+}
+
+#[test]
+fn without_agents_md_and_tools_there_are_none() {
+    let (home, fake) = (home(), Fake::new([Answer::say("one")]));
+    home.agent(&fake, &["--tools", "none", "Hi"]).done();
+    let request = fake.asked().remove(0);
+    assert!(request.get("tools").is_none());
+    assert!(!messages(&request)[0].1.contains("AGENTS.md"));
+}
+
+#[test]
+fn limits_end_a_run_with_what_there_is() {
+    let home = home();
+    let read = || Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]);
+    let fake = Fake::new([read(), read(), Answer::say("So far: forty-two.")]);
+    let said = home.agent(&fake, &["--max-turns", "3", "Go on for ever."]);
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert_eq!(said.out, "So far: forty-two.\n");
+    assert_eq!(fake.asked().len(), 3);
+    assert!(
+        said.err.contains("max_turns")
+            && said.err.contains("carry on with: plimsoll run --session")
+    );
+
+    let fake = Fake::new([read(), Answer::say("One look was enough.")]);
+    let args = ["--max-tool-calls", "1", "Go on for ever."];
+    let said = home.agent(&fake, &args);
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert_eq!(said.out, "One look was enough.\n");
+    assert!(said.err.contains("tool_limit"), "{}", said.err);
+
+    // A model that never stops calling is stopped, and there is still something to read.
+    let fake = Fake::new([read()]);
+    let said = home.agent(&fake, &args);
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(
+        said.out.contains("Max tool calls reached (1/1)"),
+        "{}",
+        said.out
+    );
+    assert_eq!(fake.asked().len(), 2);
+}
+
+#[test]
+fn servers_from_the_environment_and_models_that_are_not_named() {
+    let (home, fake) = (home(), Fake::new([Answer::say("hello")]));
+    let mut command = home.command(["run", "--quiet", "Hi"]);
+    command.env("PLIMSOLL_BASE_URL", fake.url());
+    assert_eq!(feed(command, b"").done().out, "hello\n");
+    let mut command = home.command(["run", "--quiet", "Hi"]);
+    command
+        .env("PLIMSOLL_BASE_URL", fake.url())
+        .env("PLIMSOLL_MODEL", "vllm/x");
+    feed(command, b"").done();
+    assert_eq!(fake.asked()[1]["model"], "x");
+}

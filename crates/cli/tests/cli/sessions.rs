@@ -1,0 +1,180 @@
+//! Sessions from outside: carried on, shown, exported, interrupted, and never written by two.
+
+use serde_json::Value;
+
+use super::command::{Home, Said};
+use super::fake::{Answer, Fake};
+use super::runs::messages;
+
+#[test]
+fn a_session_is_carried_on_with_a_new_message() {
+    let home = Home::new();
+    home.file("a.txt", "alpha");
+    let read = Answer::call(&[("read", "{\"path\":\"a.txt\"}")]);
+    let fake = Fake::new([read, Answer::say("alpha"), Answer::say("five letters")]);
+    let first = home.agent(&fake, &["What is in a.txt?"]).done();
+    let id = first.session();
+    let second = home
+        .agent(&fake, &["--session", &id, "How long is it?"])
+        .done();
+    assert_eq!(second.session(), id);
+    let asked = fake.asked();
+    let (before, after) = (messages(&asked[1]), messages(&asked[2]));
+    assert_eq!(
+        after[..before.len()],
+        before,
+        "the same view, byte for byte"
+    );
+    let new = &after[before.len()..];
+    assert_eq!(new.len(), 2, "{new:?}");
+    assert_eq!(new[0], ("assistant".into(), "alpha".into()));
+    assert_eq!(new[1], ("user".into(), "How long is it?".into()));
+
+    let list = home.run(["sessions", "list"]).done();
+    assert_eq!(list.out.lines().count(), 1);
+    assert!(
+        list.out.contains(&id) && list.out.contains("What is in a.txt?"),
+        "{}",
+        list.out
+    );
+    let list = home.run(["sessions", "list", "--json"]).done();
+    let line: Value = serde_json::from_str(list.out.trim()).unwrap();
+    assert_eq!(line["id"], id.as_str());
+
+    let show = home.run(["sessions", "show", &id]).done();
+    assert!(
+        show.out.contains("2 runs, model openai-compatible/m"),
+        "{}",
+        show.out
+    );
+    for part in ["What is in a.txt?", "read(", "alpha", "five letters"] {
+        assert!(show.out.contains(part), "no {part}: {}", show.out);
+    }
+    let show = home.run(["sessions", "show", "--json", &id]).done();
+    let view: Value = serde_json::from_str(&show.out).unwrap();
+    let view = messages(&view);
+    assert_eq!(view[..after.len()], after, "what the model saw");
+
+    let export = home.run(["sessions", "export", &id]).done();
+    let entries: Vec<Value> = export
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(entries.len() as u64, line["entries"].as_u64().unwrap());
+    assert!(export.out.contains("five letters"));
+}
+
+#[test]
+fn a_session_goes_on_after_a_failure_without_a_new_message() {
+    let home = Home::new();
+    home.file("a.txt", "alpha");
+    let read = Answer::call(&[("read", "{\"path\":\"a.txt\"}")]);
+    let broken = Fake::new([read, Answer::error(400, "the model is being replaced")]);
+    let said = home.agent(&broken, &["What is in a.txt?"]);
+    said.refused(5, &["the model is being replaced"]);
+    let id = said.session();
+    let hint = format!("carry on with: plimsoll run --session {id}");
+    assert!(said.err.contains(&hint), "{}", said.err);
+    let sound = Fake::new([Answer::say("alpha")]);
+    let said = home.agent(&sound, &["--session", &id]).done();
+    assert_eq!(said.out, "alpha\n");
+    assert_eq!(
+        messages(&sound.asked()[0]),
+        messages(&broken.asked()[1]),
+        "the very same request"
+    );
+}
+
+#[test]
+fn an_interrupted_run_can_be_carried_on() {
+    let home = Home::new();
+    let hanging = Fake::new([Answer::say("half of it").hang()]);
+    let under = home.start(&hanging, &["--session", "s-1", "Say it all."]);
+    hanging.wait();
+    under.interrupt();
+    let said = under.end();
+    said.refused(130, &["interrupted"]);
+    assert_eq!(said.session(), "s-1");
+    home.run(["sessions", "show", "s-1"]).done();
+    let sound = Fake::new([Answer::say("all of it")]);
+    let said = home.agent(&sound, &["--session", "s-1"]).done();
+    assert_eq!(said.out, "all of it\n");
+    let sent = messages(&sound.asked()[0]);
+    assert_eq!(sent[1], ("user".into(), "Say it all.".into()));
+}
+
+#[test]
+fn an_interrupt_ends_the_tools_processes_too() {
+    let home = Home::new();
+    let fifo = home.work().join("pid");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, mode).unwrap();
+    let command = "{\"command\":\"sleep 1000 & echo $! > pid; wait\"}";
+    let fake = Fake::new([Answer::call(&[("bash", command)]), Answer::say("done")]);
+    let under = home.start(&fake, &["--yes", "--session", "s-2", "Wait."]);
+    let pid: i32 = std::fs::read_to_string(&fifo)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    under.interrupt();
+    under.end().refused(130, &["interrupted"]);
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    assert!(
+        stat.is_empty() || stat.contains(") Z"),
+        "still there: {stat}"
+    );
+    let said = home.agent(&fake, &["--session", "s-2"]).done();
+    assert_eq!(said.out, "done\n");
+    let (role, text) = messages(&fake.asked()[1]).remove(3);
+    assert_eq!(role, "tool");
+    assert!(!text.is_empty(), "the call has a result");
+}
+
+#[test]
+fn two_processes_never_write_one_session() {
+    let home = Home::new();
+    let hanging = Fake::new([Answer::say("...").hang()]);
+    let under = home.start(&hanging, &["--session", "s-3", "First."]);
+    hanging.wait();
+    let idle = Fake::new([]);
+    let second = home.agent(&idle, &["--session", "s-3", "Second."]);
+    second.refused(
+        1,
+        &["s-3", "is being written by another process", "wait for it"],
+    );
+    assert_eq!(idle.asked().len(), 0);
+    // Reading is allowed meanwhile, and so is any other session.
+    let show: Said = home.run(["sessions", "show", "s-3"]).done();
+    assert!(show.out.contains("First.") && !show.out.contains("Second."));
+    let other = Fake::new([Answer::say("hello")]);
+    home.agent(&other, &["--session", "s-4", "Hi"]).done();
+    under.interrupt();
+    assert_eq!(under.end().code, Some(130));
+    home.agent(&other, &["--session", "s-3", "Third."]).done();
+}
+
+#[test]
+fn sessions_that_are_not_there_are_told() {
+    let home = Home::new();
+    let none = home.run(["sessions", "list"]).done();
+    assert_eq!(none.out, "");
+    assert!(
+        none.err.contains("there are no sessions yet"),
+        "{}",
+        none.err
+    );
+    assert_eq!(home.run(["sessions", "list", "--json"]).done().out, "");
+    for verb in ["show", "export"] {
+        home.run(["sessions", verb, "nobody"])
+            .refused(2, &["no session nobody", "sessions list"]);
+        home.run(["sessions", verb, "../x"])
+            .refused(2, &["`../x` cannot name a session"]);
+    }
+    let idle = Fake::new([]);
+    home.agent(&idle, &["--session", "nobody"])
+        .refused(2, &["no session nobody", "sessions list"]);
+    home.agent(&idle, &["--session", "a b", "Hi"])
+        .refused(2, &["`a b` cannot name a session"]);
+}

@@ -1,0 +1,97 @@
+//! Tool calls that go wrong: each gets a result that says so, and the run goes on.
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+use super::runs::messages;
+
+/// Runs one batch of calls; gives back the result of each, as the model sees it.
+fn results(home: &Home, args: &[&str], calls: &[(&str, &str)]) -> Vec<String> {
+    let fake = Fake::new([Answer::call(calls), Answer::say("done")]);
+    let said = home.agent(&fake, &[args, &["Do it."]].concat()).done();
+    assert_eq!(said.out, "done\n");
+    let sent = messages(&fake.asked()[1]);
+    let results: Vec<String> = sent
+        .into_iter()
+        .filter(|(role, _)| role == "tool")
+        .map(|(_, text)| text)
+        .collect();
+    assert_eq!(results.len(), calls.len());
+    let show = home.run(["sessions", "show", &said.session()]).done();
+    assert!(show.out.contains("done"), "the session still opens");
+    results
+}
+
+#[test]
+fn bash_is_denied_without_yes_and_without_a_terminal() {
+    let home = Home::new();
+    let call = [("bash", "{\"command\":\"touch made; echo hi\"}")];
+    let denied = results(&home, &[], &call);
+    assert!(
+        denied[0].contains("--yes") || denied[0].contains("not allow"),
+        "{}",
+        denied[0]
+    );
+    assert!(!home.work().join("made").exists());
+    let allowed = results(&home, &["--yes"], &call);
+    assert!(allowed[0].contains("hi"), "{}", allowed[0]);
+    assert!(home.work().join("made").exists());
+}
+
+#[test]
+fn malformed_arguments_and_unknown_tools_are_told_to_the_model() {
+    let home = Home::new();
+    let bad = results(
+        &home,
+        &[],
+        &[("read", "{\"path\": \"a.txt"), ("list", "{}")],
+    );
+    assert!(bad[0].contains("JSON"), "{}", bad[0]);
+    let bad = results(&home, &[], &[("read", "[1]")]);
+    assert!(bad[0].contains("object"), "{}", bad[0]);
+    let bad = results(
+        &home,
+        &[],
+        &[("raed", "{\"path\":\"a.txt\"}"), ("list", "{}")],
+    );
+    assert!(
+        bad[0].contains("raed") && bad[0].contains("read"),
+        "{}",
+        bad[0]
+    );
+    let bad = results(&home, &[], &[("read", "{\"lines\":3}")]);
+    assert!(bad[0].contains("path"), "{}", bad[0]);
+    let bad = results(&home, &[], &[("read", "{\"path\":\"../../etc/passwd\"}")]);
+    assert!(!bad[0].contains("root:"), "{}", bad[0]);
+}
+
+#[test]
+fn a_flood_and_invalid_utf8_are_cut_and_mended() {
+    let home = Home::new();
+    let flood = "{\"command\":\"head -c 50000000 /dev/zero | tr '\\\\0' x\"}";
+    let binary = "{\"command\":\"printf 'a\\\\377\\\\376b'\"}";
+    let said = results(&home, &["--yes"], &[("bash", flood), ("bash", binary)]);
+    assert!(said[0].len() < 300_000, "{} bytes", said[0].len());
+    assert!(said[0].contains("xxxx"), "some of it is shown");
+    assert!(
+        said[1].contains('a') && said[1].contains('b'),
+        "{}",
+        said[1]
+    );
+    assert!(said[1].contains('\u{fffd}'), "{}", said[1]);
+}
+
+#[test]
+fn a_command_that_hangs_or_fails_is_told() {
+    let home = Home::new();
+    let calls = [
+        ("bash", "{\"command\":\"sleep 1000\",\"timeout\":1}"),
+        ("bash", "{\"command\":\"exit 3\"}"),
+    ];
+    let said = results(&home, &["--yes"], &calls);
+    assert!(
+        said[0].contains("1 s") || said[0].contains("1s"),
+        "{}",
+        said[0]
+    );
+    assert!(said[1].contains('3'), "{}", said[1]);
+}
