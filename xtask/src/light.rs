@@ -82,19 +82,19 @@ fn once(root: &Path, command: &str, seed: u64) -> Result<Run, Error> {
         .map_err(Error::file("sh"))?;
     let took = start.elapsed();
     let stdout = String::from_utf8_lossy(&output.stdout);
-    let events = stdout
+    let end = stdout
         .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let end = events
-        .filter(|event| event["event"] == "agent_end")
-        .last()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .rfind(|event| event.get("event").is_some_and(|kind| kind == "agent_end"))
         .unwrap_or_default();
-    let outcome = &end["outcome"];
+    let outcome = |key: &str| end.pointer(&format!("/outcome/{key}"));
+    let number = |key: &str| outcome(key).and_then(Value::as_u64).unwrap_or_default();
+    let text = outcome("text").and_then(Value::as_str);
     Ok(Run {
         answered: output.status.success(),
-        plans: outcome["plans"].as_u64().unwrap_or_default(),
-        turns: outcome["turns"].as_u64().unwrap_or_default(),
-        text: outcome["text"].as_str().unwrap_or("(none)").to_owned(),
+        plans: number("plans"),
+        turns: number("turns"),
+        text: text.unwrap_or("(none)").to_owned(),
         took,
     })
 }
