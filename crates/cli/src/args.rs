@@ -105,13 +105,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "T")]
     pub(crate) temperature: Option<f64>,
     /// Seed, for providers that take one
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
     /// Seconds to wait for a connection [default: 15]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
     pub(crate) connect_timeout: Option<u64>,
     /// Seconds without a byte after which a call is given up [default: 300]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
     pub(crate) idle_timeout: Option<u64>,
     /// Print events as JSON lines
     #[arg(long, conflicts_with = "quiet")]
@@ -119,6 +119,11 @@ pub(crate) struct RunArgs {
     /// Print nothing but the answer
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// Seconds of a timeout: without any, every call would be given up; a day is for ever.
+fn seconds() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=86_400)
 }
 
 const COMPACT_EXAMPLES: &str = "\

@@ -239,7 +239,8 @@ fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
                 .read_to_string(&mut text);
             read.map_err(|error| {
                 Stop::usage(format!(
-                    "the task cannot be read from standard input: {error}"
+                    "the task cannot be read from standard input: {}",
+                    unreadable(&error)
                 ))
             })?;
             if text.len() as u64 > TEXT_LIMIT {
@@ -268,8 +269,12 @@ fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
 /// The system prompt, with the root's AGENTS.md behind it.
 fn system(args: &RunArgs) -> Result<String, Stop> {
     let mut system = match &args.system {
-        Some(path) => read_text(path)?
-            .ok_or_else(|| Stop::usage(format!("{} does not exist", path.display())))?,
+        Some(path) => read_text(path)?.ok_or_else(|| {
+            Stop::usage(format!(
+                "{} does not exist; name a file with the system prompt",
+                path.display()
+            ))
+        })?,
         None => SYSTEM.to_owned(),
     };
     if let Some(agents) = read_text(&args.root.join("AGENTS.md"))? {
@@ -285,8 +290,9 @@ fn system(args: &RunArgs) -> Result<String, Stop> {
 
 /// A text file; `None` where there is none.
 fn read_text(path: &Path) -> Result<Option<String>, Stop> {
-    let bad = |error: &dyn std::fmt::Display| {
-        Stop::usage(format!("{} cannot be read: {error}", path.display()))
+    let bad = |error: &io::Error| {
+        let why = unreadable(error);
+        Stop::usage(format!("{} cannot be read: {why}", path.display()))
     };
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
@@ -298,6 +304,15 @@ fn read_text(path: &Path) -> Result<Option<String>, Stop> {
         .read_to_string(&mut text)
         .map_err(|error| bad(&error))?;
     Ok(Some(text))
+}
+
+/// What is wrong with a text, and what helps.
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidData => "it is not UTF-8; save it as UTF-8 text".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a directory; name a file".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 fn strategy(args: &RunArgs) -> Result<ContextStrategy, Stop> {

@@ -30,12 +30,12 @@ fn wrong_arguments_name_the_right_ones() {
         (&["Hi", "--tool-style", "xml"], &["`xml`", "native, json"]),
         (
             &["Hi", "--system", "none.md"],
-            &["none.md", "does not exist"],
+            &["none.md", "does not exist", "name a file"],
         ),
-        (&["Hi", "--system", "."], &["cannot be read"]),
+        (&["Hi", "--system", "."], &["cannot be read", "name a file"]),
         (
             &["Hi", "--system", "binary"],
-            &["binary cannot be read", "UTF-8"],
+            &["binary cannot be read", "save it as UTF-8"],
         ),
         (&["Hi", "--max-turns", "0"], &["max_turns"]),
     ];
@@ -46,16 +46,22 @@ fn wrong_arguments_name_the_right_ones() {
     }
     assert_eq!(idle.asked().len(), 0);
     let said = feed(home.command(with(&idle, &["-"])), b"\xff\xff");
-    said.refused(2, &["standard input", "UTF-8"]);
+    said.refused(2, &["standard input", "save it as UTF-8"]);
     for args in [
         &["Hi", "--json", "--quiet"][..],
         &["Hi", "--max-turns", "many"],
+        &["Hi", "--idle-timeout", "0"],
+        &["Hi", "--seed", "9223372036854775808"],
+        &["Hi", "--connect-timeout", "99999999999999"],
         &["Hi", "you"],
     ] {
         let said = home.agent(&idle, args);
         assert_eq!(said.code, Some(2));
         assert!(said.err.contains("--help"), "{}", said.err);
     }
+    home.file("AGENTS.md", b"\xff");
+    home.agent(&idle, &["Hi"])
+        .refused(2, &["AGENTS.md cannot be read", "save it as UTF-8"]);
     // Nothing of all this has made a session.
     assert_eq!(home.run(["sessions", "list"]).done().out, "");
 }
