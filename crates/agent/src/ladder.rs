@@ -81,7 +81,7 @@ impl Run {
         let plan = policy.best_plan(&self.state.transcript, &budget, Trigger::Overflow);
         match plan {
             Some(plan) => self.apply(plan),
-            None => self.give_up_leftovers(Trigger::Overflow),
+            None => self.give_up_the_past(Trigger::Overflow),
         }
     }
 

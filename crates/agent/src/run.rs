@@ -308,12 +308,12 @@ impl Run {
         true
     }
 
-    /// Takes what failed runs left unread out of the view, where this run's own question would not
-    /// fit beside it; false where there is nothing of the kind.
-    pub(crate) fn give_up_leftovers(&mut self, why: Trigger) -> bool {
+    /// Makes room for this run's own question where it does not fit beside what is protected from
+    /// earlier runs: the session would be dead otherwise. False where there is nothing to give up.
+    pub(crate) fn give_up_the_past(&mut self, why: Trigger) -> bool {
         let mut draft = Draft::new(&self.state.transcript, self.setup.line.keep_recent);
-        draft.drop_unread(self.asked_at);
-        draft.credit("leftovers");
+        draft.give_up(self.asked_at);
+        draft.credit("give_up");
         draft.into_plan(why).is_some_and(|plan| self.apply(plan))
     }
 

@@ -35,7 +35,7 @@ impl Run {
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
         while let Err(cannot_fit) = self.keep_under(&budget) {
-            if !self.give_up_leftovers(Trigger::Request) {
+            if !self.give_up_the_past(Trigger::Request) {
                 return self.cannot_fit(cannot_fit);
             }
         }
@@ -165,7 +165,8 @@ impl Run {
         }
         let tools_used = limits
             .max_tool_calls
-            .filter(|limit| self.state.tally.tool_calls >= *limit && !self.setup.tools.is_empty())
+            .filter(|limit| turns > 0 && self.state.tally.tool_calls >= *limit)
+            .filter(|_| !self.setup.tools.is_empty())
             .map(|limit| EndReason::ToolLimit { limit });
         match (tools_used, limits.at_limit) {
             (Some(reason), AtLimit::Stop) => {

@@ -294,6 +294,21 @@ fn tools_over_the_limit_stop_where_that_is_asked_for() {
     audit(&stage);
 }
 
+/// No tool may run, but the model is asked all the same.
+#[test]
+fn no_tool_calls_at_all() {
+    for at_limit in [AtLimit::Finalize, AtLimit::Stop] {
+        let mut stage = Stage::new(limits(50, Some(0), at_limit));
+        stage.say("go").text("from memory, then");
+        assert_eq!(stage.outcome().reason, EndReason::Answered);
+        stage.say("go").calls(&["a:read"]);
+        assert!(stage.executed.is_empty());
+        stage.finish();
+        assert_eq!(stage.outcome().reason, EndReason::ToolLimit { limit: 0 });
+        audit(&stage);
+    }
+}
+
 /// R24.
 #[test]
 fn a_steer_while_the_model_thinks_comes_before_the_next_request() {
@@ -790,6 +805,35 @@ fn an_exchange_too_large_does_not_kill_the_session() {
     assert_eq!(stage.last_request(), "u go / u in pieces, please");
     stage.text("ok");
     audit(&stage);
+}
+
+/// Nor does an exchange that was read long ago, when the window was larger.
+#[test]
+fn an_old_exchange_does_not_kill_the_session_under_a_smaller_window() {
+    let mut stage = Stage::new(setup());
+    let arguments = format!("{{\"text\":\"{}\"}}", "x".repeat(16_000));
+    stage
+        .say("go")
+        .calls(&[&format!("a:write:{arguments}")])
+        .done("a", "ok")
+        .text("done");
+    let smaller = stage::strategy(plimsoll_context::ContextStrategy::default(), Some(4_000));
+    let mut next = Stage::resume(stage.log.clone(), smaller.clone());
+    next.say("and now?");
+    assert_eq!(
+        next.last_request(),
+        "u go / a done / u and now?",
+        "the old exchange may leave"
+    );
+    next.text("fine");
+    audit(&next);
+    // Where it is the newest one, it stays as long as the question fits beside it.
+    let end = stage.log.len() - 2;
+    let mut next = Stage::resume(stage.log[..end].to_vec(), smaller);
+    next.say("and now?");
+    assert_eq!(next.last_request(), "u go / u and now?");
+    next.text("fine");
+    audit(&next);
 }
 
 /// No answer may ask for more than is left behind the request.

@@ -96,8 +96,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether an exchange must stay: leading system messages, pins, the first and the newest user
-    /// message, the newest complete exchanges, pending calls, the last summary, and whatever the
-    /// model has not read yet.
+    /// message, the newest complete exchanges, pending calls, the last summary, whatever the model
+    /// has not read yet, and the end of the view: what stands before it must not become the end.
     #[must_use]
     pub fn is_protected(&self, exchange: usize) -> bool {
         self.structure()
@@ -153,20 +153,19 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Drops what was said before `before` and no request has carried, though stages may not: for
-    /// a host that knows that it was left behind by a run which failed. Pins and system messages
-    /// stay. Says what that frees.
-    pub fn drop_unread(&mut self, before: Seq) -> Tokens {
-        let (items, unsent) = (self.items(), self.first_unsent());
-        let left_behind = |exchange: &&Exchange| {
-            let mut range = items.get(exchange.at.clone()).unwrap_or_default().iter();
-            exchange.at.end > unsent
-                && exchange.kind != ExchangeKind::System
-                && range.all(|item| item.seq < before && !item.pinned)
-        };
-        let found = self.exchanges().iter().filter(left_behind);
-        let ranges: Vec<_> = found.map(|exchange| exchange.at.clone()).collect();
-        ranges.into_iter().map(|range| self.remove(range)).sum()
+    /// Gives up protected exchanges from before `before`, which stages may not: first those that no
+    /// request has carried, left behind by a run that failed; if there are none, the complete ones
+    /// that stayed for being the newest. For a host whose next question does not fit beside them.
+    /// Says what that frees.
+    pub fn give_up(&mut self, before: Seq) -> Tokens {
+        let unsent = self.first_unsent();
+        let freed = self.drop_past(before, |exchange| {
+            exchange.at.end > unsent && exchange.kind != ExchangeKind::System
+        });
+        if freed > Tokens::ZERO {
+            return freed;
+        }
+        self.drop_past(before, |exchange| exchange.kind == ExchangeKind::Complete)
     }
 
     /// Notes that a stage had a part in the edits so far.
@@ -219,6 +218,18 @@ impl<'a> Draft<'a> {
             frees,
             rewrites_from,
         })
+    }
+
+    fn drop_past(&mut self, before: Seq, is_meant: impl Fn(&Exchange) -> bool) -> Tokens {
+        let items = self.items();
+        let past = |exchange: &Exchange| {
+            let mut range = items.get(exchange.at.clone()).unwrap_or_default().iter();
+            range.all(|item| item.seq < before && !item.pinned)
+        };
+        let found = self.exchanges().iter();
+        let found = found.filter(|exchange| is_meant(exchange) && past(exchange));
+        let ranges: Vec<_> = found.map(|exchange| exchange.at.clone()).collect();
+        ranges.into_iter().map(|range| self.remove(range)).sum()
     }
 
     fn remove(&mut self, range: Range<usize>) -> Tokens {
@@ -278,6 +289,7 @@ fn protected(items: &[Item], exchanges: &[Exchange], unsent: usize, recent: usiz
                 || exchange.kind == ExchangeKind::Pending
                 || (exchange.kind == ExchangeKind::Complete && exchange.at.start >= recent_from)
                 || exchange.at.end > unsent
+                || exchange.at.end == items.len()
                 || range.iter().any(|item| item.pinned)
         })
         .collect()

@@ -384,6 +384,11 @@ fn evict_drops_the_oldest_exchanges_whole() {
                 "u:task a:[c1,c2] r:c1 +r:c2 +u:rule u:more*80 a:[c4] r:c4",
             ),
             (
+                "the end stays the end: a request that ends with an answer is refused",
+                "u:task a:[c1] r:c1*100 a:[c2] r:c2 a:done n:note",
+                "u:task a:done n:note",
+            ),
+            (
                 "what nobody has read stays, however much it is",
                 "u:task a:[c1] r:c1*100 a:[c2] | r:c2*400 u:more*400",
                 "u:task a:[c2] r:c2*400 u:more*400",

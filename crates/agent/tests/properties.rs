@@ -1,0 +1,401 @@
+//! Random scripts played to the machine: whatever models, tools, people and crashes do, what
+//! `stage/audit.rs` says holds. Not a case of its own; those are in `runs.rs` and `ladder.rs`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
+
+#[allow(dead_code)]
+mod stage;
+
+use std::collections::HashSet;
+
+use plimsoll_agent::{
+    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Input, Setup,
+};
+use plimsoll_context::{
+    CallId, ContextStrategy, Message, Opaque, Part, Thinking, Tokens, ToolResult, Usage,
+};
+use stage::audit::{carried_on, whole};
+use stage::{Stage, overflow, setup, strategy};
+
+/// Scripts in an everyday run; `PLIMSOLL_HISTORIES` (or `PROPTEST_CASES`, which
+/// `cargo xtask soak` sets) asks for another number.
+const SCRIPTS: u64 = 300;
+/// Things that happen in a script.
+const MOMENTS: usize = 80;
+/// Crashes that are tried afterwards, each at a random entry.
+const CRASHES: usize = 8;
+
+/// SplitMix64: one seed, one script, on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Each order of magnitude up to 10^`digits` as likely as any other.
+    fn size(&mut self, digits: u32) -> usize {
+        let digits = 1 + self.below(u64::from(digits)) as u32;
+        1 + self.below(10_u64.pow(digits)) as usize
+    }
+
+    fn text(&mut self, digits: u32) -> String {
+        let word = ["word ", "汉字", "🦀", "e\u{301} ", "x\n"][self.below(5) as usize];
+        let size = self.size(digits);
+        word.repeat(size.div_ceil(word.len()))
+    }
+}
+
+/// The wall is around the product; a test may ask its environment.
+#[allow(clippy::disallowed_methods)]
+fn how_many() -> u64 {
+    ["PLIMSOLL_HISTORIES", "PROPTEST_CASES"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok()?.parse().ok())
+        .unwrap_or(SCRIPTS)
+}
+
+#[test]
+fn whatever_happens_requests_are_whole_and_runs_end() {
+    let (mut requests, mut runs, mut crashes) = (0, 0, 0);
+    let mut ends = std::collections::BTreeMap::new();
+    for seed in 0..how_many() {
+        let script = Script::play(seed);
+        requests += script.requests;
+        crashes += script.crashes;
+        for entry in &script.stage.log {
+            if let Entry::Ended { outcome } = entry {
+                runs += 1;
+                *ends.entry(outcome.reason.word()).or_insert(0) += 1;
+            }
+        }
+    }
+    println!("{runs} runs, {requests} requests, {crashes} crashes; {ends:?}");
+    for word in [
+        "answered",
+        "interrupted",
+        "failed",
+        "max_turns",
+        "tool_limit",
+    ] {
+        assert!(
+            ends.contains_key(word),
+            "no run ended with {word}: {ends:?}"
+        );
+    }
+}
+
+struct Script {
+    random: Random,
+    stage: Stage,
+    calls: u64,
+    requests: usize,
+    crashes: usize,
+    /// Calls of tools that must not run twice, that ran.
+    ran: HashSet<CallId>,
+}
+
+impl Script {
+    fn play(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let setup = any_setup(&mut random);
+        let mut script = Self {
+            stage: Stage::new(setup),
+            random,
+            calls: 0,
+            requests: 0,
+            crashes: 0,
+            ran: HashSet::new(),
+        };
+        for _ in 0..MOMENTS {
+            script.moment();
+        }
+        script.settle();
+        script.alive();
+        let log = script.stage.log.len();
+        for _ in 0..CRASHES {
+            let end = script.random.below(log as u64 + 1) as usize;
+            carried_on(
+                &script.stage,
+                end,
+                Input::User(vec![Part::text("and now?")]),
+            );
+            carried_on(&script.stage, end, Input::Continue);
+        }
+        script
+    }
+
+    /// The process dies, or the script ends: what is under way is checked and given up.
+    fn settle(&mut self) {
+        whole(&self.stage);
+        self.requests += self.stage.requests.len();
+        let write = |call: &&plimsoll_context::ToolCall| call.name == "write";
+        for call in self.stage.executed.iter().filter(write) {
+            assert!(self.ran.insert(call.id.clone()), "{} ran twice", call.id);
+        }
+    }
+
+    /// No session is dead: a short question is asked, unless the task alone leaves no room for it.
+    fn alive(&self) {
+        let log = self.stage.log.clone();
+        let mut next = Stage::resume(log, self.stage.setup.clone());
+        next.say("?").finish();
+        let EndReason::CannotFit { cannot_fit } = &next.outcome().reason else {
+            return;
+        };
+        let mut items = next.run.state().transcript().items().iter();
+        let task = items.find(|item| item.message.is_user()).unwrap().tokens;
+        let question = Tokens(5);
+        let least = cannot_fit.overhead + task + question;
+        assert!(
+            least > cannot_fit.limit,
+            "{cannot_fit}, but {least} would do"
+        );
+    }
+
+    fn moment(&mut self) {
+        if self.random.chance(4) {
+            self.crashes += 1;
+            self.settle();
+            self.stage = Stage::resume(self.stage.log.clone(), self.stage.setup.clone());
+        }
+        if !self.stage.run.is_running() {
+            let input = match self.random.chance(30) {
+                true => Input::Continue,
+                false => Input::User(vec![Part::text(self.random.text(3))]),
+            };
+            return self.stage.tell(input);
+        }
+        if self.random.chance(6) {
+            let text = self.random.text(2);
+            self.stage.say(&text);
+        } else if self.random.chance(4) {
+            self.stage.interrupt();
+        } else if self.stage.calling {
+            self.answer();
+        } else if !self.stage.asked.is_empty() && self.random.chance(50) {
+            let at = self.random.below(self.stage.asked.len() as u64) as usize;
+            let id = self.stage.asked[at].call.id.0.clone();
+            let why = "no".to_owned();
+            let answer = match self.random.chance(60) {
+                true => Answer::Allow,
+                false => Answer::Deny { why },
+            };
+            self.stage.answer(&id, answer);
+        } else if !self.stage.running.is_empty() {
+            let at = self.random.below(self.stage.running.len() as u64) as usize;
+            let call = self.stage.running.remove(at).unwrap().id;
+            let digits = if self.random.chance(10) { 5 } else { 4 };
+            let text = self.random.text(digits);
+            self.stage.tell(Input::ToolDone(ToolResult {
+                call,
+                parts: vec![Part::text(text)],
+                is_error: self.random.chance(10),
+            }));
+        }
+    }
+
+    /// The model answers, or does not.
+    fn answer(&mut self) {
+        let random = &mut self.random;
+        let sometimes = |random: &mut Random, n: u64| random.chance(50).then_some(n);
+        match random.below(100) {
+            0..6 => {
+                let counted = self.stage.requests.last().unwrap().request.counted.0;
+                let window = (counted / 4 + random.below(counted)).max(300);
+                let used = counted + random.below(counted);
+                let used = sometimes(random, used);
+                let window = sometimes(random, window);
+                self.stage.refuse(overflow(used, window));
+            }
+            6..9 => {
+                let limit = random.size(4) as u64;
+                let limit = sometimes(random, limit).map(Tokens);
+                let message = "less, please".into();
+                self.stage
+                    .refuse(Failure::OutputTooLarge { limit, message });
+            }
+            9..12 => {
+                let message = "no key".into();
+                self.stage.refuse(Failure::Auth { message });
+            }
+            _ => {
+                let parts = self.parts();
+                let usage = self.usage();
+                self.stage.reply(parts, usage);
+            }
+        }
+    }
+
+    fn parts(&mut self) -> Vec<Part> {
+        let random = &mut self.random;
+        let mut parts = Vec::new();
+        if random.chance(15) {
+            parts.push(Part::Thinking(Thinking {
+                text: random.text(2),
+                opaque: random.chance(50).then(|| Opaque {
+                    origin: "anthropic".into(),
+                    data: "{\"signature\":\"Eq\"}".into(),
+                }),
+            }));
+        }
+        if random.chance(6) {
+            return parts;
+        }
+        let works = random.chance(75);
+        if !works || random.chance(20) {
+            parts.push(Part::text(random.text(3)));
+        }
+        if works {
+            for _ in 0..1 + random.below(4) {
+                self.calls += 1;
+                let tool = match random.below(20) {
+                    0 => "nothing",
+                    1..10 => "read",
+                    10..16 => "write",
+                    _ => "bash",
+                };
+                let arguments = match random.below(30) {
+                    0 => "{\"path\": ".to_owned(),
+                    1 => String::new(),
+                    _ => serde_json::json!({ "path": random.text(3) }).to_string(),
+                };
+                let call = format!("call_{}:{tool}:{arguments}", self.calls);
+                parts.push(stage::words::call(&call));
+            }
+        }
+        parts
+    }
+
+    fn usage(&mut self) -> Option<Usage> {
+        let counted = self.stage.requests.last().unwrap().request.counted.0;
+        let percent = 80 + self.random.below(50);
+        let cached = self.random.below(counted / 2 + 1);
+        let processed = counted * percent / 100;
+        self.random.chance(80).then(|| Usage {
+            input: Tokens(processed.saturating_sub(cached)),
+            cache_read: Tokens(cached.min(processed)),
+            output: Tokens(10),
+            ..Usage::default()
+        })
+    }
+}
+
+fn any_setup(random: &mut Random) -> Setup {
+    let explicit = random
+        .chance(40)
+        .then(|| Tokens(600 + random.size(4) as u64));
+    let name = ContextStrategy::NAMES[random.below(3) as usize];
+    let window = random.chance(70).then(|| 1_000 + random.size(5) as u64);
+    let setup = strategy(ContextStrategy::named(name, explicit).unwrap(), window);
+    Setup {
+        limits: ExecutionLimits {
+            max_turns: 1 + random.below(12),
+            max_tool_calls: random.chance(40).then(|| random.below(8)),
+            at_limit: match random.chance(50) {
+                true => AtLimit::Finalize,
+                false => AtLimit::Stop,
+            },
+        },
+        max_parallel_tools: 1 + random.below(4) as usize,
+        max_output: random.chance(30).then(|| Tokens(random.size(4) as u64)),
+        ..setup
+    }
+}
+
+/// 1,000 turns with results of 100 KB: what is held stays within a bound that the turns do not
+/// move, and so does what a turn does.
+#[test]
+fn a_thousand_turns_hold_a_constant_amount() {
+    let mut stage = Stage::new(Setup {
+        limits: ExecutionLimits {
+            max_turns: 2_000,
+            ..ExecutionLimits::default()
+        },
+        ..setup()
+    });
+    let window = 10_000;
+    let large = "0123456789abcde\n".repeat(6_400);
+    stage.say("the task");
+    let mut most = 0;
+    for n in 0..1_000 {
+        let id = format!("c{n}");
+        stage.calls(&[&format!("{id}:read")]).done(&id, &large);
+        let view = stage.run.state().transcript();
+        let held: usize = view
+            .items()
+            .iter()
+            .map(|item| item.message.text().len())
+            .sum();
+        most = most.max(held);
+        assert!(view.items().len() < 1_000, "{n}");
+        // What the log and the observers keep is theirs.
+        stage.log.clear();
+        stage.events.clear();
+        stage.requests.clear();
+        stage.executed.clear();
+    }
+    stage.text("done");
+    assert_eq!(stage.outcome().reason, EndReason::Answered);
+    assert_eq!(stage.outcome().tool_calls, 1_000);
+    println!("{most} bytes held at most under a window of {window} tokens");
+    assert!(most < window * 4, "{most} bytes");
+}
+
+/// What is said of a run in events agrees with its log.
+#[test]
+fn events_agree_with_the_log() {
+    for seed in 1_000..1_050 {
+        let script = Script::play(seed);
+        let stage = &script.stage;
+        let plans = |entries: &[Entry]| -> Vec<_> {
+            let plan = |entry: &Entry| match entry {
+                Entry::Planned { plan } => Some(plan.clone()),
+                _ => None,
+            };
+            entries.iter().filter_map(plan).collect()
+        };
+        let told = stage.events.iter().filter_map(|event| match event {
+            Event::CompactionEnded {
+                plan,
+                tokens_before,
+                tokens_after,
+            } => {
+                assert_eq!(tokens_before.minus(*tokens_after), plan.frees);
+                Some(plan.clone())
+            }
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), plans(&stage.log[stage.born..]));
+        for event in &stage.events {
+            if let Event::Warning { text } = event {
+                assert!(!text.contains("not recorded"), "{text}");
+            }
+        }
+        let returned = stage.log[stage.born..].iter().filter(
+            |entry| matches!(entry, Entry::Returned { message } if matches!(**message, Message::ToolResult(_))),
+        );
+        let ends = stage.events.iter().filter(|event| {
+            matches!(event, Event::ToolCall { phase, .. } if *phase != plimsoll_agent::ToolPhase::Start)
+        });
+        assert_eq!(ends.count(), returned.count());
+    }
+}
