@@ -1,6 +1,8 @@
 //! Lighter forms of messages: a result or a text reduced to head and tail. Not a decision which
 //! messages; that is a stage.
 
+use std::borrow::Cow;
+
 use crate::counter::TokenCounter;
 use crate::message::{Message, Part, Source, ToolCall, ToolResult};
 use crate::tokens::{Bytes, Tokens};
@@ -10,8 +12,7 @@ use crate::truncate;
 /// cannot be made smaller. Images and files become notes, which count as text.
 pub(crate) fn result_in_bytes(result: &ToolResult, max: Bytes) -> Option<Message> {
     let text = flatten(&result.parts);
-    let short =
-        truncate::shorten_bytes(&text, max).or_else(|| has_media(&result.parts).then_some(text))?;
+    let short = truncate::shorten_bytes(&text, max).or_else(|| all_as_text(&result.parts, text))?;
     Some(with_text(result, short))
 }
 
@@ -23,8 +24,8 @@ pub(crate) fn result_in_tokens(
 ) -> Option<Message> {
     let text = flatten(&result.parts);
     let room = max.minus(crate::counter::MESSAGE_OVERHEAD);
-    let short = truncate::shorten(&text, room, counter)
-        .or_else(|| has_media(&result.parts).then_some(text))?;
+    let short =
+        truncate::shorten(&text, room, counter).or_else(|| all_as_text(&result.parts, text))?;
     Some(with_text(result, short))
 }
 
@@ -147,16 +148,26 @@ fn with_text(result: &ToolResult, text: String) -> Message {
     })
 }
 
-fn has_media(parts: &[Part]) -> bool {
-    parts.iter().any(|part| part.as_text().is_none())
+/// The text itself where it stands for images or files too, which makes it a lighter form.
+fn all_as_text(parts: &[Part], text: Cow<'_, str>) -> Option<String> {
+    let has_media = parts.iter().any(|part| part.as_text().is_none());
+    has_media.then(|| text.into_owned())
 }
 
-fn flatten(parts: &[Part]) -> String {
-    let texts: Vec<String> = parts
+/// All parts as one text; not copied where there is one, as in nearly every result, for a plan asks
+/// this of each old result of the view.
+fn flatten(parts: &[Part]) -> Cow<'_, str> {
+    if let [Part::Text { text }] = parts {
+        return Cow::Borrowed(text);
+    }
+    let texts: Vec<Cow<'_, str>> = parts
         .iter()
-        .map(|part| part.as_text().map_or_else(|| note(part), str::to_owned))
+        .map(|part| match part.as_text() {
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(note(part)),
+        })
         .collect();
-    texts.join("\n")
+    Cow::Owned(texts.join("\n"))
 }
 
 fn note(part: &Part) -> String {

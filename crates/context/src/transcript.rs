@@ -168,14 +168,17 @@ impl Transcript {
         self.items.binary_search_by_key(&seq, |item| item.seq).ok()
     }
 
-    fn make(&mut self, mut changes: Changes) -> Released {
+    fn make(&mut self, changes: Changes) -> Released {
         let before = self.total;
-        let mut items = Vec::new();
+        let mut items = Vec::with_capacity(changes.len());
+        let mut changes = changes.into_iter().peekable();
         let mut at = 0;
         self.items.retain_mut(|item| {
-            let change = changes.remove(&at);
+            let change = changes.next_if(|(changed, _)| *changed == at);
             at += 1;
-            let Some(change) = change else { return true };
+            let Some((_, change)) = change else {
+                return true;
+            };
             items.push(item.clone());
             self.total = self.total.minus(item.tokens);
             let Some(to) = change else { return false };
@@ -217,12 +220,22 @@ impl Transcript {
                 }
             }
         }
+        self.parts_none(&changes)?;
+        Ok(changes)
+    }
+
+    /// Refuses changes that would drop some of an exchange and leave the rest.
+    fn parts_none(&self, changes: &Changes) -> Result<(), PlanError> {
+        let dropped = changes.iter().filter(|(_, change)| change.is_none());
+        let mut dropped = dropped.map(|(at, _)| *at).peekable();
+        if dropped.peek().is_none() {
+            return Ok(());
+        }
         for exchange in Exchange::of(&self.items) {
-            let dropped = exchange
-                .at
-                .clone()
-                .filter(|at| matches!(changes.get(at), Some(None)));
-            let count = dropped.count();
+            let mut count = 0;
+            while dropped.next_if(|at| exchange.at.contains(at)).is_some() {
+                count += 1;
+            }
             if count != 0 && count != exchange.at.len() {
                 let first = self.items.get(exchange.at.start);
                 return Err(PlanError::PartsExchange(
@@ -230,7 +243,7 @@ impl Transcript {
                 ));
             }
         }
-        Ok(changes)
+        Ok(())
     }
 }
 
