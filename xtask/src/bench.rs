@@ -1,15 +1,33 @@
-//! `cargo xtask bench`: every benchmark of the workspace in release mode, figures as the
-//! benchmarks print them. It compares nothing and stores nothing.
+//! `cargo xtask bench`: every benchmark of the workspace, optimised, and one table of the rows that
+//! they print (`| what | figure | required | verdict |`). It measures nothing itself.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::command::Job;
+use crate::command::{Job, Stream};
 use crate::error::Error;
 
+const PAGE: &str = "BENCHMARKS.md";
+/// The table stands between these two lines of the page.
+const BEGIN: &str = "<!-- table: cargo xtask bench --save -->";
+const END: &str = "<!-- end of table -->";
+const HEAD: &str = "| what | figure | required | verdict |\n|---|---|---|---|\n";
+/// How a benchmark marks a row whose figure is not what it has to be.
+const MISSED: &str = "MISSED";
+/// Seconds a benchmark may sample that sets nothing else; all of them end within minutes then.
+const DIVAN_MAX_TIME: &str = "1";
+
+/// What becomes of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Table {
+    Printed,
+    /// It takes the place of the one in [`PAGE`].
+    Saved,
+}
+
 /// Runs the benchmarks; `filter` is handed to them as it is.
-pub(crate) fn run(root: &Path, filter: &[String]) -> Result<(), Error> {
+pub(crate) fn run(root: &Path, filter: &[String], table: Table) -> Result<(), Error> {
     let metadata = Job::cargo(root)
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .read()?;
@@ -25,12 +43,39 @@ pub(crate) fn run(root: &Path, filter: &[String]) -> Result<(), Error> {
     println!("benchmarks: {}", names.join(", "));
     // Only targets under `benches/`: a plain `cargo bench` also builds every unit test in
     // release mode, to run none of them.
-    let job = Job::cargo(root).args(["bench", "--workspace", "--bench", "*"]);
-    if filter.is_empty() {
-        job.run()
-    } else {
-        job.args(["--"]).args(filter).run()
+    let mut job = Job::cargo(root)
+        .env("DIVAN_MAX_TIME", DIVAN_MAX_TIME)
+        .args(["bench", "--workspace", "--bench", "*"]);
+    if !filter.is_empty() {
+        job = job.args(["--"]).args(filter);
     }
+    let mut rows = String::new();
+    job.watch(Stream::Out, |line| {
+        if line.starts_with("| ") {
+            rows.push_str(line);
+        }
+    })?;
+    println!("\n{HEAD}{rows}");
+    if table == Table::Saved {
+        let path = root.join(PAGE);
+        let page = std::fs::read_to_string(&path).map_err(Error::file(&path))?;
+        let page = with_table(&page, &rows).ok_or_else(|| Error::Unreadable {
+            what: PAGE.to_owned(),
+            why: format!("there is no `{BEGIN}` followed by `{END}`"),
+        })?;
+        std::fs::write(&path, page).map_err(Error::file(&path))?;
+    }
+    match rows.lines().filter(|row| row.contains(MISSED)).count() {
+        0 => Ok(()),
+        missed => Err(Error::Missed(missed)),
+    }
+}
+
+/// The page with these rows in the place of its table; `None` where it has no place for one.
+fn with_table(page: &str, rows: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n\n{HEAD}{rows}\n{END}{after}"))
 }
 
 /// The bench targets, as `package/target`.
@@ -72,5 +117,17 @@ mod tests {
         ] });
         assert_eq!(benches(&metadata), ["a/speed"]);
         assert!(benches(&serde_json::json!({})).is_empty());
+    }
+
+    #[test]
+    fn a_table_takes_the_place_of_the_old_one() {
+        let page = format!("# Title\n\n{BEGIN}\nold\n{END}\n\nAfter.\n");
+        let once = with_table(&page, "| a | 1 × | | |\n").unwrap();
+        assert_eq!(
+            once,
+            format!("# Title\n\n{BEGIN}\n\n{HEAD}| a | 1 × | | |\n\n{END}\n\nAfter.\n")
+        );
+        assert_eq!(with_table(&once, "| a | 1 × | | |\n").unwrap(), once);
+        assert_eq!(with_table("no table", ""), None);
     }
 }

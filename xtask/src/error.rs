@@ -27,6 +27,11 @@ pub(crate) enum Error {
     /// The rules of the house are broken.
     #[error("tidy found {0} fault(s), listed above")]
     Untidy(usize),
+    /// Figures are not what they have to be.
+    #[error(
+        "{0} figure(s) missed what is required, marked in the table above; run it again on a quiet machine"
+    )]
+    Missed(usize),
     /// A program that a check cannot do without.
     #[error("{0}")]
     Missing(String),

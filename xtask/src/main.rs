@@ -37,8 +37,11 @@ enum Chore {
     Test,
     /// The rules of the house: file heads, sizes, words, walls, floors, links
     Tidy,
-    /// The benchmarks, in release mode
+    /// The benchmarks, optimised, and one table of what is required
     Bench {
+        /// Put the table in BENCHMARKS.md
+        #[arg(long, conflicts_with = "filter")]
+        save: bool,
         /// Handed to the benchmarks as it is, for example a part of a name
         filter: Vec<String>,
     },
@@ -81,7 +84,8 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             Ok(())
         }
         Chore::Tidy => tidy::run(root),
-        Chore::Bench { filter } => bench::run(root, &filter),
+        Chore::Bench { save: true, .. } => bench::run(root, &[], bench::Table::Saved),
+        Chore::Bench { filter, .. } => bench::run(root, &filter, bench::Table::Printed),
         Chore::Soak { filter } => soak::run(root, filter.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),
         Chore::Fresh { cold: true } => fresh::run(root, fresh::Caches::Empty),
