@@ -9,7 +9,6 @@
     clippy::string_slice
 )]
 
-#[allow(dead_code)]
 mod stage;
 
 use std::collections::HashSet;
