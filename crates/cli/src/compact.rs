@@ -2,7 +2,7 @@
 //! same bytes every time.
 
 use std::collections::HashSet;
-use std::io::{self, BufRead, Write};
+use std::io::BufRead;
 use std::sync::Arc;
 
 use plimsoll::wire::openai_chat::Slot;
@@ -15,6 +15,7 @@ use crate::args::CompactArgs;
 use crate::chat_file::{self, ChatFile};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::input;
+use crate::out::out;
 
 /// What one chat became.
 struct Compacted {
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     for note in compacted.notes {
         crate::say(&note);
     }
-    write_line(&compacted.json)?;
+    out!("{}", compacted.json);
     Ok(DONE)
 }
 
@@ -54,11 +55,11 @@ fn lines(
                 for note in compacted.notes.iter().filter(|_| !args.quiet) {
                     crate::say(&format!("line {number}: {note}"));
                 }
-                write_line(&compacted.json)?;
+                out!("{}", compacted.json);
             }
             Err(stop) => {
                 code = FAILED;
-                write_line(&serde_json::json!({ "error": stop.text }).to_string())?;
+                out!("{}", serde_json::json!({ "error": stop.text }));
             }
         }
     }
@@ -167,13 +168,4 @@ fn strategy(name: &str) -> Result<ContextStrategy, Stop> {
         let names = ContextStrategy::NAMES.join(", ");
         Stop::usage(format!("there is no policy `{name}`; there is: {names}"))
     })
-}
-
-fn write_line(text: &str) -> Result<(), Stop> {
-    let mut out = io::stdout().lock();
-    let written = out
-        .write_all(text.as_bytes())
-        .and_then(|()| out.write_all(b"\n"))
-        .and_then(|()| out.flush());
-    written.map_err(|error| Stop::failed(format!("the output cannot be written: {error}")))
 }

@@ -8,6 +8,7 @@ use crate::args::CountArgs;
 use crate::chat_file;
 use crate::exit::{DONE, Stop};
 use crate::input;
+use crate::out::out;
 
 /// What a line shows of a message.
 const PREVIEW: usize = 60;
@@ -32,21 +33,21 @@ pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
             .map(|(message, tokens)| json!({ "role": role(message), "tokens": tokens }))
             .collect();
         let report = json!({ "counter": counter.name(), "messages": messages, "tools": tools, "total": total });
-        println!("{report}");
+        out!("{report}");
         return Ok(DONE);
     }
-    println!("{:>6}  {:<9}  {:>9}  text", "#", "role", "tokens");
+    out!("{:>6}  {:<9}  {:>9}  text", "#", "role", "tokens");
     for (index, (message, tokens)) in chat.messages.iter().zip(&weights).enumerate() {
-        println!(
+        out!(
             "{index:>6}  {:<9}  {tokens:>9}  {}",
             role(message),
             preview(message)
         );
     }
     if tools > Tokens::ZERO {
-        println!("{:>6}  {:<9}  {tools:>9}", "", "tools");
+        out!("{:>6}  {:<9}  {tools:>9}", "", "tools");
     }
-    println!(
+    out!(
         "{:>6}  {:<9}  {total:>9}  counted by {}",
         "",
         "total",

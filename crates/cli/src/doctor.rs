@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::exit::{DONE, Stop};
+use crate::out::out;
 use crate::{local, paths};
 
 /// Runs the command.
@@ -14,18 +15,18 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     let data = paths::data()?;
     if args.json {
         let report = json!({ "keys": detected.keys, "servers": detected.servers, "local": local, "data": data });
-        println!("{report}");
+        out!("{report}");
         return Ok(DONE);
     }
-    println!("Keys");
+    out!("Keys");
     for key in &detected.keys {
         let state = match key.state {
             KeyState::Set => "set",
             KeyState::Missing => "not set",
         };
-        println!("  {:<12} {:<24} {state}", key.provider, key.variable);
+        out!("  {:<12} {:<24} {state}", key.provider, key.variable);
     }
-    println!("Servers on this machine");
+    out!("Servers on this machine");
     for server in &detected.servers {
         let state = match &server.state {
             ServerState::Up { models } => {
@@ -46,12 +47,12 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
             ServerState::Stranger => "something else listens there".to_owned(),
             ServerState::Down => "nothing answers".to_owned(),
         };
-        println!("  {:<12} {:<32} {state}", server.provider, server.base_url);
+        out!("  {:<12} {:<32} {state}", server.provider, server.base_url);
     }
-    println!("Local models");
+    out!("Local models");
     for model in &local {
-        println!("  {:<24} {}", model.name, model.state());
+        out!("  {:<24} {}", model.name, model.state());
     }
-    println!("Sessions\n  {}", data.display());
+    out!("Sessions\n  {}", data.display());
     Ok(DONE)
 }

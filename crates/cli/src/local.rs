@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::args::{ModelArgs, ModelCommand, RunArgs};
 use crate::choice::{self, Choice, MaxContext};
 use crate::exit::{DONE, INTERRUPTED, Stop};
+use crate::out::out;
 use crate::paths;
 
 /// The window where none is asked for: enough for real tasks, in half a gigabyte.
@@ -87,12 +88,12 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, Stop> {
             let states = state()?;
             if *json {
                 let text = serde_json::to_string(&states).map_err(Stop::failed)?;
-                println!("{text}");
+                out!("{text}");
                 return Ok(DONE);
             }
             for state in states {
                 let mark = if state.default { " (default)" } else { "" };
-                println!(
+                out!(
                     "{:<20} {:>8}  {}{mark}  {}",
                     state.name,
                     megabytes(state.bytes),

@@ -15,6 +15,7 @@ mod doctor;
 mod exit;
 mod input;
 mod local;
+mod out;
 mod paths;
 mod run;
 mod screen;
@@ -40,7 +41,9 @@ fn main() -> ExitCode {
     match code {
         Ok(code) => ExitCode::from(code),
         Err(stop) => {
-            eprintln!("plimsoll: {stop}");
+            if !stop.text.is_empty() {
+                eprintln!("plimsoll: {stop}");
+            }
             ExitCode::from(stop.code)
         }
     }

@@ -16,6 +16,7 @@ use crate::args::RunArgs;
 use crate::ask::{self, Consent};
 use crate::choice::{self, Choice};
 use crate::exit::{self, Stop};
+use crate::out::{self, out};
 use crate::paths;
 use crate::screen::Screen;
 
@@ -106,9 +107,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     }
     let output = output.map_err(|error| stop_of(&error))?;
     if let Some(error) = lines.failed() {
-        return Err(Stop::failed(format!(
-            "the events cannot be written: {error}"
-        )));
+        return Err(out::failed(&error));
     }
     close(args, &choice, screen.as_deref(), &output)
 }
@@ -137,10 +136,7 @@ fn close(
     }
     // What streamed to a terminal is there already.
     if answered && !screen.is_some_and(Screen::has_streamed) {
-        let mut out = io::stdout().lock();
-        writeln!(out, "{}", output.text)
-            .and_then(|()| out.flush())
-            .map_err(|error| Stop::failed(format!("the answer cannot be written: {error}")))?;
+        out!("{}", output.text);
     }
     if !answered {
         crate::say(&reason_text(args, choice, &output.reason));

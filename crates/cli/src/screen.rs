@@ -95,18 +95,23 @@ impl Screen {
 
     fn end_line(&self, state: &mut State) {
         if std::mem::take(&mut state.mid_line) {
-            self.bar.suspend(|| println!());
+            self.write("\n");
         }
     }
 
     fn stream(&self, state: &mut State, text: &str) {
-        self.bar.suspend(|| {
-            let mut out = io::stdout().lock();
-            // A closed pipe is noticed when the answer is printed.
-            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        });
+        self.write(text);
         state.mid_line = !text.ends_with('\n');
         state.streamed = true;
+    }
+
+    /// Writes to standard output beside the status line. A reader that has gone away is noticed
+    /// when the answer is printed.
+    fn write(&self, text: &str) {
+        self.bar.suspend(|| {
+            let mut out = io::stdout().lock();
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        });
     }
 
     fn dim(&self, text: &str) -> String {

@@ -10,6 +10,7 @@ use plimsoll::{Bpe, Edit, Entry, Memo, Message, SessionId, SessionStore, State, 
 use crate::args::{SessionsArgs, SessionsCommand};
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
+use crate::out::out;
 use crate::paths;
 
 /// Runs the command.
@@ -31,11 +32,13 @@ async fn list(store: &SqliteStore, json: bool) -> Result<u8, Stop> {
     }
     for session in sessions {
         if json {
-            println!("{}", serde_json::to_string(&session).map_err(Stop::failed)?);
+            out!("{}", serde_json::to_string(&session).map_err(Stop::failed)?);
         } else {
-            println!(
+            out!(
                 "{:<24}  {:>6} entries  {}",
-                session.id, session.entries, session.title
+                session.id,
+                session.entries,
+                session.title
             );
         }
     }
@@ -62,18 +65,18 @@ async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
         let messages = items.iter().map(|item| item.message.as_ref());
         let (request, _) =
             openai_chat::request(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
-        println!("{}", serde_json::json!({ "messages": request.messages }));
+        out!("{}", serde_json::json!({ "messages": request.messages }));
         return Ok(DONE);
     }
-    println!("session {id}: {} runs, model {model}", state.runs());
-    println!(
+    out!("session {id}: {} runs, model {model}", state.runs());
+    out!(
         "the model would see {} messages, {} tokens:",
         items.len(),
         state.transcript().tokens()
     );
     for item in items {
         let role = role(&item.message);
-        println!(
+        out!(
             "{:>7}  {role:<9}  {:>7}  {}",
             item.seq.to_string(),
             item.tokens,
@@ -90,7 +93,7 @@ async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
             .iter()
             .filter(|edit| matches!(edit, Edit::Drop { .. }))
             .count();
-        println!(
+        out!(
             "plan ({}): freed {} tokens with {} edits, {dropped} of them drops",
             plan.stages.join(", "),
             plan.frees,
@@ -98,7 +101,7 @@ async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
         );
     }
     let usage = state.usage();
-    println!(
+    out!(
         "used: read {} ({:.0} % cached), wrote {}",
         usage.processed(),
         usage.cache_hit_rate() * 100.0,
