@@ -15,7 +15,7 @@ pub(crate) struct Batch {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
-    pub(crate) call: ToolCall,
+    pub(crate) call: Arc<ToolCall>,
     pub(crate) began: bool,
     pub(crate) result: Option<Arc<Message>>,
 }
@@ -25,7 +25,7 @@ impl Batch {
         let calls: Vec<Call> = message
             .calls()
             .map(|call| Call {
-                call: call.clone(),
+                call: Arc::new(call.clone()),
                 began: false,
                 result: None,
             })
@@ -73,7 +73,7 @@ impl Batch {
     }
 
     /// The call that a result would answer.
-    pub(crate) fn find(&self, id: &CallId) -> Option<&ToolCall> {
+    pub(crate) fn find(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
         self.open()
             .map(|call| &call.call)
             .find(|call| call.id == *id)

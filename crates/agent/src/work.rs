@@ -18,7 +18,7 @@ impl Run {
     /// Reads a whole batch before any of it runs: what cannot run gets its result now.
     pub(crate) fn decode_batch(&mut self) {
         let calls = self.open_calls();
-        let unreadable: Vec<Option<String>> = calls.iter().map(fault).collect();
+        let unreadable: Vec<Option<String>> = calls.iter().map(|call| fault(call)).collect();
         let any_unreadable = unreadable.iter().any(Option::is_some);
         let limits = self.setup.limits;
         let turns_left = limits.max_turns > self.state.tally.turns;
@@ -97,10 +97,12 @@ impl Run {
                 call: call.id.clone(),
             });
             self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
-            self.queue.push_back(Step::Execute(call));
+            self.queue.push_back(Step::Execute(ToolCall::clone(&call)));
         }
-        self.queue
-            .extend(ask.into_iter().map(|call| Step::Ask(Question { call })));
+        self.queue.extend(ask.into_iter().map(|call| {
+            let call = ToolCall::clone(&call);
+            Step::Ask(Question { call })
+        }));
     }
 
     /// A tool call has ended.
@@ -159,9 +161,9 @@ impl Run {
         let Some(batch) = &self.state.batch else {
             return;
         };
-        let open: Vec<(ToolCall, bool)> = batch
+        let open: Vec<(Arc<ToolCall>, bool)> = batch
             .open()
-            .map(|call| (call.call.clone(), call.began))
+            .map(|call| (Arc::clone(&call.call), call.began))
             .collect();
         for (call, began) in open {
             let text = if began { notice::CUT } else { why };
@@ -174,10 +176,10 @@ impl Run {
         let Some(batch) = &self.state.batch else {
             return;
         };
-        let began: Vec<ToolCall> = batch
+        let began: Vec<Arc<ToolCall>> = batch
             .open()
             .filter(|call| call.began)
-            .map(|call| call.call.clone())
+            .map(|call| Arc::clone(&call.call))
             .collect();
         for call in began {
             let known = self
@@ -207,10 +209,10 @@ impl Run {
         self.specs.iter().any(|tool| tool.name == name)
     }
 
-    fn open_calls(&self) -> Vec<ToolCall> {
+    fn open_calls(&self) -> Vec<Arc<ToolCall>> {
         let batch = self.state.batch.as_ref();
         batch
-            .map(|batch| batch.open().map(|call| call.call.clone()).collect())
+            .map(|batch| batch.open().map(|call| Arc::clone(&call.call)).collect())
             .unwrap_or_default()
     }
 

@@ -180,7 +180,7 @@ impl Stage {
                     assert!(!self.calling && self.running.is_empty() && self.asked.is_empty());
                     assert!(!self.run.is_running());
                     self.outcomes.push(outcome);
-                    assert!(matches!(self.run.poll(), Step::Wait | Step::Notify(_)));
+                    assert!(matches!(self.run.poll(), Step::Wait), "nothing follows");
                     return;
                 }
                 Step::Wait => return,
