@@ -153,9 +153,15 @@ impl Line {
         let target = match (self.target, self.trigger) {
             (Some(target), _) => resolve(target),
             (None, Threshold::Share(_)) => resolve(Threshold::Share(TARGET)),
-            (None, Threshold::Sent(tokens)) => {
-                resolve(Threshold::Sent(tokens.share(TARGET_OF_EXPLICIT)))
-            }
+            // Of the trigger as it is, which may be less than was asked for: a target at the trigger
+            // would mean a plan, and a lost cache, every turn.
+            (None, Threshold::Sent(tokens)) => off(
+                calibration
+                    .counted(tokens)
+                    .min(sendable)
+                    .share(TARGET_OF_EXPLICIT),
+                overhead,
+            ),
         };
         let max_result = self.max_result.unwrap_or_else(|| {
             if limit == Tokens::MAX {

@@ -93,6 +93,8 @@ fn the_prefix_holds_at_saturation() {
             (None, 200_000),
             (Some(8_000), 200_000),
             (Some(50_000), 200_000),
+            // An explicit trigger beyond the window, or beyond one that an overflow taught.
+            (Some(100_000), 8_000),
         ] {
             let (policy, budget) = preset(name, trigger, window);
             let reused = reused(&policy, &budget);
