@@ -313,6 +313,7 @@ fn any_setup(random: &mut Random) -> Setup {
                 true => AtLimit::Finalize,
                 false => AtLimit::Stop,
             },
+            ..ExecutionLimits::default()
         },
         max_parallel_tools: 1 + random.below(4) as usize,
         max_output: random.chance(30).then(|| Tokens(random.size(4) as u64)),

@@ -100,6 +100,7 @@ pub(crate) fn limits(max_turns: u64, max_tool_calls: Option<u64>, at_limit: AtLi
             max_turns,
             max_tool_calls,
             at_limit,
+            ..ExecutionLimits::default()
         },
         ..setup()
     }
