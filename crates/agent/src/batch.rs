@@ -67,6 +67,11 @@ impl Batch {
         self.pushed == self.calls.len()
     }
 
+    /// All its calls, in order.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter()
+    }
+
     /// Calls without a result, in order.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.result.is_none())

@@ -9,6 +9,7 @@ mod ladder;
 mod limits;
 mod notice;
 mod outcome;
+mod repeats;
 mod request;
 mod run;
 mod setup;

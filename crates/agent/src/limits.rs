@@ -14,6 +14,10 @@ pub struct ExecutionLimits {
     pub max_turns: u64,
     /// Tool calls that run in a run. Default: no limit.
     pub max_tool_calls: Option<u64>,
+    /// How often in a row the same batch of tool calls may be asked for while its results do not
+    /// change. After one less the model is told so; this one and the next do not run; then the run
+    /// ends. Default: no limit; 1 acts as 2; 0 is refused.
+    pub max_identical_tool_calls: Option<u64>,
     /// What happens when one is reached.
     pub at_limit: AtLimit,
 }
@@ -34,6 +38,7 @@ impl Default for ExecutionLimits {
         Self {
             max_turns: MAX_TURNS,
             max_tool_calls: None,
+            max_identical_tool_calls: None,
             at_limit: AtLimit::Finalize,
         }
     }

@@ -27,6 +27,9 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
         EndReason::ToolLimit { limit } => {
             format!("[Agent stopped: Max tool calls reached ({limit}/{limit})]")
         }
+        EndReason::DoomLoop { times } => format!(
+            "[Agent stopped: The same tool calls were asked for {times} times in a row; the work is not done]"
+        ),
         EndReason::Interrupted => "[Agent stopped: Interrupted]".to_owned(),
         EndReason::Failed { failure } => format!("[Agent stopped: {failure}]"),
         EndReason::CannotFit { cannot_fit } => format!("[Agent stopped: {cannot_fit}]"),
@@ -38,6 +41,14 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
 /// The model answered nothing.
 pub(crate) const EMPTY_REPLY: &str =
     "[Your last answer was empty. Answer the user, or call a tool.]";
+
+/// The model has asked for the same calls again and their results have not changed.
+pub(crate) const REPEATED: &str = "[You have made this call before, and its result is the same. Answer from what you have, or make \
+     another call.]";
+
+/// A call that was made too often.
+pub(crate) const REPEATED_CALL: &str = "not run: you have made this very call several times in a row, and its result does not change; \
+     answer from what you have, or make another call";
 
 /// The run goes on after an answer.
 pub(crate) const GO_ON: &str = "[Go on.]";

@@ -42,6 +42,11 @@ pub enum EndReason {
         /// The limit.
         limit: u64,
     },
+    /// The model asked for the same tool calls again and again. The work is not done.
+    DoomLoop {
+        /// How often in a row it had asked.
+        times: u64,
+    },
     /// Somebody interrupted it.
     Interrupted,
     /// The model could not be called.
@@ -72,6 +77,7 @@ impl EndReason {
             Self::Answered => "answered",
             Self::MaxTurns { .. } => "max_turns",
             Self::ToolLimit { .. } => "tool_limit",
+            Self::DoomLoop { .. } => "doom_loop",
             Self::Interrupted => "interrupted",
             Self::Failed { .. } => "failed",
             Self::NothingToDo => "nothing_to_do",

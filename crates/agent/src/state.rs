@@ -9,6 +9,7 @@ use plimsoll_context::{
 
 use crate::batch::Batch;
 use crate::entry::{Entry, LOG_FORMAT};
+use crate::repeats::Repeats;
 
 /// What a log amounts to.
 #[derive(Debug, Clone)]
@@ -16,6 +17,7 @@ pub struct State {
     pub(crate) transcript: Transcript,
     pub(crate) calibration: Calibration,
     pub(crate) batch: Option<Batch>,
+    pub(crate) repeats: Repeats,
     pub(crate) learned: Option<Tokens>,
     model: String,
     pub(crate) runs: u64,
@@ -63,6 +65,7 @@ impl State {
             transcript: Transcript::new(counter),
             calibration: Calibration::default(),
             batch: None,
+            repeats: Repeats::default(),
             learned: None,
             model: String::new(),
             runs: 0,
@@ -123,6 +126,10 @@ impl State {
                     self.transcript.push(Arc::clone(message));
                     self.transcript.mark_sent();
                     self.batch = Batch::of(message);
+                    match &self.batch {
+                        Some(batch) => self.repeats.asked(batch),
+                        None => self.repeats = Repeats::default(),
+                    }
                 }
                 self.tally.turns += 1;
                 if let Some(usage) = usage {
@@ -192,6 +199,7 @@ impl State {
             self.transcript.push(message);
         }
         if batch.is_complete() {
+            self.repeats.answered(batch);
             self.batch = None;
         }
         Ok(())

@@ -8,8 +8,18 @@ use plimsoll_context::{CallId, Message, ToolCall, ToolResult};
 use crate::entry::Entry;
 use crate::event::{Event, ToolPhase};
 use crate::notice;
+use crate::outcome::EndReason;
 use crate::run::{Phase, Run, Working};
 use crate::step::{Answer, Question, Step};
+
+/// What repeated calls lead to.
+#[derive(Debug, PartialEq, Eq)]
+enum Looping {
+    No,
+    Nudge,
+    Refuse,
+    Stop,
+}
 
 /// What an event shows of a result, at most.
 const EVENT_TEXT: usize = 2_000;
@@ -17,6 +27,11 @@ const EVENT_TEXT: usize = 2_000;
 impl Run {
     /// Reads a whole batch before any of it runs: what cannot run gets its result now.
     pub(crate) fn decode_batch(&mut self) {
+        let looping = self.looping();
+        if looping == Looping::Stop {
+            let times = self.state.repeats.streak();
+            return self.finish(EndReason::DoomLoop { times });
+        }
         let calls = self.open_calls();
         let unreadable: Vec<Option<String>> = calls.iter().map(|call| fault(call)).collect();
         let any_unreadable = unreadable.iter().any(Option::is_some);
@@ -30,6 +45,8 @@ impl Run {
                 self.skip(&call, notice::NO_TOOLS_NOW.to_owned());
             } else if let Some(why) = fault {
                 self.refuse(&call, notice::unreadable(&call, &why));
+            } else if looping == Looping::Refuse {
+                self.refuse(&call, notice::REPEATED_CALL.to_owned());
             } else if any_unreadable {
                 self.refuse(&call, notice::BATCH_UNREADABLE.to_owned());
             } else if !self.knows(&call.name) {
@@ -46,6 +63,21 @@ impl Run {
         self.phase = Phase::Working(Working::default());
     }
 
+    /// What the newest batch leads to, after as many of its like in a row.
+    fn looping(&self) -> Looping {
+        let Some(most) = self.setup.limits.max_identical_tool_calls else {
+            return Looping::No;
+        };
+        let most = most.max(2);
+        match self.state.repeats.streak() {
+            streak if streak >= most + 2 => Looping::Stop,
+            streak if streak >= most => Looping::Refuse,
+            // One of a kind is no repetition.
+            streak if streak > 1 && streak + 1 == most => Looping::Nudge,
+            _ => Looping::No,
+        }
+    }
+
     /// Starts what may start; once all have results, the next request is due.
     pub(crate) fn work(&mut self) {
         if !self.steers.is_empty() {
@@ -54,6 +86,9 @@ impl Run {
         let calls = self.open_calls();
         if calls.is_empty() {
             self.phase = Phase::Ready;
+            if self.looping() == Looping::Nudge && self.finalizing.is_none() {
+                self.notice(notice::REPEATED.to_owned());
+            }
             if let Some(reason) = self.finalizing.take() {
                 self.finish(reason);
             } else {

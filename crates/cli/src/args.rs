@@ -95,6 +95,10 @@ pub(crate) struct RunArgs {
     /// Tool calls, at most [default: no limit]
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u64>,
+    /// The same tool calls with the same results in a row, at most [default: no limit; 3 for our
+    /// local models]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_identical_tool_calls: Option<u64>,
     /// Tool calls at once, at most
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) max_parallel_tools: usize,

@@ -27,6 +27,8 @@ pub(crate) struct Choice {
     pub(crate) rates: Option<Rates>,
     /// Tokens of one answer where the user does not say.
     pub(crate) max_tokens: Option<u64>,
+    /// The same tool calls in a row, at most, where the user does not say.
+    pub(crate) max_identical_tool_calls: Option<u64>,
     /// Our own server, which stops when this is dropped.
     pub(crate) _server: Option<local::Server>,
 }
@@ -110,6 +112,7 @@ async fn provider(
         window_from,
         rates: known_rates(&model),
         max_tokens: None,
+        max_identical_tool_calls: None,
         _server: None,
     })
 }

@@ -25,6 +25,8 @@ const WINDOW: u64 = 8192;
 const UNKNOWN_WINDOW: u64 = 4096;
 /// Tokens of one answer: a small model that has lost its way ends here.
 const MAX_TOKENS: u64 = 512;
+/// The same tool calls in a row, at most: small models fall into them.
+const MAX_IDENTICAL: u64 = 3;
 /// Lines of progress a file where there is no terminal.
 const LINES: u64 = 10;
 
@@ -174,6 +176,7 @@ pub(crate) async fn start(args: &RunArgs, max_context: MaxContext) -> Result<Cho
         window_from,
         rates: known_rates(&model),
         max_tokens: Some(MAX_TOKENS),
+        max_identical_tool_calls: Some(MAX_IDENTICAL),
         _server: Some(Server { _running: running }),
     })
 }

@@ -81,6 +81,12 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(calls) = args.max_tool_calls {
         builder = builder.max_tool_calls(calls);
     }
+    if let Some(times) = args
+        .max_identical_tool_calls
+        .or(choice.max_identical_tool_calls)
+    {
+        builder = builder.max_identical_tool_calls(times);
+    }
     if let Some(tokens) = args.max_tokens.or(choice.max_tokens) {
         builder = builder.max_tokens(Tokens(tokens));
     }
@@ -187,7 +193,9 @@ async fn interrupt(remote: Remote) {
 fn code_of(reason: &EndReason) -> u8 {
     match reason {
         EndReason::Answered => exit::DONE,
-        EndReason::MaxTurns { .. } | EndReason::ToolLimit { .. } => exit::LIMIT,
+        EndReason::MaxTurns { .. } | EndReason::ToolLimit { .. } | EndReason::DoomLoop { .. } => {
+            exit::LIMIT
+        }
         EndReason::CannotFit { .. } => exit::CANNOT_FIT,
         EndReason::Failed {
             failure: plimsoll::Failure::Overflow { .. },

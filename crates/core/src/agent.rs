@@ -270,6 +270,13 @@ impl AgentBuilder {
         self
     }
 
+    /// How often in a row the same batch of tool calls may be asked for while its results do not
+    /// change. Default: no limit; 1 acts as 2.
+    pub fn max_identical_tool_calls(mut self, times: u64) -> Self {
+        self.limits.max_identical_tool_calls = Some(times);
+        self
+    }
+
     /// What happens when a limit is reached. Default: the model is asked to finish.
     pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
         self.limits.at_limit = at_limit;
@@ -397,6 +404,11 @@ impl AgentBuilder {
         fault(
             self.limits.max_turns == 0,
             "max_turns is 0; allow at least 1 turn".into(),
+        );
+        fault(
+            self.limits.max_identical_tool_calls == Some(0),
+            "max_identical_tool_calls is 0; allow at least 1, or leave it unset for no limit"
+                .into(),
         );
         fault(
             self.max_parallel_tools == 0 || self.max_parallel_tools > MAX_PARALLEL_TOOLS,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ToolChoice};
 use plimsoll_context::{
-    CallId, Delta, Memo, Bpe, Part, Reply, StopReason, TokenCounter, Tokens, ToolCall, Usage,
+    Bpe, CallId, Delta, Memo, Part, Reply, StopReason, TokenCounter, Tokens, ToolCall, Usage,
 };
 use plimsoll_wire::openai_chat::{self, Dialect, RenderInput};
 use serde_json::Value;
@@ -67,7 +67,12 @@ impl Turn {
 
     /// It calls several tools at once.
     pub fn calls<const N: usize>(calls: [(&str, Value); N]) -> Self {
-        Self::Call(calls.into_iter().map(|(name, args)| (name.to_owned(), args.to_string())).collect())
+        Self::Call(
+            calls
+                .into_iter()
+                .map(|(name, args)| (name.to_owned(), args.to_string()))
+                .collect(),
+        )
     }
 }
 
@@ -75,7 +80,10 @@ impl ScriptedProvider {
     /// A model that does this, turn by turn. A call beyond the script is refused.
     #[must_use]
     pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
-        let inner = Inner { script: script.into_iter().collect(), ..Inner::default() };
+        let inner = Inner {
+            script: script.into_iter().collect(),
+            ..Inner::default()
+        };
         Self {
             inner: Arc::new(Mutex::new(inner)),
             counter: Arc::new(Memo::new(Bpe::o200k())),
@@ -128,9 +136,19 @@ impl ScriptedProvider {
             Value::String(text) => self.counter.text(text),
             other => self.counter.text(&other.to_string()),
         };
-        let list = |key: &str| request.get(key).and_then(Value::as_array).into_iter().flatten();
+        let list = |key: &str| {
+            request
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
         let message = |message: &Value| {
-            let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+            let calls = message
+                .get("tool_calls")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             let calls = calls.filter_map(|call| call.get("function"));
             let calls: Tokens = calls
                 .flat_map(|call| [call.get("name"), call.get("arguments")])
@@ -139,7 +157,10 @@ impl ScriptedProvider {
                 .sum();
             message.get("content").map_or(Tokens::ZERO, text) + calls
         };
-        let tools: Tokens = list("tools").filter_map(|tool| tool.get("function")).map(text).sum();
+        let tools: Tokens = list("tools")
+            .filter_map(|tool| tool.get("function"))
+            .map(text)
+            .sum();
         list("messages").map(message).sum::<Tokens>() + tools
     }
 
@@ -161,8 +182,11 @@ impl ScriptedProvider {
             ..RenderInput::default()
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
-        let garbled = |error: &dyn std::fmt::Display| Failure::Garbled { message: error.to_string() };
-        let rendered = openai_chat::render(&input, messages, &self.dialect).map_err(|e| garbled(&e))?;
+        let garbled = |error: &dyn std::fmt::Display| Failure::Garbled {
+            message: error.to_string(),
+        };
+        let rendered =
+            openai_chat::render(&input, messages, &self.dialect).map_err(|e| garbled(&e))?;
         serde_json::from_slice(&rendered.body).map_err(|e| garbled(&e))
     }
 
@@ -170,17 +194,22 @@ impl ScriptedProvider {
     fn judge(&self, request: &Value) -> Result<Tokens, Failure> {
         if let Some(fault) = openai_chat::validate(request, &self.dialect).first() {
             let message = format!("{}: {} ({})", fault.place, fault.words, fault.rule);
-            return Err(Failure::Refused { status: Some(400), message });
+            return Err(Failure::Refused {
+                status: Some(400),
+                message,
+            });
         }
         let used = self.weigh(request);
         match self.window {
-            Some(window) if used >= window && self.says_numbers == Numbers::Told => Err(Failure::Overflow {
-                used: Some(used),
-                window: Some(window),
-                message: format!(
-                    "request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
-                ),
-            }),
+            Some(window) if used >= window && self.says_numbers == Numbers::Told => {
+                Err(Failure::Overflow {
+                    used: Some(used),
+                    window: Some(window),
+                    message: format!(
+                        "request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
+                    ),
+                })
+            }
             Some(window) if used >= window => Err(Failure::Overflow {
                 used: None,
                 window: None,
@@ -194,9 +223,18 @@ impl ScriptedProvider {
         let calls = |calls: Vec<(String, String)>| {
             let call = |(index, (name, arguments)): (usize, (String, String))| {
                 let id = CallId(format!("call_{number}_{index}"));
-                Part::ToolCall(ToolCall { id, name, arguments, opaque: None })
+                Part::ToolCall(ToolCall {
+                    id,
+                    name,
+                    arguments,
+                    opaque: None,
+                })
             };
-            calls.into_iter().enumerate().map(call).collect::<Vec<Part>>()
+            calls
+                .into_iter()
+                .enumerate()
+                .map(call)
+                .collect::<Vec<Part>>()
         };
         let (parts, stop) = match turn {
             Turn::Say(text) => (vec![Part::text(text)], StopReason::Stop),
@@ -206,8 +244,17 @@ impl ScriptedProvider {
             Turn::Hang => (Vec::new(), StopReason::Other),
         };
         let output = parts.iter().map(|part| self.counter.part(part)).sum();
-        let usage = Usage { input: used, output, ..Usage::default() };
-        Ok(Reply { parts, stop, usage: Some(usage), model: None })
+        let usage = Usage {
+            input: used,
+            output,
+            ..Usage::default()
+        };
+        Ok(Reply {
+            parts,
+            stop,
+            usage: Some(usage),
+            model: None,
+        })
     }
 }
 
@@ -234,7 +281,10 @@ impl Provider for ScriptedProvider {
         };
         let Some((turn, used)) = turn else {
             let message = "the script has no turn left for this call".to_owned();
-            return Err(Failure::Refused { status: None, message });
+            return Err(Failure::Refused {
+                status: None,
+                message,
+            });
         };
         if matches!(turn, Turn::Hang) {
             std::future::pending::<()>().await;
@@ -244,7 +294,10 @@ impl Provider for ScriptedProvider {
             match part {
                 Part::Text { text } => deltas(Delta::Text { text: text.clone() }),
                 Part::ToolCall(call) => {
-                    deltas(Delta::CallStarted { call: call.id.clone(), name: call.name.clone() });
+                    deltas(Delta::CallStarted {
+                        call: call.id.clone(),
+                        name: call.name.clone(),
+                    });
                 }
                 _ => {}
             }

@@ -386,6 +386,78 @@ async fn an_unknown_window_is_learned_from_a_refusal() {
 }
 
 #[tokio::test]
+async fn the_same_call_again_and_again_is_told_then_refused_then_ended() {
+    let provider = ScriptedProvider::new([]).then_always(Turn::call("echo", json!({"text": "x"})));
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&ran);
+    let echo = move |input: Echo| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async move { Ok::<_, ToolError>(input.text) }
+    };
+    let agent = Agent::builder(provider.clone())
+        .tool(tool("echo", "Says it back.", echo))
+        .max_identical_tool_calls(3)
+        .build()
+        .unwrap();
+    let output = agent.run("go").await.unwrap();
+    assert_eq!(output.reason, EndReason::DoomLoop { times: 5 });
+    assert!(
+        output.text.contains("the work is not done"),
+        "{}",
+        output.text
+    );
+    assert_eq!(ran.load(Ordering::SeqCst), 2);
+    let requests = provider.requests();
+    assert_eq!(requests.len(), 5);
+    let nudge = &requests[2]["messages"][5];
+    assert_eq!(
+        nudge["role"], "user",
+        "after the results, never between call and result"
+    );
+    assert!(
+        nudge["content"]
+            .as_str()
+            .unwrap()
+            .contains("made this call before")
+    );
+    for (request, at) in [(3, 7), (4, 9)] {
+        let refused = requests[request]["messages"][at]["content"]
+            .as_str()
+            .unwrap();
+        assert!(refused.starts_with("not run"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn polling_and_other_calls_are_no_loop() {
+    let polls = ScriptedProvider::new([]).then_always(Turn::call("poll", json!({})));
+    let count = Arc::new(AtomicUsize::new(0));
+    let poll = move |_: Nothing| {
+        let now = count.fetch_add(1, Ordering::SeqCst);
+        async move { Ok::<_, ToolError>(format!("{now} %")) }
+    };
+    let agent = Agent::builder(polls)
+        .tool(tool("poll", "", poll))
+        .max_identical_tool_calls(3)
+        .max_turns(12)
+        .build()
+        .unwrap();
+    let output = agent.run("go").await.unwrap();
+    assert_eq!(output.reason, EndReason::MaxTurns { limit: 12 });
+    let others = (0..12).map(|n| Turn::call("echo", json!({"text": format!("{n}")})));
+    let provider = ScriptedProvider::new(others).then_always(Turn::say("done"));
+    let agent = agent_of(&provider, 2);
+    assert!(agent.run("go").await.unwrap().reason.is_answer());
+}
+
+fn agent_of(provider: &ScriptedProvider, identical: u64) -> Agent {
+    agent(provider)
+        .max_identical_tool_calls(identical)
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
 async fn faults_of_settings_are_told_at_once() {
     let provider = ScriptedProvider::new([]);
     let echo = |input: Echo| async move { Ok::<_, ToolError>(input.text) };
