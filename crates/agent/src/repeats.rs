@@ -3,9 +3,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use plimsoll_context::ToolCall;
 use serde_json::Value;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Call};
 
 /// How often in a row the same batch has been asked for. A batch is the same whatever the order of
 /// its calls and of the keys in their arguments; one whose results have changed is not, since
@@ -53,26 +54,29 @@ impl Repeats {
 }
 
 fn calls_hash(batch: &Batch) -> u64 {
-    let mut calls: Vec<String> = batch
-        .calls()
-        .map(|call| {
-            let arguments = serde_json::from_str::<Value>(&call.call.arguments).map(sorted);
-            let arguments =
-                arguments.map_or_else(|_| call.call.arguments.clone(), |value| value.to_string());
-            format!("{} {arguments}", call.call.name)
-        })
-        .collect();
+    let mut calls: Vec<String> = batch.calls().map(|call| written(&call.call)).collect();
     calls.sort_unstable();
     hash(&calls)
 }
 
-/// The results of a batch; `None` where a call of it did not run.
+/// The results of a batch, whatever the order of its calls; `None` where a call did not run.
 fn results_hash(batch: &Batch) -> Option<u64> {
-    let results: Option<Vec<String>> = batch
+    let result = |call: &Call| Some(call.result.as_ref().filter(|_| call.began)?.text());
+    let results: Option<Vec<_>> = batch
         .calls()
-        .map(|call| Some(call.result.as_ref().filter(|_| call.began)?.text()))
+        .map(|call| Some((written(&call.call), result(call)?)))
         .collect();
-    results.map(|results| hash(&results))
+    results.map(|mut results| {
+        results.sort_unstable();
+        hash(&results)
+    })
+}
+
+/// A call as text, the same whatever the order of keys and the blanks in its arguments.
+fn written(call: &ToolCall) -> String {
+    let arguments = serde_json::from_str::<Value>(&call.arguments).map(sorted);
+    let arguments = arguments.map_or_else(|_| call.arguments.clone(), |value| value.to_string());
+    format!("{} {arguments}", call.name)
 }
 
 fn hash(value: &impl Hash) -> u64 {

@@ -109,10 +109,15 @@ impl State {
                 if self.runs != *run {
                     self.runs = *run;
                     self.tally = Tally::default();
+                    self.repeats = Repeats::default();
                 }
                 self.running = true;
             }
             Entry::Said { message } => {
+                // What a person says may make the same call worth another try.
+                if message.is_user() {
+                    self.repeats = Repeats::default();
+                }
                 self.transcript.push(Arc::clone(message));
             }
             Entry::Replied {

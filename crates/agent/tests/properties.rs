@@ -88,12 +88,16 @@ fn whatever_happens_requests_are_whole_and_runs_end() {
         }
     }
     println!("{runs} runs, {requests} requests, {crashes} crashes; {ends:?}");
+    if how_many() < SCRIPTS {
+        return;
+    }
     for word in [
         "answered",
         "interrupted",
         "failed",
         "max_turns",
         "tool_limit",
+        "doom_loop",
     ] {
         assert!(
             ends.contains_key(word),
@@ -106,6 +110,9 @@ struct Script {
     random: Random,
     stage: Stage,
     calls: u64,
+    /// What the model asked for last, and how often, in percent, it asks for just that again.
+    habit: Vec<String>,
+    stuck: u64,
     requests: usize,
     crashes: usize,
     /// Calls of tools that must not run twice, that ran.
@@ -116,10 +123,13 @@ impl Script {
     fn play(seed: u64) -> Self {
         let mut random = Random(seed);
         let setup = any_setup(&mut random);
+        let stuck = if random.chance(30) { 90 } else { 10 };
         let mut script = Self {
             stage: Stage::new(setup),
             random,
             calls: 0,
+            habit: Vec::new(),
+            stuck,
             requests: 0,
             crashes: 0,
             ran: HashSet::new(),
@@ -202,8 +212,11 @@ impl Script {
         } else if !self.stage.running.is_empty() {
             let at = self.random.below(self.stage.running.len() as u64) as usize;
             let call = self.stage.running.remove(at).unwrap().id;
-            let digits = if self.random.chance(10) { 5 } else { 4 };
-            let text = self.random.text(digits);
+            let text = match self.random.below(20) {
+                0..10 => "nothing new".into(),
+                10 => self.random.text(5),
+                _ => self.random.text(4),
+            };
             self.stage.tell(Input::ToolDone(ToolResult {
                 call,
                 parts: vec![Part::text(text)],
@@ -264,21 +277,13 @@ impl Script {
             parts.push(Part::text(random.text(3)));
         }
         if works {
-            for _ in 0..1 + random.below(4) {
+            // Sometimes it is stuck.
+            if !random.chance(self.stuck) {
+                self.habit = (0..1 + random.below(4)).map(|_| any_call(random)).collect();
+            }
+            for call in &self.habit {
                 self.calls += 1;
-                let tool = match random.below(20) {
-                    0 => "nothing",
-                    1..10 => "read",
-                    10..16 => "write",
-                    _ => "bash",
-                };
-                let arguments = match random.below(30) {
-                    0 => "{\"path\": ".to_owned(),
-                    1 => String::new(),
-                    _ => serde_json::json!({ "path": random.text(3) }).to_string(),
-                };
-                let call = format!("call_{}:{tool}:{arguments}", self.calls);
-                parts.push(stage::words::call(&call));
+                parts.push(stage::words::call(&format!("call_{}:{call}", self.calls)));
             }
         }
         parts
@@ -298,6 +303,22 @@ impl Script {
     }
 }
 
+/// A tool and arguments.
+fn any_call(random: &mut Random) -> String {
+    let tool = match random.below(20) {
+        0 => "nothing",
+        1..10 => "read",
+        10..16 => "write",
+        _ => "bash",
+    };
+    let arguments = match random.below(30) {
+        0 => "{\"path\": ".to_owned(),
+        1 => String::new(),
+        _ => serde_json::json!({ "path": random.text(3) }).to_string(),
+    };
+    format!("{tool}:{arguments}")
+}
+
 fn any_setup(random: &mut Random) -> Setup {
     let explicit = random
         .chance(40)
@@ -313,7 +334,7 @@ fn any_setup(random: &mut Random) -> Setup {
                 true => AtLimit::Finalize,
                 false => AtLimit::Stop,
             },
-            ..ExecutionLimits::default()
+            max_identical_tool_calls: random.chance(30).then(|| 1 + random.below(3)),
         },
         max_parallel_tools: 1 + random.below(4) as usize,
         max_output: random.chance(30).then(|| Tokens(random.size(4) as u64)),

@@ -901,3 +901,103 @@ fn a_newer_or_damaged_log_is_refused_with_a_reason() {
     stage.say("go").text("ok");
     assert_eq!(stage.outcome().text, "ok");
 }
+
+fn looping(times: u64) -> Setup {
+    let mut setup = setup();
+    setup.limits.max_identical_tool_calls = Some(times);
+    setup
+}
+
+const REPEATED: &str = "n [You have made this call before";
+const REPEATED_CALL: &str = "not run: you have made this very call";
+
+/// H6, R20.
+#[test]
+fn the_same_calls_again_and_again_end_the_run() {
+    let mut stage = Stage::new(looping(3));
+    stage.say("go");
+    let ask = |stage: &mut Stage, n: u64| {
+        // The order of the calls, of their keys and blanks is no difference.
+        let one = format!("a{n}:read:{{\"x\":1,\"y\":[{{\"b\":1,\"a\":2}}]}}");
+        let same = format!("a{n}:read: {{ \"y\":[{{\"a\":2, \"b\":1}}], \"x\":1 }}");
+        let other = format!("b{n}:bash:{{}}");
+        match n % 2 {
+            0 => stage.calls(&[&one, &other]),
+            _ => stage.calls(&[&other, &same]),
+        };
+    };
+    let work = |stage: &mut Stage, n: u64| {
+        stage.answer(&format!("b{n}"), Answer::Allow);
+        stage
+            .done(&format!("a{n}"), "same")
+            .done(&format!("b{n}"), "too");
+    };
+    ask(&mut stage, 0);
+    work(&mut stage, 0);
+    assert!(!stage.last_request().contains(REPEATED));
+    ask(&mut stage, 1);
+    work(&mut stage, 1);
+    assert!(
+        stage.last_request().contains(REPEATED),
+        "{}",
+        stage.last_request()
+    );
+    for n in [2, 3] {
+        ask(&mut stage, n);
+        assert!(stage.asked.is_empty() && stage.running.is_empty());
+        assert_eq!(
+            stage.last_request().matches(REPEATED_CALL).count() as u64,
+            2 * (n - 1)
+        );
+    }
+    ask(&mut stage, 4);
+    assert_eq!(stage.outcome().reason, EndReason::DoomLoop { times: 5 });
+    assert_eq!(stage.outcome().tool_calls, 4);
+    audit(&stage);
+    // A person who says something, or who wants it to go on, begins anew.
+    let asked = stage.log.clone();
+    for input in ["again", ""] {
+        let mut next = Stage::resume(asked.clone(), looping(3));
+        match input {
+            "" => next.go_on(),
+            text => next.say(text),
+        };
+        ask(&mut next, 5);
+        assert_eq!(next.running(), ["b5", "a5"][1..], "it runs: {input:?}");
+        next.finish();
+        audit(&next);
+    }
+}
+
+#[test]
+fn a_result_that_changes_is_no_loop() {
+    let mut stage = Stage::new(looping(3));
+    stage.say("wait for it");
+    for n in 0..20 {
+        let id = format!("p{n}");
+        stage
+            .calls(&[&format!("{id}:read")])
+            .done(&id, &format!("{n} %"));
+        assert!(!stage.last_request().contains(REPEATED));
+    }
+    stage.text("there");
+    audit(&stage);
+}
+
+/// A steer is news; what follows it is no repetition.
+#[test]
+fn a_steer_breaks_a_loop() {
+    let mut stage = Stage::new(looping(2));
+    stage.say("go").calls(&["a:read"]).done("a", "same");
+    stage.calls(&["b:read"]);
+    assert!(
+        stage.running().is_empty(),
+        "the second of its kind does not run"
+    );
+    stage.say("it has changed, look again").calls(&["c:read"]);
+    // The steer came while the model was thinking, so what it asks for is skipped.
+    stage.calls(&["d:read"]);
+    assert_eq!(stage.running(), ["d"]);
+    stage.finish();
+    audit(&stage);
+}
