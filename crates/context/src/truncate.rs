@@ -268,7 +268,7 @@ fn approach(
             exceeds = bytes;
             let step = match tries < TRIES {
                 // A little less than proportion says, or it would be approached from above.
-                true => scaled(bytes, max, weight) / 100 * 98,
+                true => scaled(bytes, max, weight) * 98 / 100,
                 false if best.is_some() => break,
                 false => bytes / 2,
             };

@@ -472,6 +472,29 @@ fn fit_levels_results_until_the_view_fits() {
     );
 }
 
+/// A text that can be cut to less can be cut to more, or the last rung would be missing one.
+#[test]
+fn a_cut_that_fits_is_found() {
+    let counter = plimsoll_context::Bpe::o200k();
+    let (head, tail) = (
+        "iVBORw0KGgoAAAANSUhEUgAA+/QmFzZTY0iVBORw0KGgoAAAANSUhEUgQmFzZTY0AA+/QmFzZTY0QmFz\
+        ZTY0AA+/QmFzZTY0iVBORw0KGgoAAAANSUhEUgiVBORw0KGgoAAAANSUhEUgAA+/QmFzZTY0QmFzZTY0\
+        iVBORw0KGgoAAAANSUhEUgAA+",
+        "KGgoAAAANSUhEUgAA+/AA+/QmFzZTY0AA+/AA+/AA+/AA+/QmFzZTY0AA+/AA+/iVBORw0KGgoAAAANS\
+        UhEUgQmFzZTY0QmFzZTY0QmFzZTY0AA+/AA+/AA+/AA+/QmFzZTY0QmFzZTY0QmFzZTY0QmFzZTY0QmF\
+        zZTY0AA+/QmFzZTY0QmFzZTY0",
+    );
+    let text = format!("{head}\n[pruned: 446 bytes]\n{tail}");
+    for max in 48..200 {
+        let short = plimsoll_context::shorten(&text, Tokens(max), &counter);
+        let weight = short.map(|short| counter.text(&short));
+        assert!(
+            weight.is_some_and(|weight| weight <= Tokens(max)),
+            "{max}: {weight:?}"
+        );
+    }
+}
+
 /// R8: where nobody can be asked, protected texts give way too, but only large ones.
 #[test]
 fn fit_everything_cuts_texts_of_over_a_quarter() {
