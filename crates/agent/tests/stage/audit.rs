@@ -41,6 +41,9 @@ fn sound(stage: &Stage) {
             );
         }
     }
+    for pair in stage.requests.windows(2) {
+        grows_at_its_end(stage, &pair[0], &pair[1]);
+    }
     folds(stage);
     limits(stage);
     for call in &stage.executed {
@@ -65,6 +68,19 @@ fn sound(stage: &Stage) {
             _ => None,
         });
     assert!(ended.eq(&stage.outcomes), "the log says how each run ended");
+}
+
+/// Between two plans the view only grows at its end: that is what the provider's cache lives on.
+fn grows_at_its_end(stage: &Stage, one: &Sent, two: &Sent) {
+    let between = &stage.log[one.at..two.at];
+    if between
+        .iter()
+        .any(|entry| matches!(entry, Entry::Planned { .. }))
+    {
+        return;
+    }
+    let (old, new) = (&one.request.messages, &two.request.messages);
+    assert!(new.starts_with(old), "rewritten without a plan");
 }
 
 /// The request is one that a strict provider takes, counted rightly and under its line.
