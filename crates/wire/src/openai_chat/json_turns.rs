@@ -16,6 +16,10 @@ use crate::frames::JSON_TURNS;
 /// otherwise fill its whole output with one, and llama.cpp's grammars count no further than 2,000.
 const MAX_STRING: u64 = 1_500;
 
+/// A model that has made the same call this often in a row has lost its way: its next turn may be
+/// anything but a call of that tool.
+const STUCK: usize = 3;
+
 /// Renders a view in which calls, results and answers are plain texts.
 pub(super) fn render<'a>(
     input: &RenderInput<'a>,
@@ -24,12 +28,19 @@ pub(super) fn render<'a>(
 ) -> Result<Rendered, WireError> {
     let system = system(input);
     let mut extra = input.extra.cloned().unwrap_or_default();
-    extra.insert("response_format".to_owned(), response_format(input));
     let mut calls = HashMap::new();
+    let mut tail = Tail::default();
     let turns: Vec<Message> = messages
         .into_iter()
-        .map(|message| plain(message, &mut calls))
+        .map(|message| {
+            tail.see(message);
+            plain(message, &mut calls)
+        })
         .collect();
+    extra.insert(
+        "response_format".to_owned(),
+        response_format(input, tail.stuck_in()),
+    );
     let plain = RenderInput {
         system: Some(&system),
         tools: &[],
@@ -97,6 +108,37 @@ impl AnswerStream {
             }
         }
         added
+    }
+}
+
+/// The newest call and how often in a row it was made.
+#[derive(Debug, Default)]
+struct Tail<'a> {
+    call: Option<&'a ToolCall>,
+    times: usize,
+}
+
+impl<'a> Tail<'a> {
+    fn see(&mut self, message: &'a Message) {
+        match message {
+            Message::Assistant { .. } => {
+                let call = message.calls().next();
+                let same = call.zip(self.call).is_some_and(|(new, old)| {
+                    new.name == old.name && new.arguments == old.arguments
+                });
+                self.times = if same { self.times + 1 } else { 1 };
+                self.call = call;
+            }
+            Message::User { .. } => *self = Self::default(),
+            _ => {}
+        }
+    }
+
+    /// The tool whose same call was made too often.
+    fn stuck_in(&self) -> Option<&'a str> {
+        self.call
+            .filter(|_| self.times >= STUCK)
+            .map(|call| call.name.as_str())
     }
 }
 
@@ -230,7 +272,7 @@ fn first_type(kind: Option<&Value>) -> Option<&str> {
     }
 }
 
-fn response_format(input: &RenderInput<'_>) -> Value {
+fn response_format(input: &RenderInput<'_>, stuck_in: Option<&str>) -> Value {
     let answer = json!({
         "type": "object",
         "properties": { "answer": { "type": "string", "minLength": 1, "maxLength": MAX_STRING } },
@@ -245,7 +287,10 @@ fn response_format(input: &RenderInput<'_>) -> Value {
             .collect(),
         ToolChoice::Auto | ToolChoice::Required => sorted(input.tools),
     };
-    let mut turns: Vec<Value> = tools.iter().map(|tool| call_schema(tool)).collect();
+    let open = tools
+        .iter()
+        .filter(|tool| Some(tool.name.as_str()) != stuck_in);
+    let mut turns: Vec<Value> = open.map(|tool| call_schema(tool)).collect();
     let forced = matches!(
         input.tool_choice,
         ToolChoice::Required | ToolChoice::Tool(_)
@@ -430,6 +475,34 @@ mod tests {
         );
         assert_eq!(read_turn(reply(r#"{"answer": "4 run"#), 0).parts, []);
         assert_eq!(read_turn(reply("[]"), 0).parts, []);
+    }
+
+    #[test]
+    fn a_model_that_is_stuck_in_a_call_must_do_something_else() {
+        let call = |number| {
+            read_turn(
+                reply(r#"{"tool": "read", "arguments": {"path": "a.md"}}"#),
+                number,
+            )
+        };
+        let mut messages = vec![Message::user("go")];
+        for (number, turns) in [(1, 2), (2, 2), (3, 1)] {
+            messages.push(Message::Assistant {
+                parts: call(number).parts,
+            });
+            messages.push(Message::result(CallId(format!("call_{number}")), "# A"));
+            let request = body(&messages, ToolChoice::Auto);
+            let open = &request["response_format"]["json_schema"]["schema"]["anyOf"];
+            assert_eq!(open.as_array().unwrap().len(), turns, "after {number}");
+        }
+        messages.push(Message::user("again"));
+        let request = body(&messages, ToolChoice::Auto);
+        let open = &request["response_format"]["json_schema"]["schema"]["anyOf"];
+        assert_eq!(
+            open.as_array().unwrap().len(),
+            2,
+            "a person said something new"
+        );
     }
 
     #[test]
