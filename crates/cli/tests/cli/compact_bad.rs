@@ -88,7 +88,7 @@ fn wrong_calls_name_the_right_ones() {
 }
 
 #[test]
-fn a_closed_output_is_an_error_and_no_panic() {
+fn a_reader_that_goes_away_ends_the_command_quietly() {
     let home = Home::new();
     let chat = json!(messages(200)).to_string();
     let mut command = home.command(["compact", "--budget", "900000"]);
@@ -101,8 +101,8 @@ fn a_closed_output_is_an_error_and_no_panic() {
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), chat.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(err.contains("the output cannot be written"), "{err}");
+    assert_eq!(output.status.code(), Some(141), "{err}");
+    assert_eq!(err, "");
 }
 
 #[test]
