@@ -7,7 +7,7 @@ use plimsoll_context::{
 use plimsoll_wire::WireError;
 use plimsoll_wire::openai_chat::{
     Delivery, Dialect, EchoReasoning, LeftOut, NoContent, Note, RenderInput, SystemRole, Template,
-    ToolChoice, ToolStyle, read, render, validate,
+    ToolChoice, ToolStyle, read, render, request, validate,
 };
 use serde_json::{Value, json};
 
@@ -166,7 +166,8 @@ fn settings_follow_the_dialect() {
         tools: ToolStyle::JsonSchema,
         ..Dialect::openai()
     };
-    let refused = render(&stream, [], &schema).unwrap_err();
+    // Such turns are texts of their own, so nothing of them can be borrowed.
+    let refused = request(&stream, [], &schema).unwrap_err();
     assert_eq!(
         refused,
         WireError::ToolStyle {
