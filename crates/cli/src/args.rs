@@ -22,6 +22,7 @@ Exit codes:
   4    cannot be made to fit the budget
   5    the model could not be called
   130  interrupted; the session can be carried on
+  141  whoever read the output went away
 
 Files: sessions and models are kept under $PLIMSOLL_HOME, else under the XDG directories.";
 
