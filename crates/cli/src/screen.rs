@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll::{Delta, Event, Observer, Plan, Rates, Tokens, ToolPhase, Usage};
 
 /// A tool's arguments or result on one line, at most.
@@ -78,10 +78,20 @@ impl Screen {
         self.bar.finish_and_clear();
     }
 
-    /// Runs something that needs the terminal for itself, a question for example.
+    /// Runs something that needs the terminal for itself, a question for example. The status line
+    /// is put away, not held: an interrupt must get through while somebody thinks.
     pub(crate) fn aside<T>(&self, action: impl FnOnce() -> T) -> T {
         self.end_line(&mut self.lock());
-        self.bar.suspend(action)
+        let shown = !self.bar.is_hidden();
+        if shown {
+            self.bar.set_draw_target(ProgressDrawTarget::hidden());
+            eprint!("\r\u{1b}[2K");
+        }
+        let done = action();
+        if shown {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        done
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
