@@ -25,12 +25,7 @@ pub(crate) enum Found {
 
 /// Refuses a file that is another program's or newer than this version. It changes nothing.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<Found, StoreError> {
-    let fault = fault::sqlite(path);
-    let application = header(connection, "application_id").map_err(&fault)?;
-    let version = header(connection, "user_version").map_err(&fault)?;
-    let objects: i64 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(&fault)?;
+    let (application, version, objects) = marks(connection).map_err(fault::sqlite(path))?;
     if application == 0 && version == 0 && objects == 0 {
         return Ok(Found::New);
     }
@@ -48,6 +43,18 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<Found, Store
         ));
     }
     Ok(Found::Store)
+}
+
+/// Application, version and number of objects, all of one moment: another process may be making
+/// the file just now.
+fn marks(connection: &Connection) -> rusqlite::Result<(i64, i64, i64)> {
+    let moment = connection.unchecked_transaction()?;
+    let objects = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok((
+        header(&moment, "application_id")?,
+        header(&moment, "user_version")?,
+        objects,
+    ))
 }
 
 /// Brings a file that [`check`] let pass to the newest version.
