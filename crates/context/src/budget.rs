@@ -8,7 +8,8 @@ use crate::tokens::{Ppm, Tokens};
 
 /// Output tokens set aside where nothing else is said, at most.
 pub const OUTPUT_RESERVE: Tokens = Tokens(4_096);
-/// The window where nothing is known.
+/// The window where nobody knows it: most hosted models of today have this or more, and one that
+/// has less says so in its refusal, from which the run learns.
 pub const FALLBACK_WINDOW: Tokens = Tokens(200_000);
 /// One tool result, at most, where nothing else is said.
 pub const MAX_RESULT: Tokens = Tokens(8_000);

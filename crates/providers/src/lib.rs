@@ -52,4 +52,4 @@ pub use timeouts::{
     USAGE_GRACE,
 };
 pub use vendor::{Place, Tells, VENDORS, Vendor};
-pub use windows::{FALLBACK_WINDOW, Window, WindowSource, known_window, resolve_window};
+pub use windows::{Window, WindowSource, known_window, resolve_window};

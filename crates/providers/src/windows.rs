@@ -4,14 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use plimsoll_context::Tokens;
+use plimsoll_context::{FALLBACK_WINDOW, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::model_ref::ModelRef;
-
-/// The window where nobody knows it: most hosted models of today have this or more, and one that
-/// has less says so in its refusal, from which the run learns.
-pub const FALLBACK_WINDOW: Tokens = Tokens(200_000);
 
 /// A window and who said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
