@@ -8,6 +8,7 @@ mod counter;
 mod draft;
 mod estimate;
 mod exchange;
+mod extract;
 mod item;
 mod memo;
 mod message;
@@ -38,6 +39,7 @@ pub use counter::{
 pub use draft::Draft;
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
+pub use extract::extract;
 pub use item::{Item, Seq};
 pub use memo::{MEMO_ENTRIES, MEMO_MIN_LEN, Memo};
 pub use message::{
