@@ -162,9 +162,8 @@ fn close(
 /// answered │ 7 turns, 6 tool calls │ read 9,120 (71 % cached), wrote 310 │ 2 plans freed 1,804 │ $0.0000 │ session …
 fn summary(choice: &Choice, output: &AgentOutput) -> String {
     let used = output.tokens_used;
-    let money = choice.rates.map_or("price unknown".to_owned(), |rates| {
-        used.estimated_cost(&rates).to_string()
-    });
+    let money = choice.rates.and_then(|rates| used.estimated_cost(&rates));
+    let money = money.map_or("price unknown".to_owned(), |money| money.to_string());
     format!(
         "{} │ {} turns, {} tool calls │ read {} ({:.0} % cached), wrote {} │ {} plans freed {} │ {money} │ session {}",
         output.reason.word(),

@@ -285,8 +285,8 @@ fn status(state: &State, rates: Option<&Rates>) -> String {
         let cached = state.usage.cache_hit_rate() * 100.0;
         parts.push(format!("read {processed}, {cached:.0} % cached"));
         parts.push(format!("wrote {}", state.usage.output));
-        let money = rates.map(|rates| state.usage.estimated_cost(rates).to_string());
-        parts.push(money.unwrap_or_else(|| "price unknown".to_owned()));
+        let money = rates.and_then(|rates| state.usage.estimated_cost(rates));
+        parts.push(money.map_or("price unknown".to_owned(), |money| money.to_string()));
     }
     if let Some(plan) = &state.last_plan {
         parts.push(format!("last plan {plan}"));

@@ -217,6 +217,7 @@ impl<'a> Draft<'a> {
             before,
             frees,
             rewrites_from,
+            price: None,
         })
     }
 

@@ -6,6 +6,7 @@ mod budget;
 mod calibration;
 mod counter;
 mod draft;
+mod economy;
 mod estimate;
 mod exchange;
 mod extract;
@@ -37,6 +38,10 @@ pub use counter::{
     CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, TOOL_OVERHEAD, TokenCounter,
 };
 pub use draft::Draft;
+pub use economy::{
+    Economy, LEAST_TURNS, MIN_GAIN, Outlook, Pace, Price, RECENT_TURNS, Reason, SAFETY_MARK,
+    USUAL_READ, batch, head, price,
+};
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
 pub use extract::extract;
@@ -47,7 +52,7 @@ pub use message::{
 };
 pub use plan::{Edit, Plan, PlanError, Rendition, Trigger};
 pub use policy::Policy;
-pub use price::{Money, Rates};
+pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use repair::{CLOSED_CALL, Repair, Repaired, repair};
 pub use reply::{Delta, Reply, StopReason};
 pub use stage::Stage;

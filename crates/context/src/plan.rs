@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::economy::Price;
 use crate::item::Seq;
 use crate::message::Message;
 use crate::tokens::Tokens;
@@ -25,6 +26,9 @@ pub struct Plan {
     /// The first edited item that a request had already carried: the provider's prompt cache is
     /// lost from there on. `None` where only new items are edited.
     pub rewrites_from: Option<Seq>,
+    /// What that costs and saves; `None` where nobody has asked yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 /// One change of the view.

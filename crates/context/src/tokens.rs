@@ -83,7 +83,9 @@ impl fmt::Display for Bytes {
 
 /// A ratio in parts per million: ratios become integers once, at load, so that every
 /// comparison is exact and the same on every machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Ppm(pub u64);
 

@@ -18,13 +18,7 @@ static PRICES: LazyLock<BTreeMap<String, BTreeMap<String, Vec<f64>>>> =
 #[must_use]
 pub fn known_rates(model: &ModelRef) -> Option<Rates> {
     if matches!(model.vendor().place, Place::ThisMachine | Place::Ours) {
-        let free = Money::default();
-        return Some(Rates {
-            input: free,
-            output: free,
-            cache_read: free,
-            cache_write: free,
-        });
+        return Some(Rates::FREE);
     }
     let models = PRICES.get(model.vendor().name)?;
     let name = model.name().to_ascii_lowercase();
@@ -34,8 +28,8 @@ pub fn known_rates(model: &ModelRef) -> Option<Rates> {
     Some(Rates {
         input,
         output: at(1)?,
-        cache_read: at(2)?,
-        cache_write: at(3).unwrap_or(input),
+        cache_read: at(2),
+        cache_write: at(3).or(Some(input)),
     })
 }
 
