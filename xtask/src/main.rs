@@ -8,6 +8,7 @@ mod command;
 mod deny;
 mod error;
 mod fresh;
+mod judge;
 mod light;
 mod soak;
 mod steps;
@@ -56,6 +57,18 @@ enum Chore {
         #[arg(long, default_value_t = 10)]
         seeds: u64,
     },
+    /// What a summary without a model keeps of real sessions, beside its rivals
+    Judge {
+        /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
+        #[arg(long)]
+        data: Option<PathBuf>,
+        /// Print the figures as one JSON value
+        #[arg(long)]
+        json: bool,
+        /// Write every text that was judged into this folder
+        #[arg(long)]
+        texts: Option<PathBuf>,
+    },
     /// What the README tells a newcomer to do, in a fresh clone of the last commit
     Fresh {
         /// Start with empty caches, so that a model is fetched too
@@ -88,6 +101,14 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Bench { filter, .. } => bench::run(root, &filter, bench::Table::Printed),
         Chore::Soak { filter } => soak::run(root, filter.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),
+        Chore::Judge { data, json, texts } => {
+            let form = if json {
+                judge::Form::Json
+            } else {
+                judge::Form::Tables
+            };
+            judge::run(root, data.as_deref(), texts.as_deref(), form)
+        }
         Chore::Fresh { cold: true } => fresh::run(root, fresh::Caches::Empty),
         Chore::Fresh { cold: false } => fresh::run(root, fresh::Caches::Kept),
     }

@@ -1,0 +1,283 @@
+//! `cargo xtask judge`: how much of real sessions a summary without a model keeps, beside the
+//! agents' own summaries and a mechanical rule at the same budget. It judges texts by what stands in
+//! them, not by how well an agent works on with them.
+
+mod canary;
+mod measure;
+mod report;
+mod rivals;
+mod sessions;
+
+use std::path::Path;
+
+use plimsoll_context::{Bpe, Message, TokenCounter, Tokens, extract};
+
+use crate::error::Error;
+
+use canary::{PERCENT, Set, Survived};
+use measure::{Finder, Score, Wanted};
+use report::{Loss, Row};
+use sessions::Session;
+
+/// Where the recorded sessions are, from the workspace.
+const DATA: &str = "../shared/data/normalized";
+/// Budgets beside that of the agent's own summary, in tokens of o200k.
+const BUDGETS: [u64; 2] = [8_000, 20_000];
+/// Budgets of the cuts that no agent made.
+const MADE_BUDGETS: [u64; 4] = [1_000, 3_000, 8_000, 20_000];
+/// Where those cuts are, in percent of the session's messages.
+const MADE_CUTS: [usize; 2] = [50, 75];
+/// Sessions lighter than this are never compacted.
+const LARGE: u64 = 20_000;
+/// A span is only worth a cut if it is this many times the budget.
+const SPAN: u64 = 2;
+
+/// How the figures are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Tables,
+    Json,
+}
+
+/// A place where everything before is replaced by a text.
+struct Cut<'s> {
+    session: &'s Session,
+    at: usize,
+    wanted: Wanted,
+}
+
+/// Judges the sessions of `data`, or those beside the workspace.
+pub(crate) fn run(
+    root: &Path,
+    data: Option<&Path>,
+    texts: Option<&Path>,
+    form: Form,
+) -> Result<(), Error> {
+    let beside = root.join(DATA);
+    let folder = data.unwrap_or(&beside);
+    let Some(sessions) = sessions::load(folder)? else {
+        println!("skipped: there are no sessions at {}", folder.display());
+        return Ok(());
+    };
+    let finder = Finder::new()?;
+    let mut judge = Judge {
+        texts,
+        rows: Vec::new(),
+        losses: Vec::new(),
+    };
+    judge.compactions(&sessions, &finder)?;
+    judge.made_cuts(&sessions, &finder)?;
+    let canaries = canaries(&sessions);
+    match form {
+        Form::Tables => report::tables(&judge.rows, &judge.losses, &canaries),
+        Form::Json => report::json(&judge.rows, &judge.losses, &canaries),
+    }
+    Ok(())
+}
+
+/// What makes a text of at most so many tokens of a span.
+type Rule<'a> = &'a dyn Fn(&[&Message], Tokens) -> String;
+
+struct Judge<'a> {
+    texts: Option<&'a Path>,
+    rows: Vec<Row>,
+    losses: Vec<Loss>,
+}
+
+impl Judge<'_> {
+    /// The cuts that the agents made themselves.
+    fn compactions(&mut self, sessions: &[Session], finder: &Finder) -> Result<(), Error> {
+        for session in sessions {
+            let mut former: Option<usize> = None;
+            for (i, cut) in session.compactions.iter().enumerate() {
+                let next = session.compactions.get(i + 1);
+                let until = next.map_or(session.messages.len(), |next| next.at);
+                let from = cut.at.max(cut.summary_at + 1);
+                let cut_here = Cut {
+                    session,
+                    at: cut.at,
+                    wanted: finder.wanted(&session.messages, cut.at, from, until),
+                };
+                let Some(summary) = session.messages.get(cut.summary_at).map(Message::text) else {
+                    continue;
+                };
+                let own = Bpe::o200k().text(&summary).0;
+                self.take(
+                    "compactions",
+                    "own size",
+                    "agent's own summary",
+                    &cut_here,
+                    &summary,
+                )?;
+                for budget in [own].into_iter().chain(BUDGETS) {
+                    let name = match budget {
+                        size if size == own => "own size".to_owned(),
+                        size => size.to_string(),
+                    };
+                    let views: Vec<&Message> = before(session, cut.at).iter().collect();
+                    self.both("compactions", &name, Tokens(budget), &views, &cut_here)?;
+                    if let Some(former) = former {
+                        self.again(&name, Tokens(budget), former, &cut_here)?;
+                    }
+                }
+                former = Some(cut.at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts at half and three quarters of every large session.
+    fn made_cuts(&mut self, sessions: &[Session], finder: &Finder) -> Result<(), Error> {
+        for session in sessions {
+            let total = session.messages.len();
+            if session.span(total) < LARGE {
+                continue;
+            }
+            for percent in MADE_CUTS {
+                let at = total * percent / 100;
+                let cut = Cut {
+                    session,
+                    at,
+                    wanted: finder.wanted(&session.messages, at, at, total),
+                };
+                let views: Vec<&Message> = before(session, at).iter().collect();
+                for budget in MADE_BUDGETS {
+                    if session.span(at) >= SPAN * budget {
+                        self.both(
+                            "made cuts",
+                            &budget.to_string(),
+                            Tokens(budget),
+                            &views,
+                            &cut,
+                        )?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The mechanical rule and `extract` at one budget.
+    fn both(
+        &mut self,
+        table: &'static str,
+        budget: &str,
+        max: Tokens,
+        views: &[&Message],
+        cut: &Cut<'_>,
+    ) -> Result<(), Error> {
+        let counter = Bpe::o200k();
+        let text = rivals::mechanical(views, max, &counter);
+        self.take(table, budget, "mechanical rule", cut, &text)?;
+        let text = ours(views, max);
+        self.take(table, budget, "`extract`", cut, &text)
+    }
+
+    /// What is left where the former summary is an extract too, which is all there is of what
+    /// stood before it.
+    fn again(
+        &mut self,
+        budget: &str,
+        max: Tokens,
+        former: usize,
+        cut: &Cut<'_>,
+    ) -> Result<(), Error> {
+        let messages = before(cut.session, cut.at);
+        let (old, new) = messages.split_at_checked(former).unwrap_or((messages, &[]));
+        let summary = Message::Summary {
+            text: ours(&old.iter().collect::<Vec<_>>(), max),
+        };
+        let since = new
+            .iter()
+            .filter(|message| !matches!(message, Message::Summary { .. }));
+        let views: Vec<&Message> = [&summary].into_iter().chain(since).collect();
+        let text = ours(&views, max);
+        self.take(
+            "the second of two",
+            budget,
+            "`extract` of an extract",
+            cut,
+            &text,
+        )?;
+        let whole: Vec<&Message> = messages.iter().collect();
+        let text = ours(&whole, max);
+        self.take(
+            "the second of two",
+            budget,
+            "`extract` of everything",
+            cut,
+            &text,
+        )
+    }
+
+    fn take(
+        &mut self,
+        table: &'static str,
+        budget: &str,
+        rule: &'static str,
+        cut: &Cut<'_>,
+        text: &str,
+    ) -> Result<(), Error> {
+        if let Some(folder) = self.texts {
+            let name = format!("{table} {} {} {budget} {rule}.md", cut.session.id, cut.at);
+            let name = name.replace(['/', ' ', '`', '\''], "_");
+            std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+            let path = folder.join(name);
+            std::fs::write(&path, text).map_err(Error::file(&path))?;
+        }
+        if rule == "`extract`" {
+            self.losses.push(Loss::of(table, budget, &cut.wanted, text));
+        }
+        self.rows.push(Row {
+            table,
+            budget: budget.to_owned(),
+            rule,
+            tokens: Bpe::o200k().text(text).0,
+            session: cut.session.id.clone(),
+            score: cut.wanted.score(text),
+        });
+        Ok(())
+    }
+}
+
+/// What survived of the canaries, by set, budget and rule.
+fn canaries(sessions: &[Session]) -> Vec<(Set, u64, &'static str, Survived)> {
+    let mut found = Vec::new();
+    let large: Vec<&Session> = sessions
+        .iter()
+        .filter(|session| session.span(session.messages.len()) >= LARGE)
+        .collect();
+    let counter = Bpe::o200k();
+    let mechanical = |views: &[&Message], max: Tokens| rivals::mechanical(views, max, &counter);
+    let rules: [(&'static str, Rule<'_>); 2] =
+        [("mechanical rule", &mechanical), ("`extract`", &ours)];
+    for set in [Set::Tuned, Set::Unseen] {
+        for percent in PERCENT {
+            for (name, rule) in rules {
+                let mut sum = Survived::default();
+                for (n, session) in large.iter().enumerate() {
+                    sum.add(canary::survived(session, n, set, percent, rule));
+                }
+                found.push((set, percent, name, sum));
+            }
+        }
+    }
+    found
+}
+
+fn ours(views: &[&Message], max: Tokens) -> String {
+    extract(views, max, &Bpe::o200k()).unwrap_or_default()
+}
+
+fn before(session: &Session, at: usize) -> &[Message] {
+    session.messages.get(..at).unwrap_or_default()
+}
+
+/// The mean of the shares that there are.
+fn mean(scores: &[Score], share: fn(&Score) -> measure::Share) -> Option<f64> {
+    let shares: Vec<f64> = scores
+        .iter()
+        .filter_map(|score| share(score).part())
+        .collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}

@@ -1,0 +1,363 @@
+//! What a text that stands for a span is asked to hold, and how much of it it holds.
+//! Not how such a text is made, and nothing of `extract`'s own idea of a name or a sentence.
+
+use std::collections::HashSet;
+
+use plimsoll_context::{Message, Part};
+use regex::Regex;
+
+use crate::error::Error;
+
+/// Least length of a sentence, in characters.
+const SENTENCE_MIN: usize = 20;
+/// A path, a file name, a word in camelCase or snake_case, a hex of 7 or more, a number of 3
+/// digits or more; the first that matches wins, and the longest of it.
+const IDENTIFIER: &str = concat!(
+    r"(?P<path>(?:~|\.{1,2})?/?(?:[A-Za-z0-9_@.+-]+/)+[A-Za-z0-9_@.+-]*[A-Za-z0-9_])",
+    r"|(?P<file>[A-Za-z0-9_][A-Za-z0-9_.-]*\.(?:rs|py|pyi|ts|tsx|js|jsx|mjs|cjs|json|jsonl|toml|ya?ml|md|mdx|txt|rst|html?|css|scss|sh|bash|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php|sql|xml|svg|png|jpe?g|gif|pdf|csv|lock|cfg|ini|conf|env|log|pony|ipynb|vue|svelte|swift|scala|lua|pl|ex|exs|proto|gradle|mk|patch|diff|zip|gz|tar|db|sqlite)\b)",
+    r"|(?P<hex>\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]*\b)",
+    r"|(?P<word>\b[A-Za-z_][A-Za-z0-9_]*\b)",
+    r"|(?P<number>\b[0-9]{3,}\b)",
+);
+
+/// What is looked for.
+pub(super) struct Wanted {
+    /// The user's messages, normalised.
+    pub(super) messages: Vec<String>,
+    /// Their sentences of at least [`SENTENCE_MIN`] characters, normalised.
+    pub(super) sentences: Vec<String>,
+    /// What the agent used next, normalised.
+    pub(super) identifiers: Vec<Identifier>,
+}
+
+/// One identifier that the agent wrote after a cut.
+pub(super) struct Identifier {
+    pub(super) text: String,
+    pub(super) kind: &'static str,
+    /// Who had written it before the cut: the user, the agent, or only a tool.
+    pub(super) origin: &'static str,
+}
+
+/// Finds identifiers.
+pub(super) struct Finder(Regex);
+
+/// How many of how many.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Share {
+    pub(super) kept: usize,
+    pub(super) of: usize,
+}
+
+/// A share of each thing wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Score {
+    pub(super) messages: Share,
+    pub(super) sentences: Share,
+    pub(super) identifiers: Share,
+}
+
+impl Finder {
+    pub(super) fn new() -> Result<Self, Error> {
+        Regex::new(IDENTIFIER)
+            .map(Self)
+            .map_err(|error| Error::Unreadable {
+                what: "the pattern of identifiers".to_owned(),
+                why: error.to_string(),
+            })
+    }
+
+    /// Every identifier of `text` with its kind, as often as it stands there.
+    pub(super) fn find<'t>(&self, text: &'t str) -> impl Iterator<Item = (&'t str, &'static str)> {
+        self.0.captures_iter(text).filter_map(|found| {
+            let whole = found.get(0)?.as_str();
+            let kind = ["path", "file", "hex", "word", "number"]
+                .into_iter()
+                .find(|kind| found.name(kind).is_some())?;
+            let kind = match kind {
+                "path" if !whole.contains(|c: char| c.is_ascii_alphabetic()) => return None,
+                "hex" if whole.len() < 7 => return None,
+                "word" => word_kind(whole)?,
+                kind => kind,
+            };
+            Some((whole, kind))
+        })
+    }
+
+    /// What is wanted of a text that stands for the messages before `at`, by what the agent did
+    /// between `from` (the first message after its summary, if any) and `until`.
+    pub(super) fn wanted(
+        &self,
+        messages: &[Message],
+        at: usize,
+        from: usize,
+        until: usize,
+    ) -> Wanted {
+        let before = messages.get(..at).unwrap_or_default();
+        let users: Vec<String> = before
+            .iter()
+            .filter(|message| message.is_user())
+            .map(Message::text)
+            .filter(|text| !text.trim().is_empty())
+            .collect();
+        let after = messages.get(from..until).unwrap_or_default();
+        Wanted {
+            sentences: users.iter().flat_map(|text| sentences(text)).collect(),
+            messages: users.iter().map(|text| normal(text)).collect(),
+            identifiers: self.used_next(before, after),
+        }
+    }
+
+    fn used_next(&self, before: &[Message], after: &[Message]) -> Vec<Identifier> {
+        let by = |wanted: fn(&Message) -> bool| {
+            let texts = before.iter().filter(|message| wanted(message)).map(whole);
+            normal(&texts.collect::<Vec<_>>().join("\n"))
+        };
+        let from_user = by(Message::is_user);
+        let from_agent = by(|message| matches!(message, Message::Assistant { .. }));
+        let rest =
+            by(|message| !message.is_user() && !matches!(message, Message::Assistant { .. }));
+        let mut shown = String::new();
+        let mut written = HashSet::new();
+        let mut found = Vec::new();
+        for message in after {
+            if !matches!(message, Message::Assistant { .. }) {
+                shown.push_str(&normal(&whole(message)));
+                shown.push(' ');
+                continue;
+            }
+            for text in writes(message) {
+                for (name, kind) in self.find(&text) {
+                    let name = name.to_lowercase();
+                    if !written.insert(name.clone()) || shown.contains(&name) {
+                        continue;
+                    }
+                    let origin = if from_user.contains(&name) {
+                        "user"
+                    } else if from_agent.contains(&name) {
+                        "agent"
+                    } else if rest.contains(&name) {
+                        "tool only"
+                    } else {
+                        continue;
+                    };
+                    found.push(Identifier {
+                        text: name,
+                        kind,
+                        origin,
+                    });
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Wanted {
+    /// How much of it `text` holds.
+    pub(super) fn score(&self, text: &str) -> Score {
+        let text = normal(text);
+        let share = |wanted: &[String]| Share {
+            kept: wanted.iter().filter(|one| text.contains(*one)).count(),
+            of: wanted.len(),
+        };
+        Score {
+            messages: share(&self.messages),
+            sentences: share(&self.sentences),
+            identifiers: Share {
+                kept: self
+                    .identifiers
+                    .iter()
+                    .filter(|one| text.contains(&one.text))
+                    .count(),
+                of: self.identifiers.len(),
+            },
+        }
+    }
+}
+
+impl Share {
+    pub(super) fn part(self) -> Option<f64> {
+        (self.of > 0).then(|| self.kept as f64 / self.of as f64)
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.kept += other.kept;
+        self.of += other.of;
+    }
+}
+
+impl Score {
+    pub(super) fn add(&mut self, other: Self) {
+        self.messages.add(other.messages);
+        self.sentences.add(other.sentences);
+        self.identifiers.add(other.identifiers);
+    }
+}
+
+/// In lower case, every run of whitespace one blank, none at the ends.
+pub(super) fn normal(text: &str) -> String {
+    let mut normal = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !normal.is_empty() {
+            normal.push(' ');
+        }
+        normal.push_str(&word.to_lowercase());
+    }
+    normal
+}
+
+/// The sentences of `text`, normalised: cut at line ends and behind `.`, `!`, `?` before
+/// whitespace, and behind their CJK forms.
+pub(super) fn sentences(text: &str) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for line in text.lines() {
+        let mut sentence = String::new();
+        let mut chars = line.chars().peekable();
+        while let Some(c) = chars.next() {
+            sentence.push(c);
+            let ends = match c {
+                '.' | '!' | '?' => chars.peek().is_none_or(|next| next.is_whitespace()),
+                '。' | '！' | '？' => true,
+                _ => false,
+            };
+            if ends {
+                sentences.push(normal(&std::mem::take(&mut sentence)));
+            }
+        }
+        sentences.push(normal(&sentence));
+    }
+    sentences.retain(|sentence| sentence.chars().count() >= SENTENCE_MIN);
+    sentences
+}
+
+/// What the agent wrote itself: its text and the arguments of its calls, not its thinking.
+fn writes(message: &Message) -> Vec<String> {
+    let parts = message.parts().iter();
+    parts
+        .filter_map(|part| match part {
+            Part::Text { text } => Some(text.clone()),
+            Part::ToolCall(call) => Some(plain(&call.arguments)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Everything readable of a message.
+fn whole(message: &Message) -> String {
+    let mut texts = vec![message.text()];
+    for part in message.parts() {
+        match part {
+            Part::Thinking(thinking) => texts.push(thinking.text.clone()),
+            Part::ToolCall(call) => texts.push(plain(&call.arguments)),
+            _ => {}
+        }
+    }
+    texts.join("\n")
+}
+
+/// The strings and numbers of a call's arguments, without JSON's escapes, which would glue an
+/// `n` of `\n` to the word behind it.
+fn plain(arguments: &str) -> String {
+    fn leaves(value: &serde_json::Value, out: &mut Vec<String>) {
+        match value {
+            serde_json::Value::String(text) => out.push(text.clone()),
+            serde_json::Value::Array(list) => list.iter().for_each(|one| leaves(one, out)),
+            serde_json::Value::Object(map) => map.values().for_each(|one| leaves(one, out)),
+            serde_json::Value::Number(number) => out.push(number.to_string()),
+            _ => {}
+        }
+    }
+    match serde_json::from_str(arguments) {
+        Ok(value) => {
+            let mut out = Vec::new();
+            leaves(&value, &mut out);
+            out.join("\n")
+        }
+        Err(_) => arguments.to_owned(),
+    }
+}
+
+fn word_kind(word: &str) -> Option<&'static str> {
+    let inner = word.trim_matches('_');
+    let hump = word
+        .as_bytes()
+        .windows(2)
+        .any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()));
+    if inner.contains('_') {
+        Some("snake_case")
+    } else if hump {
+        Some("camelCase")
+    } else if word.len() >= 7 && word.bytes().all(|b| matches!(b, b'a'..=b'f')) {
+        Some("hex")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_those_of_the_wording() {
+        let finder = Finder::new().unwrap();
+        for (text, found) in [
+            ("see src/main.rs:12 now", &[("src/main.rs", "path")][..]),
+            ("open main.rs, please", &[("main.rs", "file")]),
+            (
+                "the AgentSession and fooBar",
+                &[("AgentSession", "camelCase"), ("fooBar", "camelCase")],
+            ),
+            (
+                "call max_tokens of __init__",
+                &[("max_tokens", "snake_case")],
+            ),
+            ("commit 1e62beb8 of 42", &[("1e62beb8", "hex")]),
+            ("port 8431, not 80", &[("8431", "number")]),
+            ("1/2 and plain words.", &[]),
+        ] {
+            assert_eq!(finder.find(text).collect::<Vec<_>>(), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn sentences_end_at_lines_and_stops() {
+        let text = "Short one. This one is long enough to count!\nsrc/a.rs is not. an end of any kind\n这是一个足够长的句子，它有超过二十个字符在里面吧。";
+        assert_eq!(
+            sentences(text),
+            [
+                "this one is long enough to count!",
+                "an end of any kind",
+                "这是一个足够长的句子，它有超过二十个字符在里面吧。",
+            ]
+            .into_iter()
+            .filter(|s| s.chars().count() >= SENTENCE_MIN)
+            .collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn what_was_shown_since_is_not_asked() {
+        let call = |arguments: &str| Message::Assistant {
+            parts: vec![Part::ToolCall(plimsoll_context::ToolCall {
+                id: plimsoll_context::CallId("1".into()),
+                name: "read".into(),
+                arguments: arguments.into(),
+                opaque: None,
+            })],
+        };
+        let messages = [
+            Message::user("old_name lives in src/a.rs, other_name in src/b.rs"),
+            Message::user("look at other_name"),
+            call(r#"{"path": "src/a.rs", "text": "\nold_name never_seen other_name"}"#),
+        ];
+        let wanted = Finder::new().unwrap().wanted(&messages, 1, 1, 3);
+        let names: Vec<&str> = wanted
+            .identifiers
+            .iter()
+            .map(|one| one.text.as_str())
+            .collect();
+        assert_eq!(names, ["src/a.rs", "old_name"]);
+        assert_eq!(wanted.messages.len(), 1);
+    }
+}

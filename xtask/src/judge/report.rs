@@ -1,0 +1,235 @@
+//! The figures of the judge as tables and as JSON. Not the judging.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::canary::{Set, Survived};
+use super::mean;
+use super::measure::{Score, Share, Wanted, normal};
+
+/// A user message of more characters than this is a long one, in the table of losses.
+const LONG: usize = 400;
+
+/// One text that was judged.
+pub(super) struct Row {
+    pub(super) table: &'static str,
+    pub(super) budget: String,
+    pub(super) rule: &'static str,
+    pub(super) tokens: u64,
+    pub(super) session: String,
+    pub(super) score: Score,
+}
+
+/// What one of `extract`'s texts lost, by kind.
+pub(super) struct Loss {
+    table: &'static str,
+    budget: String,
+    /// Kept and of how many, by what it is.
+    kinds: BTreeMap<String, Share>,
+}
+
+impl Loss {
+    pub(super) fn of(table: &'static str, budget: &str, wanted: &Wanted, text: &str) -> Self {
+        let text = normal(text);
+        let mut kinds: BTreeMap<String, Share> = BTreeMap::new();
+        let mut count = |kind: String, one: &str| {
+            kinds.entry(kind).or_default().add(Share {
+                kept: usize::from(text.contains(one)),
+                of: 1,
+            });
+        };
+        for message in &wanted.messages {
+            let size = if message.chars().count() > LONG {
+                "long"
+            } else {
+                "short"
+            };
+            count(format!("user messages, {size}"), message);
+        }
+        for sentence in &wanted.sentences {
+            let host = wanted
+                .messages
+                .iter()
+                .find(|message| message.contains(sentence));
+            let long = host.is_some_and(|host| host.chars().count() > LONG);
+            let size = if long { "long" } else { "short" };
+            count(format!("sentences of {size} messages"), sentence);
+        }
+        for one in &wanted.identifiers {
+            count(format!("identifiers by kind: {}", one.kind), &one.text);
+            count(format!("identifiers seen from: {}", one.origin), &one.text);
+        }
+        Self {
+            table,
+            budget: budget.to_owned(),
+            kinds,
+        }
+    }
+}
+
+/// Prints everything as markdown.
+pub(super) fn tables(
+    rows: &[Row],
+    losses: &[Loss],
+    canaries: &[(Set, u64, &'static str, Survived)],
+) {
+    println!("\nMean of the shares of all cuts; in brackets the share of all taken together.");
+    for table in distinct(rows.iter().map(|row| row.table)) {
+        println!("\n### {table}\n");
+        println!(
+            "| budget | n | rule | user messages | user sentences | identifiers used next | tokens |"
+        );
+        println!("|--:|--:|---|--:|--:|--:|--:|");
+        let here: Vec<&Row> = rows.iter().filter(|row| row.table == table).collect();
+        for budget in distinct(here.iter().map(|row| row.budget.as_str())) {
+            let mut rules: Vec<&str> = distinct(
+                here.iter()
+                    .filter(|row| row.budget == budget)
+                    .map(|row| row.rule),
+            );
+            rules.sort_unstable();
+            for rule in rules {
+                let rows: Vec<&&Row> = here
+                    .iter()
+                    .filter(|row| row.budget == budget && row.rule == rule)
+                    .collect();
+                let scores: Vec<Score> = rows.iter().map(|row| row.score).collect();
+                let mut all = Score::default();
+                scores.iter().for_each(|score| all.add(*score));
+                let tokens =
+                    rows.iter().map(|row| row.tokens).sum::<u64>() / rows.len().max(1) as u64;
+                println!(
+                    "| {budget} | {} | {rule} | {} | {} | {} | {tokens} |",
+                    rows.len(),
+                    cell(mean(&scores, |score| score.messages), all.messages),
+                    cell(mean(&scores, |score| score.sentences), all.sentences),
+                    cell(mean(&scores, |score| score.identifiers), all.identifiers),
+                );
+            }
+        }
+    }
+    println!("\n### Each compaction\n");
+    println!("| session | budget | rule | tokens | user messages | user sentences | identifiers |");
+    println!("|---|--:|---|--:|--:|--:|--:|");
+    for row in rows.iter().filter(|row| row.table == "compactions") {
+        let tail = row.session.split('/').next_back().unwrap_or_default();
+        let short: String = tail.chars().take(8).collect();
+        let fraction = |share: Share| format!("{}/{}", share.kept, share.of);
+        println!(
+            "| {short} | {} | {} | {} | {} | {} | {} |",
+            row.budget,
+            row.rule,
+            row.tokens,
+            fraction(row.score.messages),
+            fraction(row.score.sentences),
+            fraction(row.score.identifiers)
+        );
+    }
+    println!("\n### What `extract` keeps, by kind\n");
+    for table in distinct(losses.iter().map(|loss| loss.table)) {
+        let here: Vec<&Loss> = losses.iter().filter(|loss| loss.table == table).collect();
+        let budgets = distinct(here.iter().map(|loss| loss.budget.as_str()));
+        println!("| {table} | {} |", budgets.join(" | "));
+        println!("|---|{}", "--:|".repeat(budgets.len()));
+        let mut kinds: BTreeMap<&str, Vec<Share>> = BTreeMap::new();
+        for loss in &here {
+            let column = budgets.iter().position(|budget| *budget == loss.budget);
+            for (kind, share) in &loss.kinds {
+                let columns = kinds
+                    .entry(kind)
+                    .or_insert_with(|| vec![Share::default(); budgets.len()]);
+                if let Some(sum) = column.and_then(|column| columns.get_mut(column)) {
+                    sum.add(*share);
+                }
+            }
+        }
+        for (kind, columns) in kinds {
+            let cells: Vec<String> = columns
+                .iter()
+                .map(|share| format!("{} of {}", percent(share.part()), share.of))
+                .collect();
+            println!("| {kind} | {} |", cells.join(" | "));
+        }
+        println!();
+    }
+    println!("### Canaries\n");
+    println!("| budget | sentences | rule | rules there | new values there | stale values there |");
+    println!("|--:|---|---|--:|--:|--:|");
+    for (set, budget, rule, survived) in canaries {
+        let fraction = |share: Share| format!("{}/{}", share.kept, share.of);
+        println!(
+            "| {budget} % | {} | {rule} | {} | {} | {} |",
+            match set {
+                Set::Tuned => "tuned with",
+                Set::Unseen => "not tuned with",
+            },
+            fraction(survived.rules),
+            fraction(survived.new),
+            fraction(survived.stale)
+        );
+    }
+}
+
+/// Prints everything as one JSON value.
+pub(super) fn json(rows: &[Row], losses: &[Loss], canaries: &[(Set, u64, &'static str, Survived)]) {
+    let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "table": row.table, "budget": row.budget, "rule": row.rule,
+                "session": row.session, "tokens": row.tokens,
+                "messages": share(row.score.messages),
+                "sentences": share(row.score.sentences),
+                "identifiers": share(row.score.identifiers),
+            })
+        })
+        .collect();
+    let losses: Vec<Value> = losses
+        .iter()
+        .map(|loss| {
+            let kinds = loss
+                .kinds
+                .iter()
+                .map(|(kind, sum)| (kind.clone(), share(*sum)));
+            json!({
+                "table": loss.table, "budget": loss.budget,
+                "kinds": kinds.collect::<serde_json::Map<String, Value>>(),
+            })
+        })
+        .collect();
+    let canaries: Vec<Value> = canaries
+        .iter()
+        .map(|(set, percent, rule, survived)| {
+            json!({
+                "tuned": *set == Set::Tuned, "percent": percent, "rule": rule,
+                "rules": share(survived.rules), "new": share(survived.new),
+                "stale": share(survived.stale),
+            })
+        })
+        .collect();
+    println!(
+        "{}",
+        json!({ "rows": rows, "kept": losses, "canaries": canaries })
+    );
+}
+
+fn cell(mean: Option<f64>, all: Share) -> String {
+    format!("{} ({})", percent(mean), percent(all.part()))
+}
+
+fn percent(part: Option<f64>) -> String {
+    part.map_or_else(|| "–".to_owned(), |part| format!("{:.0} %", 100.0 * part))
+}
+
+/// Each once, in the order of their first.
+fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = Vec::new();
+    for one in all {
+        if !seen.contains(&one) {
+            seen.push(one);
+        }
+    }
+    seen
+}

@@ -1,0 +1,47 @@
+//! What `extract` is compared with: the agent's own summary (which is in the recording), and a
+//! mechanical rule of one paragraph. Not meant to be good, only to be fair.
+
+use plimsoll_context::{Message, TokenCounter, Tokens};
+
+/// Longest signature of a call, in characters.
+const SIGNATURE_MAX: usize = 200;
+
+/// The user's text and the signatures of tool calls, newest first, until the budget is full; the
+/// last text is cut to what fits. Printed in the order in which they came.
+pub(super) fn mechanical(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -> String {
+    let mut lines = Vec::new();
+    let mut left = max.0;
+    'all: for message in messages.iter().rev() {
+        let texts: Vec<String> = match message {
+            Message::User { .. } => vec![format!("User: {}\n", message.text())],
+            Message::Assistant { .. } => {
+                let calls = message.calls().map(|call| {
+                    let line = format!("{}({})", call.name, call.arguments);
+                    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let line: String = line.chars().take(SIGNATURE_MAX).collect();
+                    line + "\n"
+                });
+                calls.collect::<Vec<_>>().into_iter().rev().collect()
+            }
+            _ => continue,
+        };
+        for text in texts {
+            match left.checked_sub(counter.text(&text).0) {
+                Some(after) => {
+                    left = after;
+                    lines.push(text);
+                }
+                None => {
+                    lines.extend(plimsoll_context::head_tail_tokens(
+                        &text,
+                        Tokens(left),
+                        counter,
+                    ));
+                    break 'all;
+                }
+            }
+        }
+    }
+    lines.reverse();
+    lines.concat()
+}
