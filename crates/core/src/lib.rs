@@ -3,6 +3,7 @@
 //! It knows no provider, no file format and no wire.
 
 mod agent;
+pub mod archive;
 mod driver;
 mod error;
 mod gate;
@@ -17,6 +18,10 @@ mod tool;
 
 pub use agent::{
     Agent, AgentBuilder, EvictionStrategy, MAX_PARALLEL_TOOLS, Window, new_session_id,
+};
+pub use archive::{
+    ArchiveBounds, ArchiveRow, Archived, Hit, Kind, RecallError, RecallId, RecallKey, RecallTools,
+    Recalled, recall_tools,
 };
 pub use error::Error;
 pub use gate::{AllowAll, DenyAll, Gate};

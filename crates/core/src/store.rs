@@ -1,16 +1,22 @@
-//! [`SessionStore`]: the door to where logs are kept, and [`MemoryStore`], which forgets them with
-//! the process. A log is only ever appended to.
+//! [`SessionStore`]: the door to where logs and archives are kept, and [`MemoryStore`], which
+//! forgets them with the process. A log is only ever appended to.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use serde::{Deserialize, Serialize};
 
-/// Where the logs of sessions are kept.
+use crate::archive::{
+    ArchiveBounds, ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled, Shelf,
+};
+
+/// Where the logs of sessions are kept and, beside them, the archive of what has left their views.
+/// A store need not have an archive; one that has implements all of its five methods.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// Becomes the one writer of a session, until the lease is dropped. The session need not exist.
@@ -36,6 +42,57 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     /// Where they cannot be read.
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError>;
+
+    /// Whether what leaves a view can be archived here, asked of the archive itself: it opens it.
+    ///
+    /// # Errors
+    /// Why not. A run goes on without an archive, and then offers no recall.
+    async fn archives(&self) -> Result<(), StoreError> {
+        Err(StoreError::NoArchive)
+    }
+
+    /// Takes what is about to leave a session's view into the archive: all of it or nothing. An
+    /// item that was taken in before is left as it is: the first was the whole of it. When it
+    /// returns, all of them that are new are held and durable; older ones may have expired.
+    ///
+    /// # Errors
+    /// Where the archive cannot be written or cannot hold them. The log is untouched by that.
+    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+        let _ = (lease, items);
+        Err(StoreError::NoArchive)
+    }
+
+    /// One archived item of a session, whole.
+    ///
+    /// # Errors
+    /// Where the key names none, one that has expired, or more than one.
+    async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
+        let _ = (session, key);
+        Err(StoreError::NoArchive.into())
+    }
+
+    /// The archived items of a session that have the words of a query, the best first.
+    ///
+    /// # Errors
+    /// Where the query has no words or the archive cannot be read.
+    async fn search(
+        &self,
+        session: &SessionId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, RecallError> {
+        let _ = (session, query, limit);
+        Err(StoreError::NoArchive.into())
+    }
+
+    /// What the archive has or had of a session, in the order of the log.
+    ///
+    /// # Errors
+    /// Where the archive cannot be read.
+    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
+        let _ = session;
+        Err(StoreError::NoArchive)
+    }
 }
 
 /// Names a session: 1 to 128 letters, digits, `-`, `_` and `.`, not beginning with `.`.
@@ -107,6 +164,19 @@ pub enum StoreError {
         /// The file.
         path: String,
     },
+    /// It is a store without an archive.
+    #[error("this store keeps no archive; the log has what left the view")]
+    NoArchive,
+    /// The archive fails; logs are kept all the same.
+    #[error(
+        "the archive {place} cannot be used: {why}; runs go on without recall, and the log keeps what leaves the view"
+    )]
+    Archive {
+        /// Where it is.
+        place: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
     /// Anything else that the system refuses.
     #[error("{path}: {why}")]
     Io {
@@ -137,6 +207,7 @@ pub struct MemoryStore {
 struct Inner {
     logs: BTreeMap<SessionId, Vec<Entry>>,
     leased: BTreeSet<SessionId>,
+    shelf: Shelf,
 }
 
 struct MemoryGuard {
@@ -234,6 +305,14 @@ impl SessionInfo {
 }
 
 impl MemoryStore {
+    /// A store whose archive has other bounds.
+    #[must_use]
+    pub fn with_archive(bounds: ArchiveBounds) -> Self {
+        let store = Self::default();
+        store.lock().shelf = Shelf::new(bounds);
+        store
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -278,6 +357,31 @@ impl SessionStore for MemoryStore {
         };
         Ok(inner.logs.iter().map(info).collect())
     }
+
+    async fn archives(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+        self.lock().shelf.archive(lease.session(), items, now())
+    }
+
+    async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
+        self.lock().shelf.recall(session, key, now())
+    }
+
+    async fn search(
+        &self,
+        session: &SessionId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, RecallError> {
+        self.lock().shelf.search(session, query, limit, now())
+    }
+
+    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
+        Ok(self.lock().shelf.rows(session, now()))
+    }
 }
 
 impl Drop for MemoryGuard {
@@ -285,4 +389,10 @@ impl Drop for MemoryGuard {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.leased.remove(&self.session);
     }
+}
+
+/// Seconds since 1970; 0 where the clock stands before that.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }

@@ -1,0 +1,256 @@
+//! [`Shelf`]: an archive in memory, within the same bounds as any other. Not durable.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+use plimsoll_context::{Bytes, CallId, Message, Seq};
+
+use crate::archive::bounds::ArchiveBounds;
+use crate::archive::item::{ArchiveRow, Archived, Hit, Kind, Recalled, recall_text};
+use crate::archive::key::{Forgotten, RecallError, RecallId, RecallKey, resolve};
+use crate::archive::words::SearchQuery;
+use crate::store::{SessionId, StoreError};
+
+/// An archive in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    bounds: ArchiveBounds,
+    sessions: BTreeMap<SessionId, Row>,
+    bytes: u64,
+    /// What the next item is numbered by: a lower number is older.
+    next: u64,
+}
+
+/// What one session has on it.
+#[derive(Debug, Default)]
+struct Row {
+    slots: BTreeMap<Seq, Slot>,
+    /// What is held, the oldest first, with its number.
+    held: VecDeque<(u64, Seq)>,
+    /// What has expired, the oldest first.
+    expired: VecDeque<Seq>,
+    /// The highest number of which not even that is known any more.
+    forgotten: Option<Seq>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    kind: Kind,
+    tool: Option<String>,
+    call: Option<CallId>,
+    bytes: Bytes,
+    left: u64,
+    why: String,
+    /// What it takes up; `None` once it has expired.
+    held: Option<(Arc<Message>, u64)>,
+}
+
+impl Shelf {
+    pub(crate) fn new(bounds: ArchiveBounds) -> Self {
+        Self {
+            bounds,
+            ..Self::default()
+        }
+    }
+
+    /// Takes items in, all or none; an item that was taken in before is left as it is.
+    pub(crate) fn archive(
+        &mut self,
+        session: &SessionId,
+        items: &[Archived],
+        now: u64,
+    ) -> Result<(), StoreError> {
+        let row = self.sessions.entry(session.clone()).or_default();
+        let mut fresh = BTreeMap::new();
+        for item in items {
+            if !row.slots.contains_key(&item.seq) {
+                fresh
+                    .entry(item.seq)
+                    .or_insert((item, weight(&item.message)));
+            }
+        }
+        let bytes = fresh.values().map(|(_, bytes)| bytes).sum();
+        self.bounds.admit(bytes, fresh.len() as u64, "in memory")?;
+        for (seq, (item, bytes)) in fresh {
+            let held = Some((Arc::clone(&item.message), bytes));
+            row.slots.insert(
+                seq,
+                Slot {
+                    kind: item.kind(),
+                    tool: item.tool.clone(),
+                    call: item.call().cloned(),
+                    bytes: Bytes(recall_text(&item.message).len() as u64),
+                    left: now,
+                    why: item.why.clone(),
+                    held,
+                },
+            );
+            row.held.push_back((self.next, seq));
+            row.bytes += bytes;
+            self.bytes += bytes;
+            self.next += 1;
+        }
+        while row.bytes > self.bounds.session_bytes.0
+            || row.held.len() as u64 > self.bounds.session_items
+        {
+            self.bytes -= row.expire();
+        }
+        self.expire(now);
+        Ok(())
+    }
+
+    pub(crate) fn recall(
+        &self,
+        session: &SessionId,
+        key: &RecallKey,
+        now: u64,
+    ) -> Result<Recalled, RecallError> {
+        let unknown = || RecallError::Unknown(key.to_string());
+        let row = self.sessions.get(session).ok_or_else(unknown)?;
+        let id = match key {
+            RecallKey::Id(id) => *id,
+            RecallKey::Named(name) => {
+                let fits = |(seq, slot): (&Seq, &Slot)| {
+                    let called = slot.call.as_ref().is_some_and(|call| call.0 == *name);
+                    (called || key.seq() == Some(*seq)).then_some(RecallId(*seq))
+                };
+                let candidates: Vec<RecallId> = row.slots.iter().filter_map(fits).collect();
+                let forgotten = row.forgotten.map_or(Forgotten::None, |_| Forgotten::Some);
+                resolve(name, &candidates, forgotten)?
+            }
+        };
+        let Some(slot) = row.slots.get(&id.0) else {
+            return Err(match row.forgotten {
+                Some(last) if id.0 <= last => RecallError::Expired(id),
+                _ => unknown(),
+            });
+        };
+        match &slot.held {
+            Some((message, _)) if !self.bounds.is_too_old(slot.left, now) => Ok(Recalled {
+                id,
+                kind: slot.kind,
+                tool: slot.tool.clone(),
+                call: slot.call.clone(),
+                left: slot.left,
+                why: slot.why.clone(),
+                message: Arc::clone(message),
+            }),
+            _ => Err(RecallError::Expired(id)),
+        }
+    }
+
+    /// What has all of the query's terms, the newest first; where there is none, what has the most.
+    pub(crate) fn search(
+        &self,
+        session: &SessionId,
+        query: &str,
+        limit: usize,
+        now: u64,
+    ) -> Result<Vec<Hit>, RecallError> {
+        let query = SearchQuery::parse(query).ok_or(RecallError::NoWords)?;
+        let slots = self.sessions.get(session).into_iter();
+        let mut hits: Vec<Hit> = slots
+            .flat_map(|row| row.slots.iter().rev())
+            .filter(|(_, slot)| !self.bounds.is_too_old(slot.left, now))
+            .filter_map(|(seq, slot)| {
+                let (message, _) = slot.held.as_ref()?;
+                let text = recall_text(message);
+                let found = query.find(&text)?;
+                Some(Hit::new(
+                    RecallId(*seq),
+                    slot.kind,
+                    slot.tool.clone(),
+                    &text,
+                    found,
+                ))
+            })
+            .collect();
+        // Where some have all of the terms, those that have a few are no answer.
+        let all = query.terms().len();
+        if hits.iter().any(|hit| hit.terms == all) {
+            hits.retain(|hit| hit.terms == all);
+        }
+        hits.sort_by_key(|hit| std::cmp::Reverse(hit.terms));
+        hits.truncate(limit);
+        Ok(hits)
+    }
+
+    pub(crate) fn rows(&self, session: &SessionId, now: u64) -> Vec<ArchiveRow> {
+        let slots = self.sessions.get(session).into_iter();
+        let row = |(seq, slot): (&Seq, &Slot)| ArchiveRow {
+            id: RecallId(*seq),
+            kind: slot.kind,
+            tool: slot.tool.clone(),
+            call: slot.call.clone(),
+            bytes: slot.bytes,
+            left: slot.left,
+            why: slot.why.clone(),
+            expired: slot.held.is_none() || self.bounds.is_too_old(slot.left, now),
+        };
+        slots.flat_map(|it| it.slots.iter()).map(row).collect()
+    }
+
+    /// Lets go of what is too old or too much for all sessions together.
+    fn expire(&mut self, now: u64) {
+        loop {
+            let front = |row: &Row| row.held.front().copied();
+            let rows = self.sessions.values_mut();
+            let oldest = rows.filter_map(|row| Some((front(row)?, row)));
+            let Some(((_, seq), row)) = oldest.min_by_key(|((number, _), _)| *number) else {
+                return;
+            };
+            let left = row.slots.get(&seq).map_or(0, |slot| slot.left);
+            if self.bytes <= self.bounds.bytes.0 && !self.bounds.is_too_old(left, now) {
+                break;
+            }
+            self.bytes = self.bytes.saturating_sub(row.expire());
+        }
+        for row in self.sessions.values_mut() {
+            row.forget(self.bounds.session_items);
+        }
+    }
+}
+
+impl Row {
+    /// Lets go of the oldest; says how much that was.
+    fn expire(&mut self) -> u64 {
+        let Some((_, seq)) = self.held.pop_front() else {
+            return 0;
+        };
+        self.expired.push_back(seq);
+        let held = self.slots.get_mut(&seq).and_then(|slot| slot.held.take());
+        let bytes = held.map_or(0, |(_, bytes)| bytes);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        bytes
+    }
+
+    fn forget(&mut self, keep: u64) {
+        while self.expired.len() as u64 > keep {
+            let Some(seq) = self.expired.pop_front() else {
+                return;
+            };
+            self.slots.remove(&seq);
+            self.forgotten = self.forgotten.max(Some(seq));
+        }
+    }
+}
+
+/// What a message takes up: its length as JSON, as the stores on disk count.
+fn weight(message: &Message) -> u64 {
+    struct Count(u64);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail, and neither can a message.
+    let _ = serde_json::to_writer(&mut count, message);
+    count.0
+}

@@ -1,0 +1,289 @@
+//! [`RecallTools`]: how a model gets back what has left its view. They only read, ask nobody, and
+//! see the archive of one session; their results are ordinary ones and may leave the view too.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use plimsoll_context::{Bytes, Part, ToolSpec};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::archive::item::{Hit, Kind, Recalled};
+use crate::archive::key::RecallKey;
+use crate::archive::page::{Piece, matches, page};
+use crate::store::{SessionId, SessionStore};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
+
+/// A page of a recalled text, unless another size is asked for: about 2,700 tokens of English.
+pub const RECALL_PAGE: Bytes = Bytes(8_000);
+/// No page is larger, whatever is asked for: 8,000 tokens and more, as much as one result may be.
+pub const RECALL_PAGE_MAX: Bytes = Bytes(32_000);
+/// No page is set smaller: a search result must fit.
+const RECALL_PAGE_MIN: Bytes = Bytes(512);
+/// Hits of a search, unless another number is asked for.
+const HITS: usize = 5;
+/// Hits of a search, at most.
+const HITS_MAX: usize = 20;
+
+/// Makes the tools that recall what has left a session's view.
+#[derive(Clone)]
+pub struct RecallTools {
+    store: Arc<dyn SessionStore>,
+    session: SessionId,
+    page: Bytes,
+}
+
+/// `recall` and `recall_search`, with pages of [`RECALL_PAGE`].
+#[must_use]
+pub fn recall_tools(store: Arc<dyn SessionStore>, session: SessionId) -> Vec<Arc<dyn Tool>> {
+    RecallTools::new(store, session).tools()
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct RecallInput {
+    /// What to bring back: the id, such as m12
+    #[serde(
+        alias = "execution_id",
+        alias = "executionId",
+        deserialize_with = "key"
+    )]
+    id: String,
+    /// The byte to begin at
+    #[serde(default)]
+    #[schemars(with = "u64")]
+    offset: Option<u64>,
+    /// Bytes at most
+    #[serde(default)]
+    #[schemars(with = "u64")]
+    limit: Option<u64>,
+    /// Only lines that have this: a regular expression or plain text
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pattern: Option<String>,
+}
+
+/// Only the schema of `get_tool_response`: it is read as the one above.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "its fields are named in the schema")]
+struct ResponseInput {
+    /// The id that stands where the response was
+    execution_id: String,
+    /// The byte to begin at
+    #[schemars(default)]
+    offset: u64,
+    /// Bytes at most
+    #[schemars(default)]
+    limit: u64,
+    /// Only lines that have this: a regular expression or plain text
+    #[schemars(default)]
+    pattern: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct SearchInput {
+    /// Words that it has
+    #[serde(alias = "pattern", alias = "text", alias = "q")]
+    query: String,
+    /// Results at most
+    #[serde(default)]
+    #[schemars(with = "u64")]
+    limit: Option<u64>,
+}
+
+/// Which of the tools one is.
+#[derive(Clone, Copy)]
+enum Does {
+    Recall,
+    Search,
+}
+
+struct RecallTool {
+    spec: ToolSpec,
+    does: Does,
+    from: RecallTools,
+}
+
+impl RecallTools {
+    /// Tools that see the archive of one session.
+    #[must_use]
+    pub fn new(store: Arc<dyn SessionStore>, session: SessionId) -> Self {
+        Self {
+            store,
+            session,
+            page: RECALL_PAGE,
+        }
+    }
+
+    /// How large a page is unless the model asks for another size, up to [`RECALL_PAGE_MAX`]. Set
+    /// it below what one result may weigh in the model's window, at three bytes a token: then a
+    /// result is a page that says how to go on, not one that the policy has to shorten.
+    #[must_use]
+    pub fn page(mut self, page: Bytes) -> Self {
+        self.page = page.clamp(RECALL_PAGE_MIN, RECALL_PAGE_MAX);
+        self
+    }
+
+    /// `recall` and `recall_search`.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let recall = self.tool::<RecallInput>(
+            "recall",
+            "Brings back what was shortened or left out above, exactly, by its id (m12); a long \
+             text in pages.",
+            Does::Recall,
+        );
+        let search = self.tool::<SearchInput>(
+            "recall_search",
+            "Finds what was shortened or left out above by words in it, and says its ids.",
+            Does::Search,
+        );
+        vec![recall, search]
+    }
+
+    /// `get_tool_response(execution_id)`: `recall` under a name that some prompts and models know.
+    #[must_use]
+    pub fn get_tool_response(&self) -> Arc<dyn Tool> {
+        self.tool::<ResponseInput>(
+            "get_tool_response",
+            "Brings back a tool's whole response that was shortened or left out above, exactly; \
+             a long one in pages.",
+            Does::Recall,
+        )
+    }
+
+    fn tool<I: JsonSchema>(&self, name: &str, description: &str, does: Does) -> Arc<dyn Tool> {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: schema_of::<I>(),
+        };
+        let from = self.clone();
+        Arc::new(RecallTool { spec, does, from })
+    }
+
+    async fn bring(&self, wanted: RecallInput) -> Result<ToolOutput, ToolError> {
+        let recalled = self
+            .store
+            .recall(&self.session, &RecallKey::from(wanted.id.as_str()))
+            .await
+            .map_err(ToolError::new)?;
+        let limit = match wanted.limit {
+            None | Some(0) => self.page,
+            Some(limit) => Bytes(limit).min(RECALL_PAGE_MAX),
+        };
+        let offset = wanted.offset.unwrap_or(0);
+        let pattern = wanted.pattern.filter(|pattern| !pattern.is_empty());
+        // A text of many megabytes is read and searched here, which takes its time.
+        let work = tokio::task::spawn_blocking(move || {
+            let text = recalled.text();
+            let piece = match pattern {
+                Some(pattern) => matches(&text, &pattern, offset, limit)?,
+                None => page(&text, offset, limit)?,
+            };
+            Ok(result(&recalled, piece))
+        });
+        work.await.map_err(ToolError::new)?
+    }
+
+    async fn look(&self, input: SearchInput) -> Result<ToolOutput, ToolError> {
+        let limit = match input.limit {
+            None | Some(0) => HITS,
+            Some(limit) => usize::try_from(limit).map_or(HITS_MAX, |limit| limit.min(HITS_MAX)),
+        };
+        let hits = self
+            .store
+            .search(&self.session, &input.query, limit)
+            .await
+            .map_err(ToolError::new)?;
+        Ok(found(&hits, self.page).into())
+    }
+}
+
+#[async_trait]
+impl Tool for RecallTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn idempotent(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, arguments: Value, _cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        match self.does {
+            Does::Recall => {
+                self.from
+                    .bring(parse_arguments(&self.spec, arguments)?)
+                    .await
+            }
+            Does::Search => {
+                self.from
+                    .look(parse_arguments(&self.spec, arguments)?)
+                    .await
+            }
+        }
+    }
+}
+
+/// What the model sees: one line in brackets, and below it the bytes. Images and files come with
+/// the last page of their text.
+fn result(recalled: &Recalled, piece: Piece) -> ToolOutput {
+    let name = name(recalled.kind, recalled.tool.as_deref());
+    let mut text = format!("[{}, {name}: {}]\n", recalled.id, piece.note);
+    text.push_str(&piece.text);
+    let mut parts = vec![Part::text(text)];
+    if piece.is_last {
+        let rest = recalled.message.parts().iter();
+        let rest = rest.filter(|part| matches!(part, Part::Image(_) | Part::File(_)));
+        parts.extend(rest.cloned());
+    }
+    ToolOutput { parts }
+}
+
+fn found(hits: &[Hit], page: Bytes) -> String {
+    let Some(most) = hits.iter().map(|hit| hit.terms).max() else {
+        return "[nothing that left has any of these words; try others, or parts of them]"
+            .to_owned();
+    };
+    let mut text = String::new();
+    let limit = usize::try_from(page.0).unwrap_or(usize::MAX);
+    for hit in hits {
+        let few = if hit.terms < most {
+            ", fewer of the words"
+        } else {
+            ""
+        };
+        let name = name(hit.kind, hit.tool.as_deref());
+        // On one line, so that each hit stands for itself wherever a result is shortened.
+        let snippet = hit.snippet.split_whitespace().collect::<Vec<_>>().join(" ");
+        let row = format!(
+            "{}, {name}, {} bytes{few}, at offset {}: {snippet}\n",
+            hit.id, hit.bytes, hit.offset
+        );
+        if text.len() + row.len() > limit && !text.is_empty() {
+            break;
+        }
+        text.push_str(&row);
+    }
+    text.push_str("[recall brings one back: its id, and offset or pattern for a part of it]");
+    text
+}
+
+fn name(kind: Kind, tool: Option<&str>) -> String {
+    match tool {
+        Some(tool) => format!("result of {tool}"),
+        None => kind.to_string(),
+    }
+}
+
+/// An id as a text; models also write a bare number.
+fn key<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    match Value::deserialize(from)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Ok(number.to_string()),
+        other => Err(serde::de::Error::custom(format!(
+            "an id such as \"m12\" is needed, not {other}"
+        ))),
+    }
+}

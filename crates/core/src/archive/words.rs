@@ -1,0 +1,377 @@
+//! [`SearchQuery`]: what a search looks for, and the words of a text, so that every store finds
+//! the same. Not a query language: whatever a model writes is words, and no character of it has
+//! a meaning of its own.
+//!
+//! A word is a run of letters and digits, without regard to case. Scripts that put no spaces
+//! between words count character by character. `parseConfig` is the words `parse` and `config`,
+//! as `parse_config` is, and `parseconfig` as well.
+
+use std::collections::BTreeSet;
+
+/// More of a text is not searched: 4 MiB are a million words. The whole of it is recalled all the
+/// same.
+pub const INDEXED_BYTES: usize = 4 << 20;
+/// More of a query is not read.
+pub const QUERY_BYTES: usize = 1_000;
+/// More terms of a query are not looked for: each costs a look into the index.
+pub const QUERY_TERMS: usize = 16;
+/// A piece of text that a search shows, in bytes.
+pub const SNIPPET: usize = 200;
+/// So much of a snippet stands before the first word that was found.
+const SNIPPET_BEFORE: usize = 60;
+/// A longer word (base64, say) is known by its beginning.
+const WORD_BYTES: usize = 64;
+/// A word of more parts than this is noise and stays whole.
+const WORD_PARTS: usize = 8;
+/// From this length on, a term also finds words that only begin with it.
+const PREFIX_CHARS: usize = 3;
+/// So many places in one text are weighed for the best snippet.
+const PLACES: usize = 10_000;
+
+/// What a search looks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchQuery {
+    terms: Vec<Term>,
+}
+
+/// Words that must stand side by side, in this order: what the query had between two spaces.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Term {
+    /// The words, in lower case; letters and digits only.
+    pub words: Vec<String>,
+    /// Whether the last word may go on.
+    pub open: bool,
+}
+
+/// Where in a text a query was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// How many of its terms.
+    pub terms: usize,
+    /// Where most of them stand together, in bytes.
+    pub at: usize,
+}
+
+/// One word of a text, where it begins, and what it is a part of.
+struct Word {
+    at: usize,
+    text: String,
+    /// Set on the first part of a word of several: the whole.
+    whole: Option<String>,
+}
+
+impl SearchQuery {
+    /// Reads a query; `None` where it has no word.
+    #[must_use]
+    pub fn parse(query: &str) -> Option<Self> {
+        let end = query.floor_char_boundary(QUERY_BYTES);
+        let query = query.get(..end).unwrap_or_default();
+        let mut terms = Vec::new();
+        for chunk in query.split_whitespace() {
+            let words: Vec<String> = words(chunk).map(|word| word.text).collect();
+            let Some(last) = words.last() else {
+                continue;
+            };
+            let open = last.chars().count() >= PREFIX_CHARS;
+            let term = Term { words, open };
+            if !terms.contains(&term) && terms.len() < QUERY_TERMS {
+                terms.push(term);
+            }
+        }
+        (!terms.is_empty()).then_some(Self { terms })
+    }
+
+    /// Its terms.
+    #[must_use]
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// Looks for the terms in a text, as far as texts are searched; `None` where there is none.
+    #[must_use]
+    pub fn find(&self, text: &str) -> Option<Found> {
+        let words: Vec<Word> = words(searched(text)).collect();
+        let mut places = Vec::new();
+        for (index, word) in words.iter().enumerate() {
+            let from = words.get(index..).unwrap_or_default();
+            let here = self.terms.iter().enumerate();
+            let fit = here.filter(|(_, term)| term.fits(from));
+            places.extend(fit.map(|(term, _)| (word.at, term)));
+            if places.len() >= PLACES {
+                break;
+            }
+        }
+        best(&places)
+    }
+}
+
+impl Term {
+    fn fits(&self, words: &[Word]) -> bool {
+        let same = |index: usize, wanted: &str, is: &str| {
+            let may_go_on = self.open && index + 1 == self.words.len();
+            wanted == is || (may_go_on && is.starts_with(wanted))
+        };
+        if words.len() >= self.words.len() {
+            let mut pairs = self.words.iter().zip(words).enumerate();
+            if pairs.all(|(index, (wanted, word))| same(index, wanted, &word.text)) {
+                return true;
+            }
+        }
+        let whole = words.first().and_then(|word| word.whole.as_deref());
+        match (self.words.as_slice(), whole) {
+            ([wanted], Some(whole)) => same(0, wanted, whole),
+            _ => false,
+        }
+    }
+}
+
+/// The words of a text with a space after each, for an index that parts at spaces: first all in
+/// order, then each word of several parts once more whole.
+#[must_use]
+pub fn spaced_words(text: &str) -> String {
+    let text = searched(text);
+    let mut spaced = String::with_capacity(text.len() + text.len() / 8);
+    let mut wholes = BTreeSet::new();
+    for word in words(text) {
+        spaced.push_str(&word.text);
+        spaced.push(' ');
+        wholes.extend(word.whole);
+    }
+    for whole in wholes {
+        spaced.push_str(&whole);
+        spaced.push(' ');
+    }
+    spaced
+}
+
+/// The piece of a text around a place in it, and where the piece begins.
+#[must_use]
+pub fn snippet(text: &str, at: usize) -> (usize, &str) {
+    let from = text.floor_char_boundary(at.saturating_sub(SNIPPET_BEFORE));
+    let to = text.floor_char_boundary(from.saturating_add(SNIPPET));
+    (from, text.get(from..to).unwrap_or_default())
+}
+
+fn searched(text: &str) -> &str {
+    let end = text.floor_char_boundary(INDEXED_BYTES);
+    text.get(..end).unwrap_or_default()
+}
+
+/// The window of a snippet's length with the most different terms; the first of several.
+fn best(places: &[(usize, usize)]) -> Option<Found> {
+    let all: BTreeSet<usize> = places.iter().map(|(_, term)| *term).collect();
+    let terms = all.len();
+    let mut counts = [0_usize; QUERY_TERMS];
+    let (mut together, mut most, mut at) = (0, 0, None);
+    let mut ahead = places.iter().peekable();
+    for (from, leaving) in places {
+        while let Some((_, term)) =
+            ahead.next_if(|(to, _)| *to < from.saturating_add(SNIPPET - SNIPPET_BEFORE))
+        {
+            if let Some(count) = counts.get_mut(*term) {
+                together += usize::from(*count == 0);
+                *count += 1;
+            }
+        }
+        if together > most {
+            (most, at) = (together, Some(*from));
+        }
+        if let Some(count) = counts.get_mut(*leaving) {
+            *count = count.saturating_sub(1);
+            together -= usize::from(*count == 0);
+        }
+    }
+    at.map(|at| Found { terms, at })
+}
+
+fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
+    runs(text).flat_map(|(at, run)| parts(at, run))
+}
+
+/// The runs of letters and digits, and each character of a script without spaces.
+fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (from, first) = rest.by_ref().find(|(_, c)| c.is_alphanumeric())?;
+        let mut to = from + first.len_utf8();
+        if !stands_alone(first) {
+            while let Some((at, c)) =
+                rest.next_if(|(_, c)| c.is_alphanumeric() && !stands_alone(*c))
+            {
+                to = at + c.len_utf8();
+            }
+        }
+        Some((from, text.get(from..to).unwrap_or_default()))
+    })
+}
+
+/// A run in lower case, parted where case says that a new word begins.
+fn parts(at: usize, run: &str) -> Vec<Word> {
+    let cuts = if run.len() <= WORD_BYTES {
+        cuts(run)
+    } else {
+        Vec::new()
+    };
+    if cuts.is_empty() || cuts.len() >= WORD_PARTS {
+        let (text, whole) = (lower(run), None);
+        return vec![Word { at, text, whole }];
+    }
+    let mut whole = Some(lower(run));
+    let from = std::iter::once(0).chain(cuts.iter().copied());
+    let to = cuts.iter().copied().chain(std::iter::once(run.len()));
+    from.zip(to)
+        .map(|(from, to)| Word {
+            at: at + from,
+            text: lower(run.get(from..to).unwrap_or_default()),
+            whole: whole.take(),
+        })
+        .collect()
+}
+
+/// Where new words begin in `parseConfig` and `HTTPServer`.
+fn cuts(run: &str) -> Vec<usize> {
+    let mut cuts = Vec::new();
+    let mut chars = run.char_indices().peekable();
+    let mut before: Option<char> = None;
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|(_, c)| *c);
+        if c.is_uppercase()
+            && let Some(before) = before
+        {
+            let ends_acronym = before.is_uppercase() && next.is_some_and(char::is_lowercase);
+            if !before.is_uppercase() || ends_acronym {
+                cuts.push(at);
+            }
+        }
+        before = Some(c);
+    }
+    cuts
+}
+
+fn lower(run: &str) -> String {
+    let end = run.floor_char_boundary(WORD_BYTES);
+    run.get(..end).unwrap_or_default().to_lowercase()
+}
+
+/// Whether a character is of a script that does not part its words by spaces.
+fn stands_alone(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0e00..=0x0eff       // Thai, Lao
+        | 0x1000..=0x109f     // Myanmar
+        | 0x1100..=0x11ff     // Hangul Jamo
+        | 0x1780..=0x17ff     // Khmer
+        | 0x2e80..=0x9fff     // CJK, kana, bopomofo, Hangul compatibility
+        | 0xa960..=0xa97f
+        | 0xac00..=0xd7ff     // Hangul
+        | 0xf900..=0xfaff
+        | 0xff66..=0xff9f     // half-width kana
+        | 0x1_b000..=0x1_b2ff
+        | 0x2_0000..=0x3_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(query: &str, text: &str) -> Option<usize> {
+        SearchQuery::parse(query)
+            .unwrap()
+            .find(text)
+            .map(|found| found.terms)
+    }
+
+    #[test]
+    fn words_are_what_people_and_models_mean_by_them() {
+        let table = [
+            (
+                "The parse_config, HTTPServer2!",
+                "the parse config http server2 httpserver2 ",
+            ),
+            ("parseConfig a.b", "parse config a b parseconfig "),
+            ("文件系统 file", "文 件 系 统 file "),
+            ("Ünïcode ÉCOLE", "ünïcode école "),
+            ("sha256 3.14 -x", "sha256 3 14 x "),
+            ("ひらがなx", "ひ ら が な x "),
+            ("", ""),
+            ("\"*()^:-+{}~", ""),
+        ];
+        for (text, words) in table {
+            assert_eq!(spaced_words(text), words, "{text}");
+        }
+        let giant = "a".repeat(1_000_000);
+        assert_eq!(spaced_words(&giant).len(), WORD_BYTES + 1);
+    }
+
+    #[test]
+    fn a_query_finds_words_parts_of_names_beginnings_and_cjk() {
+        let text = "fn parseConfig(path) -> Result; 配置文件 missing_port 8431";
+        let table = [
+            ("parseconfig", Some(1)),
+            ("parseConfig", Some(1)),
+            ("parse_config", Some(1)),
+            ("config", Some(1)),
+            ("conf", Some(1)),
+            ("co", None),
+            ("Config(path)", Some(1)),
+            ("config parse", Some(2)),
+            ("config.parse", None),
+            ("置文", Some(1)),
+            ("文置", None),
+            ("missing_port 8431 nowhere", Some(2)),
+            ("NEAR(port)", None),
+        ];
+        for (query, terms) in table {
+            assert_eq!(found(query, text), terms, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_query_without_a_word_is_none_and_a_giant_one_is_cut() {
+        for query in ["", "  ", "\"\"", "* OR".trim_end_matches("OR"), "()"] {
+            assert_eq!(SearchQuery::parse(query), None, "{query}");
+        }
+        let many: String = (0..500).map(|n| format!("w{n} ")).collect();
+        assert_eq!(
+            SearchQuery::parse(&many).unwrap().terms().len(),
+            QUERY_TERMS
+        );
+        assert_eq!(SearchQuery::parse("a a a").unwrap().terms().len(), 1);
+    }
+
+    #[test]
+    fn the_snippet_is_where_most_terms_stand_together() {
+        let text = format!("alpha {} alpha beta é", "é ".repeat(500));
+        let found = SearchQuery::parse("beta alpha")
+            .unwrap()
+            .find(&text)
+            .unwrap();
+        assert_eq!(found.at, text.rfind("alpha").unwrap());
+        let (from, piece) = snippet(&text, found.at);
+        assert!(piece.contains("alpha beta"), "{piece}");
+        assert_eq!(text.get(from..from + piece.len()), Some(piece));
+        assert!(piece.len() <= SNIPPET);
+    }
+
+    #[test]
+    fn no_text_and_no_query_breaks_it() {
+        let texts = [
+            "",
+            "\u{0}",
+            "🦀🦀",
+            "a\u{301}b",
+            "İstanbul ß ﬁ",
+            "A",
+            "aB",
+            "AB",
+            "ABc",
+        ];
+        for text in texts {
+            let _ = spaced_words(text);
+            for query in texts {
+                let found = SearchQuery::parse(query).and_then(|query| query.find(text));
+                let (_, piece) = snippet(text, found.map_or(3, |found| found.at));
+                assert!(piece.len() <= text.len());
+            }
+        }
+    }
+}
