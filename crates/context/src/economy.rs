@@ -122,15 +122,19 @@ impl Economy {
 
     /// The budget to plan with, made of the line's: `Priced` moves its trigger.
     ///
-    /// `P`, the tokens that a plan keeps and rewrites, is the target without `head`, which stands
-    /// before every cut and stays in the cache ([`head`]). A view that is cut to its target and then
-    /// grows is a saw; the batch by which it may grow is the larger of [`batch`] (the cheapest saw)
-    /// and the least that pays for itself in the turns that are left. It ends below the mark where
-    /// a plan must be made: the trigger where one was set, else [`SAFETY_MARK`]. With a cold cache
-    /// [`MIN_GAIN`] is enough.
+    /// A view that is cut to its target and then grows is a saw. What a cut keeps and writes again,
+    /// `P`, is the target without what stands before every cut and stays in the cache ([`head`]), and
+    /// without what a turn brings, which is new anyway. The view may outgrow its target by
+    /// [`batch`]`(P)`, and by `1 - √(Δ/P)` of that where `Δ` more than usual has just arrived: at such
+    /// a turn a cut writes less again (waiting at `M` is worth `a·(M*·M - M²/2)/(g+c)`; equal
+    /// to `b·(P-Δ)` at that share). It must also pay for itself in the turns that are left.
+    ///
+    /// The trigger ends below the mark where a plan must be made: where one was set, there; else at
+    /// [`SAFETY_MARK`]. With a cold cache [`MIN_GAIN`] is enough.
     ///
     /// ```
-    /// use plimsoll_context::{Budget, Economy, Outlook, Tokens};
+    /// use std::sync::Arc;
+    /// use plimsoll_context::{Budget, Chars4, Economy, Message, Outlook, Tokens, Transcript};
     /// let line = Budget {
     ///     limit: Tokens(100_000),
     ///     trigger: Tokens(80_000),
@@ -139,17 +143,19 @@ impl Economy {
     ///     keep_recent: 1,
     ///     overhead: Tokens(2_000),
     /// };
+    /// let mut view = Transcript::new(Arc::new(Chars4));
+    /// view.push(Message::user("What is in README.md?"));
     /// let outlook = Outlook { grows: Tokens(400), turns_left: 100, ..Outlook::default() };
-    /// // √(2 · 0.9 · 50,000 · 400 / 0.1) = 18,973 at the usual ratio of prices
-    /// let priced = Economy::Priced.budget(&line, Tokens(5_000), None, &outlook);
-    /// assert_eq!(priced, Budget { trigger: Tokens(73_973), ..line });
-    /// assert_eq!(Economy::Fixed.budget(&line, Tokens(5_000), None, &outlook), line);
+    /// // √(2 · 0.9 · 54,590 · 400 / 0.1) = 19,825 at the usual ratio of prices
+    /// let priced = Economy::Priced.budget(&line, &view, None, &outlook);
+    /// assert_eq!(priced, Budget { trigger: Tokens(74_825), ..line });
+    /// assert_eq!(Economy::Fixed.budget(&line, &view, None, &outlook), line);
     /// ```
     #[must_use]
     pub fn budget(
         self,
         line: &Budget,
-        head: Tokens,
+        view: &Transcript,
         sheet: Option<&PriceSheet>,
         outlook: &Outlook,
     ) -> Budget {
@@ -163,16 +169,10 @@ impl Economy {
                 *line
             }
             Self::Priced => {
-                let kept = line.target.minus(head);
-                let least = line.target.share(MIN_GAIN).max(Tokens(1));
-                let batch = if outlook.cold_now == Ppm::ONE {
-                    least
-                } else {
-                    let pays = least_that_pays(sheet, kept, outlook);
-                    batch(sheet, kept, outlook).max(pays).max(least)
-                };
+                let arrived = view.unsent().iter().map(|item| item.tokens).sum();
+                let over = over(line, head(view), arrived, sheet, outlook);
                 Budget {
-                    trigger: (line.target + batch).min(mark(line)),
+                    trigger: (line.target + over).min(mark(line)),
                     ..*line
                 }
             }
@@ -354,6 +354,32 @@ fn mark(line: &Budget) -> Tokens {
     } else {
         line.trigger
     }
+}
+
+/// By how much the view may outgrow its target.
+fn over(
+    line: &Budget,
+    head: Tokens,
+    arrived: Tokens,
+    sheet: Option<&PriceSheet>,
+    outlook: &Outlook,
+) -> Tokens {
+    let least = line.target.share(MIN_GAIN).max(Tokens(1));
+    if outlook.cold_now == Ppm::ONE {
+        return least;
+    }
+    let room = line.target.minus(head);
+    let kept = room.minus(outlook.growth());
+    let more = u128::from(arrived.minus(outlook.growth()).0);
+    // The root of a share in parts per million of millions is one in parts per million.
+    let million = u128::from(Ppm::ONE.0);
+    let root = (more.saturating_mul(million * million) / u128::from(kept.0.max(1))).isqrt();
+    let share = Ppm(Ppm::ONE
+        .0
+        .saturating_sub(u64::try_from(root).unwrap_or(u64::MAX)));
+    let enough = batch(sheet, kept, outlook).share(share);
+    let pays = least_that_pays(sheet, room.minus(arrived), outlook);
+    enough.max(pays).max(least)
 }
 
 /// The least batch whose removal saves, in the turns that are left, what the rewrite costs.

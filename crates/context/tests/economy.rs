@@ -58,6 +58,10 @@ fn said(letters: usize) -> Message {
     }
 }
 
+fn empty() -> Transcript {
+    Transcript::new(Arc::new(Chars4))
+}
+
 /// A task of 100 letters, then questions and answers of 400 each, all of it sent but the last.
 fn view(answers: usize) -> Transcript {
     let mut view = Transcript::new(Arc::new(Chars4));
@@ -130,7 +134,7 @@ fn a_provider_without_a_cheaper_cache_gives_no_reason_to_wait() {
         batch(Some(&flat), Tokens(10_000), &outlook(500, 10)),
         Tokens(0)
     );
-    let least = Economy::Priced.budget(&line(10_000), Tokens(0), Some(&flat), &outlook(500, 10));
+    let least = Economy::Priced.budget(&line(10_000), &empty(), Some(&flat), &outlook(500, 10));
     assert_eq!(least.trigger, Tokens(6_050), "a tenth over the target");
 }
 
@@ -168,8 +172,8 @@ fn the_trigger_of_each_way() {
     let rows = [
         ("fixed", Economy::Fixed, line, calm, (80_000, 55_000)),
         ("eager", Economy::Eager, line, calm, (80_000, 80_000)),
-        // √(2 · 0.9 · 55,000 · 100 / 0.1)
-        ("priced", Economy::Priced, line, calm, (64_949, 55_000)),
+        // √(2 · 0.9 · 54,900 · 100 / 0.1)
+        ("priced", Economy::Priced, line, calm, (64_940, 55_000)),
         (
             "at the latest",
             Economy::Priced,
@@ -196,7 +200,7 @@ fn the_trigger_of_each_way() {
         ),
     ];
     for (name, economy, line, outlook, (trigger, target)) in rows {
-        let found = economy.budget(&line, Tokens(0), None, &outlook);
+        let found = economy.budget(&line, &empty(), None, &outlook);
         let expected = Budget {
             trigger: Tokens(trigger),
             target: Tokens(target),
@@ -210,7 +214,28 @@ fn the_trigger_of_each_way() {
         target: Tokens::MAX,
         ..line
     };
-    assert_eq!(Economy::Priced.budget(&none, Tokens(0), None, &calm), none);
+    assert_eq!(Economy::Priced.budget(&none, &empty(), None, &calm), none);
+}
+
+#[test]
+fn where_much_has_just_arrived_less_is_enough() {
+    let (line, outlook) = (line(100_000), outlook(400, 400));
+    let trigger = |letters: usize| {
+        let mut view = empty();
+        view.push(user("the task"));
+        view.mark_sent();
+        view.push(said(4 * letters));
+        Economy::Priced.budget(&line, &view, None, &outlook).trigger
+    };
+    assert_eq!(trigger(10), trigger(300), "no more than usual");
+    // √(13,650 / 54,600) is a half, of √(2 · 0.9 · 54,600 · 400 / 0.1) = 19,827.
+    let half = trigger(13_650 + 400);
+    assert!(half.0.abs_diff(55_000 + 9_913) < 20, "{half}");
+    assert_eq!(
+        trigger(50_000),
+        Tokens(60_500),
+        "but never less than the least gain"
+    );
 }
 
 #[test]
@@ -381,11 +406,11 @@ proptest! {
 
     #[test]
     fn a_priced_budget_keeps_its_order_and_never_overflows(
-        limit in 100_u64..u64::MAX, head in any::<u64>(), grows in any::<u64>(), other in any::<u64>(),
+        limit in 100_u64..u64::MAX, answers in 0_usize..5, grows in any::<u64>(), other in any::<u64>(),
         turns in any::<u64>(), cold in any::<u64>(), cold_now in any::<u64>(),
         rates in any::<[u64; 4]>(),
     ) {
-        let line = line(limit);
+        let (line, seen) = (line(limit), view(answers));
         let rates = rates.map(Money);
         let sheet = PriceSheet::of(Rates {
             input: rates[0],
@@ -400,7 +425,7 @@ proptest! {
             cold: Ppm(cold),
             cold_now: Ppm(cold_now),
         };
-        let priced = Economy::Priced.budget(&line, Tokens(head), Some(&sheet), &outlook);
+        let priced = Economy::Priced.budget(&line, &seen, Some(&sheet), &outlook);
         prop_assert!(priced.target < priced.trigger && priced.trigger <= priced.limit);
         prop_assert_eq!(priced.limit, line.limit);
         prop_assert_eq!(priced.target, line.target);
@@ -409,7 +434,7 @@ proptest! {
     #[test]
     fn a_longer_run_never_waits_longer(grows in 1_u64..5_000, turns in 1_u64..1_000) {
         let line = line(100_000);
-        let at = |turns| Economy::Priced.budget(&line, Tokens(0), None, &outlook(grows, turns)).trigger;
+        let at = |turns| Economy::Priced.budget(&line, &empty(), None, &outlook(grows, turns)).trigger;
         prop_assert!(at(turns + 1) <= at(turns));
     }
 
