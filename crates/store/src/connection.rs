@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use plimsoll_context::Bytes;
 use plimsoll_core::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Mutex;
 
 use crate::fault;
 use crate::options::{Durability, Options};
-use crate::schema::{self, Found};
+use crate::schema::{self, Format, Found};
 
 /// What the write-ahead log is cut back to after it grew: SQLite folds it in at about 4 MiB, and
 /// only a very large append takes more.
@@ -69,14 +70,19 @@ where
 }
 
 /// Opens the connection that writes, making or bringing up to date the file.
-pub(crate) fn writer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+pub(crate) fn writer(
+    path: &Path,
+    options: &Options,
+    format: Format,
+    max_bytes: Bytes,
+) -> Result<Connection, StoreError> {
     let mut connection = connect(path, options)?;
-    if schema::check(&connection, path)? == Found::New {
+    if schema::check(&connection, path, format)? == Found::New {
         keep_private(path)?;
     }
     write_ahead(&connection, path, options.busy_timeout)?;
-    set_up(&connection, options).map_err(fault::sqlite(path))?;
-    schema::migrate(&mut connection, path)?;
+    set_up(&connection, options, max_bytes).map_err(fault::sqlite(path))?;
+    schema::migrate(&mut connection, path, format)?;
     Ok(connection)
 }
 
@@ -148,7 +154,7 @@ fn write_ahead(connection: &Connection, path: &Path, wait: Duration) -> Result<(
     }
 }
 
-fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+fn set_up(connection: &Connection, options: &Options, max_bytes: Bytes) -> rusqlite::Result<()> {
     match options.durability {
         Durability::Full => {
             connection.pragma_update(None, "synchronous", "FULL")?;
@@ -161,7 +167,7 @@ fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-    let bytes = i64::try_from(options.max_bytes.0).unwrap_or(i64::MAX);
+    let bytes = i64::try_from(max_bytes.0).unwrap_or(i64::MAX);
     let pages = bytes.checked_div(page).unwrap_or(bytes).max(1);
     connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_BYTES, |_| Ok(()))
@@ -180,7 +186,7 @@ mod tests {
                 durability,
                 ..Options::default()
             };
-            let connection = writer(&path, &options).unwrap();
+            let connection = writer(&path, &options, schema::LOG, options.max_bytes).unwrap();
             let number = |name| {
                 let value = connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
                 value.unwrap()
@@ -202,7 +208,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
         let options = Options::default();
-        let _writer = writer(&path, &options).unwrap();
+        let _writer = writer(&path, &options, schema::LOG, options.max_bytes).unwrap();
         let reader = reader(&path, &options).unwrap();
         let error = reader
             .execute("INSERT INTO sessions VALUES (1, 's', 0, 0, NULL, 0, 0)", [])

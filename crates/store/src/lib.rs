@@ -1,6 +1,8 @@
-//! Where sessions are kept: [`SqliteStore`], one SQLite file whose logs are only appended to.
+//! Where sessions are kept: [`SqliteStore`], one SQLite file whose logs are only appended to, and
+//! beside it the archive of what has left their views.
 //! It folds nothing and decides nothing; what a log means is the business of `agent`.
 
+mod archive;
 mod connection;
 mod export;
 mod fault;
@@ -11,8 +13,11 @@ mod schema;
 mod sqlite;
 mod write;
 
+pub use archive::ARCHIVE;
 pub use export::{ExportError, Line};
-pub use options::{BUSY_TIMEOUT, Durability, MAX_BYTES, Options};
+pub use options::{
+    ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, BUSY_TIMEOUT, Durability, MAX_BYTES, Options,
+};
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
 pub use sqlite::{FILE, SqliteStore};
 pub use write::MAX_ENTRY;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
+use plimsoll_core::ArchiveBounds;
 
 /// How long a write waits while another process writes. An append takes milliseconds, so five
 /// seconds mean that something is wrong, and a person would rather be told.
@@ -11,6 +12,18 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// What the file may grow to: over 2,000 runs of 1,000 turns with 100 KB results each. It keeps a
 /// run that has lost its way from eating the disk of everything else.
 pub const MAX_BYTES: Bytes = Bytes(256 << 30);
+
+/// What the archive's file may grow to, in times of what the archive may hold: what is held, the
+/// index of its words, and the room that expired items leave until it is used again.
+pub const ARCHIVE_FILE: u64 = 4;
+
+/// The archive's file may always grow to this, however little it may hold: what an empty one and
+/// its index take, with room.
+pub const ARCHIVE_FILE_MIN: Bytes = Bytes(64 << 20);
+
+/// Up to this size, the whole archive is checked for damage when it is opened, in some tenths of
+/// a second; of a larger one only the parts that every use reads.
+pub const ARCHIVE_CHECKED: Bytes = Bytes(64 << 20);
 
 /// What can be chosen when a store is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +35,8 @@ pub struct Options {
     /// What the file may grow to; an append beyond it is refused as on a full disk.
     /// Default: [`MAX_BYTES`].
     pub max_bytes: Bytes,
+    /// What the archive holds, and for how long; beyond it the oldest expire.
+    pub archive: ArchiveBounds,
 }
 
 /// What an append survives once it has returned. In both, a log that was cut short still opens
@@ -48,6 +63,7 @@ impl Default for Options {
             durability: Durability::default(),
             busy_timeout: BUSY_TIMEOUT,
             max_bytes: MAX_BYTES,
+            archive: ArchiveBounds::default(),
         }
     }
 }

@@ -150,10 +150,10 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
 }
 
 /// The file counts in `i64`; nothing that we write there is negative.
-fn from_column(number: i64) -> u64 {
+pub(crate) fn from_column(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-fn to_column(number: u64) -> i64 {
+pub(crate) fn to_column(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

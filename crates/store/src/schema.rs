@@ -1,5 +1,5 @@
-//! The format of the file: whose it is, which version, and the way from each version to the next.
-//! Not what is written in it.
+//! The formats of the files: whose one is, which version, and the way from each version to the
+//! next. Not what is written in them.
 
 use std::path::Path;
 
@@ -8,11 +8,26 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::fault;
 
-/// Marks the file as ours in its header: "Plim" in ASCII.
-const APPLICATION: i64 = 0x506c_696d;
+/// The log: `sessions.db`.
+pub(crate) const LOG: Format = Format {
+    application: 0x506c_696d,
+    steps: &[include_str!("../schema/1.sql")],
+};
 
-/// The steps from an empty file to the newest version: step k leads to version k.
-const STEPS: &[&str] = &[include_str!("../schema/1.sql")];
+/// The archive: `archive.db`.
+pub(crate) const ARCHIVE: Format = Format {
+    application: 0x506c_6961,
+    steps: &[include_str!("../schema/archive-1.sql")],
+};
+
+/// One kind of file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Format {
+    /// Marks a file as ours in its header: "Plim" in ASCII, or "Plia".
+    application: i64,
+    /// The steps from an empty file to the newest version: step k leads to version k.
+    steps: &'static [&'static str],
+}
 
 /// What a file turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,15 +39,19 @@ pub(crate) enum Found {
 }
 
 /// Refuses a file that is another program's or newer than this version. It changes nothing.
-pub(crate) fn check(connection: &Connection, path: &Path) -> Result<Found, StoreError> {
+pub(crate) fn check(
+    connection: &Connection,
+    path: &Path,
+    format: Format,
+) -> Result<Found, StoreError> {
     let (application, version, objects) = marks(connection).map_err(fault::sqlite(path))?;
     if application == 0 && version == 0 && objects == 0 {
         return Ok(Found::New);
     }
-    if application != APPLICATION {
+    if application != format.application {
         return Err(fault::corrupt(path, "it is another program's database"));
     }
-    let known = as_version(STEPS.len());
+    let known = as_version(format.steps.len());
     if version > known {
         return Err(fault::other(
             path,
@@ -58,25 +77,29 @@ fn marks(connection: &Connection) -> rusqlite::Result<(i64, i64, i64)> {
 }
 
 /// Brings a file that [`check`] let pass to the newest version.
-pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    take(connection, STEPS).map_err(fault::sqlite(path))
+pub(crate) fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    format: Format,
+) -> Result<(), StoreError> {
+    take(connection, format).map_err(fault::sqlite(path))
 }
 
 /// Takes the steps that the file has not taken yet: all or none, and one process at a time.
-fn take(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
-    let newest = as_version(steps.len());
+fn take(connection: &mut Connection, format: Format) -> rusqlite::Result<()> {
+    let newest = as_version(format.steps.len());
     if header(connection, "user_version")? >= newest {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Asked again: another process may just have taken them.
     let version = header(&transaction, "user_version")?;
-    for (step, sql) in steps.iter().enumerate() {
+    for (step, sql) in format.steps.iter().enumerate() {
         if as_version(step) >= version {
             transaction.execute_batch(sql)?;
         }
     }
-    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "application_id", format.application)?;
     transaction.pragma_update(None, "user_version", newest.max(version))?;
     transaction.commit()
 }
@@ -98,7 +121,7 @@ mod tests {
     }
 
     fn said(connection: &Connection) -> String {
-        check(connection, Path::new("s.db"))
+        check(connection, Path::new("s.db"), LOG)
             .unwrap_err()
             .to_string()
     }
@@ -107,27 +130,33 @@ mod tests {
     fn an_empty_file_becomes_ours_at_the_newest_version() {
         let mut connection = fresh();
         let path = Path::new("s.db");
-        assert_eq!(check(&connection, path), Ok(Found::New));
-        migrate(&mut connection, path).unwrap();
-        migrate(&mut connection, path).unwrap();
-        assert_eq!(check(&connection, path), Ok(Found::Store));
+        assert_eq!(check(&connection, path, LOG), Ok(Found::New));
+        migrate(&mut connection, path, LOG).unwrap();
+        migrate(&mut connection, path, LOG).unwrap();
+        assert_eq!(check(&connection, path, LOG), Ok(Found::Store));
         assert_eq!(header(&connection, "user_version").unwrap(), 1);
-        assert_eq!(header(&connection, "application_id").unwrap(), APPLICATION);
+        assert_eq!(
+            header(&connection, "application_id").unwrap(),
+            LOG.application
+        );
+        let other = check(&connection, path, ARCHIVE).unwrap_err().to_string();
+        assert!(other.contains("another program's database"), "{other}");
     }
 
     #[test]
     fn an_older_file_takes_only_the_steps_that_it_lacks() {
-        let steps = [
+        let steps = &[
             "CREATE TABLE one (x)",
             "ALTER TABLE one ADD COLUMN y",
             "CREATE TABLE three (z)",
         ];
+        let format = |steps| Format { steps, ..LOG };
         let mut connection = fresh();
-        take(&mut connection, &steps[..1]).unwrap();
+        take(&mut connection, format(&steps[..1])).unwrap();
         connection
             .execute("INSERT INTO one VALUES ('kept')", [])
             .unwrap();
-        take(&mut connection, &steps).unwrap();
+        take(&mut connection, format(steps)).unwrap();
         assert_eq!(header(&connection, "user_version").unwrap(), 3);
         let kept: (String, Option<i64>) = connection
             .query_row("SELECT x, y FROM one", [], |row| {
@@ -143,13 +172,14 @@ mod tests {
     #[test]
     fn a_step_that_fails_leaves_the_file_as_it_was() {
         let mut connection = fresh();
-        take(&mut connection, &["CREATE TABLE one (x)"]).unwrap();
-        let steps = [
+        let format = |steps| Format { steps, ..LOG };
+        take(&mut connection, format(&["CREATE TABLE one (x)"])).unwrap();
+        let steps = &[
             "CREATE TABLE one (x)",
             "CREATE TABLE two (x)",
             "DROP TABLE nobody",
         ];
-        take(&mut connection, &steps).unwrap_err();
+        take(&mut connection, format(steps)).unwrap_err();
         assert_eq!(header(&connection, "user_version").unwrap(), 1);
         assert!(
             connection
@@ -161,7 +191,7 @@ mod tests {
     #[test]
     fn a_newer_file_and_a_foreign_one_are_refused_and_left_alone() {
         let mut newer = fresh();
-        migrate(&mut newer, Path::new("s.db")).unwrap();
+        migrate(&mut newer, Path::new("s.db"), LOG).unwrap();
         newer.pragma_update(None, "user_version", 7).unwrap();
         assert_eq!(
             said(&newer),

@@ -1,4 +1,4 @@
-//! [`SqliteStore`]: sessions in one SQLite file. Not the SQL, which is in `write` and `read`, nor
+//! [`SqliteStore`]: sessions in one SQLite file, their archive in another. Not the SQL, which is in `write` and `read`, nor
 //! the rights to write, which are in `lock`.
 
 use std::fs;
@@ -8,14 +8,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
+use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
 use plimsoll_core::{Lease, SessionId, SessionInfo, SessionStore, StoreError};
 
+use crate::archive::Archive;
 use crate::connection::{self, Shared, blocking};
 use crate::export::{self, ExportError, Line};
 use crate::fault;
-use crate::lock::Leases;
+use crate::lock::{Leases, Lock};
 use crate::options::Options;
 use crate::read::{self, Raw};
+use crate::schema;
 use crate::write;
 
 /// The file in the data folder. While it is open, `-wal` and `-shm` stand beside it and belong to
@@ -35,6 +38,7 @@ pub struct SqliteStore {
     writer: Shared,
     reader: Shared,
     leases: Leases,
+    archive: Archive,
 }
 
 impl SqliteStore {
@@ -136,13 +140,23 @@ impl SqliteStore {
         make_folder(folder)?;
         let locks = folder.join(LOCKS);
         make_folder(&locks)?;
-        let writer = connection::writer(&path, options)?;
+        let writer = connection::writer(&path, options, schema::LOG, options.max_bytes)?;
         let reader = connection::reader(&path, options)?;
         Ok(Self {
             writer: Shared::new(Arc::clone(&path), writer),
             reader: Shared::new(Arc::clone(&path), reader),
             leases: Leases::new(&locks),
+            archive: Archive::new(folder, options),
             path,
+        })
+    }
+
+    fn lock_of(&self, session: &SessionId) -> Result<Arc<Lock>, StoreError> {
+        self.leases.lock_of(session).ok_or_else(|| {
+            fault::other(
+                &self.path,
+                format!("the lease on session {session} is another store's; acquire it here"),
+            )
         })
     }
 
@@ -177,12 +191,7 @@ impl SessionStore for SqliteStore {
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
         let session = lease.session().clone();
-        let Some(lock) = self.leases.lock_of(&session) else {
-            return Err(fault::other(
-                &self.path,
-                format!("the lease on session {session} is another store's; acquire it here"),
-            ));
-        };
+        let lock = self.lock_of(&session)?;
         if entries.is_empty() {
             return Ok(());
         }
@@ -201,6 +210,35 @@ impl SessionStore for SqliteStore {
         self.reader
             .with(|connection, path| read::newest(connection, path, None))
             .await
+    }
+
+    async fn archives(&self) -> Result<(), StoreError> {
+        self.archive.check().await
+    }
+
+    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+        let lock = self.lock_of(lease.session())?;
+        if items.is_empty() {
+            return Ok(());
+        }
+        self.archive.archive(lock, lease.session(), items).await
+    }
+
+    async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
+        self.archive.recall(session, key).await
+    }
+
+    async fn search(
+        &self,
+        session: &SessionId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, RecallError> {
+        self.archive.search(session, query, limit).await
+    }
+
+    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
+        self.archive.rows(session).await
     }
 }
 

@@ -120,7 +120,7 @@ fn is_said_by_user(entry: &Entry) -> bool {
 }
 
 /// Seconds since 1970; 0 where the clock stands before that.
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_does_not_turn_a_log_around() {
         let mut connection = Connection::open_in_memory().unwrap();
-        crate::schema::migrate(&mut connection, Path::new("s.db")).unwrap();
+        crate::schema::migrate(&mut connection, Path::new("s.db"), crate::schema::LOG).unwrap();
         let session = SessionId::new("s").unwrap();
         let line = ["{}".to_owned()];
         for now in [1_000, 1_001, 5, 1_002] {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn the_title_is_the_first_that_a_user_says_and_stays() {
         let mut connection = Connection::open_in_memory().unwrap();
-        crate::schema::migrate(&mut connection, Path::new("s.db")).unwrap();
+        crate::schema::migrate(&mut connection, Path::new("s.db"), crate::schema::LOG).unwrap();
         let session = SessionId::new("s").unwrap();
         let line = ["{}".to_owned()];
         for title in [None, Some("first"), None, Some("second")] {

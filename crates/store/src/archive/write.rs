@@ -1,0 +1,195 @@
+//! Writing to the archive: items come in, and what is over a bound goes, in one transaction.
+
+use std::path::Path;
+
+use plimsoll_core::archive::{Archived, recall_text, spaced_words};
+use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::archive::read::owner;
+use crate::fault;
+use crate::read::to_column;
+
+/// An item as it is written.
+struct Fresh<'a> {
+    item: &'a Archived,
+    json: String,
+    text: String,
+}
+
+/// Takes items in, all or none; the clock is the caller's.
+pub(super) fn archive(
+    connection: &mut Connection,
+    path: &Path,
+    bounds: &ArchiveBounds,
+    session: &SessionId,
+    items: &[Archived],
+    now: i64,
+) -> Result<(), StoreError> {
+    let fault = fault::sqlite(path);
+    // A transaction that is dropped is rolled back.
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&fault)?;
+    let key = key(&transaction, session).map_err(&fault)?;
+    let fresh = fresh(&transaction, path, key, items)?;
+    let bytes = fresh.iter().map(|fresh| fresh.json.len() as u64).sum();
+    bounds.admit(bytes, fresh.len() as u64, &fault::text(path))?;
+    let work = || {
+        let now = now.max(newest(&transaction)?);
+        for item in &fresh {
+            insert(&transaction, key, item, now)?;
+        }
+        drop(fresh);
+        expire(&transaction, bounds, key, now)?;
+        forget(&transaction, bounds, key)
+    };
+    work().map_err(&fault)?;
+    transaction.commit().map_err(&fault)
+}
+
+fn key(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<i64> {
+    transaction
+        .prepare_cached("INSERT INTO sessions (id) VALUES (?1) ON CONFLICT DO NOTHING")?
+        .execute([session.as_str()])?;
+    transaction
+        .prepare_cached("SELECT key FROM sessions WHERE id = ?1")?
+        .query_row([session.as_str()], |row| row.get(0))
+}
+
+/// Those that were never taken in, each once: the first was the whole of it.
+fn fresh<'a>(
+    transaction: &Transaction<'_>,
+    path: &Path,
+    key: i64,
+    items: &'a [Archived],
+) -> Result<Vec<Fresh<'a>>, StoreError> {
+    let fault = fault::sqlite(path);
+    let mut known = transaction
+        .prepare_cached("SELECT 1 FROM items WHERE session = ?1 AND seq = ?2")
+        .map_err(&fault)?;
+    let mut fresh: Vec<Fresh<'a>> = Vec::new();
+    for item in items {
+        let twice = fresh.iter().any(|other| other.item.seq == item.seq);
+        let row = params![key, to_column(item.seq.0)];
+        if twice || known.exists(row).map_err(&fault)? {
+            continue;
+        }
+        let json = serde_json::to_string(&item.message)
+            .map_err(|error| fault::other(path, format!("an item cannot be written: {error}")))?;
+        let text = recall_text(&item.message);
+        fresh.push(Fresh { item, json, text });
+    }
+    Ok(fresh)
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    key: i64,
+    fresh: &Fresh<'_>,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let item = fresh.item;
+    transaction
+        .prepare_cached(
+            "INSERT INTO items (session, seq, kind, tool, call, bytes, left_at, why, held)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute(params![
+            key,
+            to_column(item.seq.0),
+            item.kind().as_str(),
+            item.tool,
+            item.call().map(|call| call.0.as_str()),
+            to_column(fresh.text.len() as u64),
+            now,
+            item.why,
+            to_column(fresh.json.len() as u64),
+        ])?;
+    let row = transaction.last_insert_rowid();
+    transaction
+        .prepare_cached("INSERT INTO bodies (row, message) VALUES (?1, ?2)")?
+        .execute(params![row, fresh.json])?;
+    transaction
+        .prepare_cached("INSERT INTO words (rowid, owner, text) VALUES (?1, ?2, ?3)")?
+        .execute(params![row, owner(key), spaced_words(&fresh.text)])?;
+    Ok(())
+}
+
+/// When the newest item left: a clock that was set back does not make it older than others.
+fn newest(transaction: &Transaction<'_>) -> rusqlite::Result<i64> {
+    transaction
+        .prepare_cached("SELECT left_at FROM items ORDER BY row DESC LIMIT 1")?
+        .query_row([], |row| row.get(0))
+        .optional()
+        .map(|left| left.unwrap_or(0))
+}
+
+/// Lets go of the oldest until every bound holds.
+fn expire(
+    transaction: &Transaction<'_>,
+    bounds: &ArchiveBounds,
+    key: i64,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let mut of_session = transaction.prepare_cached(
+        "UPDATE items SET held = NULL WHERE row =
+         (SELECT row FROM items WHERE session = ?1 AND held IS NOT NULL ORDER BY row LIMIT 1)",
+    )?;
+    let mut counts =
+        transaction.prepare_cached("SELECT bytes, held FROM sessions WHERE key = ?1")?;
+    loop {
+        let (bytes, held): (i64, i64) =
+            counts.query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let within =
+            bytes <= to_column(bounds.session_bytes.0) && held <= to_column(bounds.session_items);
+        if within || of_session.execute([key])? == 0 {
+            break;
+        }
+    }
+    let mut all = transaction.prepare_cached("SELECT coalesce(sum(bytes), 0) FROM sessions")?;
+    let mut total: i64 = all.query_row([], |row| row.get(0))?;
+    let mut oldest = transaction.prepare_cached(
+        "SELECT row, left_at, held FROM items WHERE held IS NOT NULL ORDER BY row LIMIT 1",
+    )?;
+    let mut let_go = transaction.prepare_cached("UPDATE items SET held = NULL WHERE row = ?1")?;
+    loop {
+        let found = oldest.query_row([], |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, i64>(2)?,
+            ))
+        });
+        let Some((row, left, held)) = found.optional()? else {
+            return Ok(());
+        };
+        let (left, now) = (
+            u64::try_from(left).unwrap_or(0),
+            u64::try_from(now).unwrap_or(0),
+        );
+        if total <= to_column(bounds.bytes.0) && !bounds.is_too_old(left, now) {
+            return Ok(());
+        }
+        let_go.execute([row])?;
+        total -= held;
+    }
+}
+
+/// Forgets what has expired longest ago, of this session: nothing of others has changed that
+/// would not be looked at when they are written to.
+fn forget(transaction: &Transaction<'_>, bounds: &ArchiveBounds, key: i64) -> rusqlite::Result<()> {
+    let expired: i64 = transaction
+        .prepare_cached("SELECT expired FROM sessions WHERE key = ?1")?
+        .query_row([key], |row| row.get(0))?;
+    let over = expired.saturating_sub(to_column(bounds.session_items));
+    if over > 0 {
+        transaction
+            .prepare_cached(
+                "DELETE FROM items WHERE row IN (SELECT row FROM items
+                 WHERE session = ?1 AND held IS NULL ORDER BY row LIMIT ?2)",
+            )?
+            .execute([key, over])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,956 @@
+//! Archives by what they promise: whichever store holds one, the same test says what it does.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll_context::{Bytes, CallId, Message, Part, Seq, ToolCall};
+use plimsoll_core::archive::{RecallTools, SNIPPET};
+use plimsoll_core::{
+    ArchiveBounds, Archived, Hit, Kind, Lease, MemoryStore, RecallError, RecallId, RecallKey,
+    SessionId, SessionStore, StoreError, Tool, ToolContext, recall_tools,
+};
+use plimsoll_store::{ARCHIVE, Durability, Options, SqliteStore};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// One store with its folder, if it has one.
+struct Case {
+    name: &'static str,
+    store: Arc<dyn SessionStore>,
+    _folder: Option<TempDir>,
+}
+
+fn options(bounds: ArchiveBounds) -> Options {
+    Options {
+        durability: Durability::Normal,
+        archive: bounds,
+        ..Options::default()
+    }
+}
+
+/// Every store that archives.
+async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = SqliteStore::open_with(folder.path(), options(bounds))
+        .await
+        .unwrap();
+    vec![
+        Case {
+            name: "memory",
+            store: Arc::new(MemoryStore::with_archive(bounds)),
+            _folder: None,
+        },
+        Case {
+            name: "sqlite",
+            store: Arc::new(sqlite),
+            _folder: Some(folder),
+        },
+    ]
+}
+
+fn id(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+fn m(seq: u64) -> RecallId {
+    RecallId(Seq(seq))
+}
+
+fn result(seq: u64, call: &str, text: &str) -> Archived {
+    Archived {
+        seq: Seq(seq),
+        message: Arc::new(Message::result(CallId(call.to_owned()), text)),
+        tool: Some("read".to_owned()),
+        why: "request: prune".to_owned(),
+    }
+}
+
+fn said(seq: u64, message: Message) -> Archived {
+    Archived {
+        seq: Seq(seq),
+        message: Arc::new(message),
+        tool: None,
+        why: "request: evict".to_owned(),
+    }
+}
+
+async fn text(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    key: &str,
+) -> Result<String, RecallError> {
+    let recalled = store.recall(session, &RecallKey::from(key)).await?;
+    Ok(recalled.text())
+}
+
+async fn found(store: &dyn SessionStore, session: &SessionId, query: &str) -> Vec<RecallId> {
+    let hits = store.search(session, query, 20).await.unwrap();
+    hits.iter().map(|hit| hit.id).collect()
+}
+
+async fn leased(store: &dyn SessionStore, name: &str) -> (SessionId, Lease) {
+    let session = id(name);
+    let lease = store.acquire(&session).await.unwrap();
+    (session, lease)
+}
+
+#[tokio::test]
+async fn every_byte_comes_back_whatever_it_is() {
+    let texts = [
+        "",
+        "0",
+        "false",
+        "null",
+        "  \r\n ",
+        "\u{0}\u{1}\u{7f}",
+        "é文🦀e\u{301}",
+        "\"'`;--",
+    ];
+    for case in stores(ArchiveBounds::default()).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        store.archives().await.unwrap();
+        let items: Vec<Archived> = (0..)
+            .zip(texts)
+            .map(|(seq, text)| result(seq, &format!("call_{seq}"), text))
+            .collect();
+        store.archive(&lease, &items).await.unwrap();
+        for (seq, text_in) in (0..).zip(texts) {
+            let item = store.recall(&session, &m(seq).into()).await.unwrap();
+            assert_eq!(item.text(), text_in, "{}", case.name);
+            assert_eq!(item.message, items[usize::try_from(seq).unwrap()].message);
+            assert_eq!((item.id, item.kind), (m(seq), Kind::ToolResult));
+            assert_eq!(item.tool.as_deref(), Some("read"));
+            assert_eq!(item.call, Some(CallId(format!("call_{seq}"))));
+            assert_eq!(item.why, "request: prune");
+            for key in [
+                format!("m{seq}"),
+                format!("{seq}"),
+                format!("call_{seq}"),
+                format!("#{seq}"),
+            ] {
+                assert_eq!(text(store, &session, &key).await.unwrap(), text_in, "{key}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_message_comes_back_whole() {
+    let call = ToolCall {
+        id: CallId("c".to_owned()),
+        name: "write".to_owned(),
+        arguments: "{\"text\":  1.50}".to_owned(),
+        opaque: None,
+    };
+    let messages = [
+        (Message::system("rules"), Kind::System),
+        (Message::user("task"), Kind::User),
+        (
+            Message::Assistant {
+                parts: vec![Part::text("I write."), Part::ToolCall(call)],
+            },
+            Kind::Assistant,
+        ),
+        (
+            Message::error_result(CallId("c".to_owned()), "no such file"),
+            Kind::ToolResult,
+        ),
+        (
+            Message::Notice {
+                text: "a limit".to_owned(),
+            },
+            Kind::Notice,
+        ),
+        (
+            Message::Summary {
+                text: "what was".to_owned(),
+            },
+            Kind::Summary,
+        ),
+    ];
+    for case in stores(ArchiveBounds::default()).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        let items: Vec<Archived> = (0..)
+            .zip(&messages)
+            .map(|(seq, (message, _))| said(seq, message.clone()))
+            .collect();
+        store.archive(&lease, &items).await.unwrap();
+        for (seq, (message, kind)) in (0..).zip(&messages) {
+            let item = store.recall(&session, &m(seq).into()).await.unwrap();
+            assert_eq!(
+                (item.message.as_ref(), item.kind),
+                (message, *kind),
+                "{}",
+                case.name
+            );
+        }
+        let rows = store.archived(&session).await.unwrap();
+        assert_eq!(rows.len(), messages.len());
+        assert_eq!(
+            text(store, &session, "m2").await.unwrap(),
+            "I write.\nwrite {\"text\":  1.50}"
+        );
+        assert!(rows.iter().all(|row| !row.expired));
+    }
+}
+
+#[tokio::test]
+async fn the_first_archiving_is_the_whole_and_stays() {
+    for case in stores(ArchiveBounds::default()).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        store
+            .archive(&lease, &[result(4, "c", "the whole")])
+            .await
+            .unwrap();
+        let later = [
+            result(4, "c", "short"),
+            result(5, "d", "one"),
+            result(5, "d", "two"),
+        ];
+        store.archive(&lease, &later).await.unwrap();
+        store.archive(&lease, &[]).await.unwrap();
+        assert_eq!(text(store, &session, "m4").await.unwrap(), "the whole");
+        assert_eq!(text(store, &session, "m5").await.unwrap(), "one");
+        assert_eq!(
+            store.archived(&session).await.unwrap().len(),
+            2,
+            "{}",
+            case.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_id_and_another_session_get_a_refusal_never_a_text() {
+    for case in stores(ArchiveBounds::default()).await {
+        let store = case.store.as_ref();
+        let (ours, lease) = leased(store, "ours").await;
+        let (theirs, _lease) = leased(store, "theirs").await;
+        store
+            .archive(&lease, &[result(4, "call_4", "secret")])
+            .await
+            .unwrap();
+        let keys = [
+            "m5",
+            "5",
+            "call_",
+            "call_44",
+            "CALL_4",
+            "m4 ",
+            "",
+            "' OR 1=1 --",
+            "m-4",
+            "m04",
+        ];
+        for key in keys {
+            let is = text(store, &ours, key).await;
+            match key.trim() {
+                "m4" => assert_eq!(is.unwrap(), "secret"),
+                _ => assert!(
+                    matches!(is, Err(RecallError::Unknown(_))),
+                    "{}: {key}",
+                    case.name
+                ),
+            }
+        }
+        for key in ["m4", "4", "call_4"] {
+            let is = text(store, &theirs, key).await;
+            assert!(
+                matches!(is, Err(RecallError::Unknown(_))),
+                "{}: {key}",
+                case.name
+            );
+        }
+        assert_eq!(found(store, &ours, "secret").await, [m(4)]);
+        assert_eq!(found(store, &theirs, "secret").await, []);
+        let said = text(store, &ours, "m5").await.unwrap_err().to_string();
+        assert!(
+            said.contains("`m5`") && said.contains("recall_search"),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_id_means_an_item_only_where_it_means_no_other() {
+    for case in stores(ArchiveBounds::default()).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        let items = [
+            result(2, "call_1", "first"),
+            result(4, "call_2", "second"),
+            result(6, "call_1", "third"),
+            result(8, "4", "a bare number"),
+        ];
+        store.archive(&lease, &items).await.unwrap();
+        assert_eq!(text(store, &session, "call_2").await.unwrap(), "second");
+        let error = text(store, &session, "call_1").await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`call_1` may mean m2 or m6; ask for one of them by its own id"
+        );
+        let error = text(store, &session, "4").await.unwrap_err();
+        assert!(
+            matches!(&error, RecallError::Ambiguous { candidates, .. } if *candidates == [m(4), m(8)]),
+            "{}: {error}",
+            case.name
+        );
+        assert_eq!(text(store, &session, "m4").await.unwrap(), "second");
+        assert_eq!(text(store, &session, "8").await.unwrap(), "a bare number");
+    }
+}
+
+/// Archives items of 1,000 bytes one by one, and says which can still be recalled.
+async fn held_of(
+    store: &dyn SessionStore,
+    lease: &Lease,
+    session: &SessionId,
+    count: u64,
+) -> Vec<u64> {
+    let mut held = Vec::new();
+    for seq in 0..count {
+        let text = format!("{seq:04}{}", "x".repeat(900));
+        store
+            .archive(lease, &[result(seq, &format!("c{seq}"), &text)])
+            .await
+            .unwrap();
+        // What was just taken in is always there.
+        store.recall(session, &m(seq).into()).await.unwrap();
+    }
+    for seq in 0..count {
+        match text(store, session, &format!("m{seq}")).await {
+            Ok(text) => {
+                assert!(text.starts_with(&format!("{seq:04}")));
+                held.push(seq);
+            }
+            Err(RecallError::Expired(which)) => assert_eq!(which, m(seq)),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    held
+}
+
+#[tokio::test]
+async fn beyond_any_bound_the_oldest_expire_and_say_so() {
+    let default = ArchiveBounds::default();
+    let table = [
+        ArchiveBounds {
+            session_items: 3,
+            ..default
+        },
+        ArchiveBounds {
+            session_bytes: Bytes(3_100),
+            ..default
+        },
+        ArchiveBounds {
+            bytes: Bytes(3_100),
+            ..default
+        },
+    ];
+    for bounds in table {
+        for case in stores(bounds).await {
+            let store = case.store.as_ref();
+            let (session, lease) = leased(store, "s").await;
+            let place = format!("{}: {bounds:?}", case.name);
+            assert_eq!(
+                held_of(store, &lease, &session, 6).await,
+                [3, 4, 5],
+                "{place}"
+            );
+            // Found by words no more; by the call's id it is known as what has expired.
+            assert_eq!(found(store, &session, "0001").await, [], "{place}");
+            assert_eq!(found(store, &session, "0004").await, [m(4)], "{place}");
+            let error = text(store, &session, "c1").await.unwrap_err();
+            assert_eq!(error, RecallError::Expired(m(1)), "{place}");
+            assert!(error.to_string().starts_with("expired: "), "{error}");
+            // A lighter form of what has expired does not take its place.
+            store
+                .archive(&lease, &[result(1, "c1", "short")])
+                .await
+                .unwrap();
+            let error = text(store, &session, "m1").await.unwrap_err();
+            assert_eq!(error, RecallError::Expired(m(1)), "{place}");
+            let rows = store.archived(&session).await.unwrap();
+            let expired: Vec<bool> = rows.iter().map(|row| row.expired).collect();
+            assert!(expired.is_sorted_by(|a, b| a >= b), "{expired:?}");
+            assert_eq!(rows[0].bytes, Bytes(904));
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_session_takes_the_room_of_all_from_the_oldest() {
+    let bounds = ArchiveBounds {
+        bytes: Bytes(5_100),
+        ..ArchiveBounds::default()
+    };
+    for case in stores(bounds).await {
+        let store = case.store.as_ref();
+        let (old, old_lease) = leased(store, "old").await;
+        let (new, new_lease) = leased(store, "new").await;
+        assert_eq!(held_of(store, &old_lease, &old, 2).await, [0, 1]);
+        assert_eq!(held_of(store, &new_lease, &new, 4).await, [0, 1, 2, 3]);
+        let error = text(store, &old, "m0").await.unwrap_err();
+        assert_eq!(error, RecallError::Expired(m(0)), "{}", case.name);
+        assert!(text(store, &old, "m1").await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn what_has_expired_is_remembered_within_a_bound_too() {
+    let bounds = ArchiveBounds {
+        session_items: 2,
+        ..ArchiveBounds::default()
+    };
+    for case in stores(bounds).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        assert_eq!(held_of(store, &lease, &session, 10).await, [8, 9]);
+        assert_eq!(
+            store.archived(&session).await.unwrap().len(),
+            4,
+            "{}",
+            case.name
+        );
+        // Of what is forgotten it is still said that it has expired, and a call's id may have
+        // been that of a forgotten one.
+        assert!(matches!(
+            text(store, &session, "m0").await,
+            Err(RecallError::Expired(_))
+        ));
+        assert!(matches!(
+            text(store, &session, "m10").await,
+            Err(RecallError::Unknown(_))
+        ));
+        let error = text(store, &session, "c9").await.unwrap_err().to_string();
+        assert!(
+            error.contains("m9, or something older that is forgotten"),
+            "{error}"
+        );
+        assert!(text(store, &session, "m9").await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn what_is_over_a_bound_by_itself_is_refused_whole() {
+    let bounds = ArchiveBounds {
+        session_bytes: Bytes(2_000),
+        ..ArchiveBounds::default()
+    };
+    for case in stores(bounds).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        store
+            .archive(&lease, &[result(0, "a", "kept")])
+            .await
+            .unwrap();
+        let items = [result(1, "b", "small"), result(2, "c", &"x".repeat(3_000))];
+        let error = store.archive(&lease, &items).await.unwrap_err();
+        assert!(matches!(error, StoreError::Archive { .. }), "{}", case.name);
+        assert!(error.to_string().contains("raise its bounds"), "{error}");
+        assert_eq!(text(store, &session, "m0").await.unwrap(), "kept");
+        assert!(matches!(
+            text(store, &session, "m1").await,
+            Err(RecallError::Unknown(_))
+        ));
+    }
+}
+
+#[tokio::test]
+async fn a_search_finds_words_names_numbers_and_cjk() {
+    let texts = [
+        "fn parseConfig(path: &str) -> Result<Config, Error>",
+        "error[E0277]: the trait bound `Ppm: Default` is not satisfied",
+        "配置文件不存在：/etc/app.toml",
+        "設定ファイルが見つかりません",
+        "the port is 8431, see src/net/listen_socket.rs",
+        "ÉCOLE Straße naïve",
+    ];
+    let table: &[(&str, &[u64])] = &[
+        ("parseConfig", &[0]),
+        ("parse_config", &[0]),
+        ("parseconfig", &[0]),
+        ("e0277", &[1]),
+        ("trait bound", &[1]),
+        ("配置文件", &[2]),
+        ("不存在", &[2]),
+        ("ファイル", &[3]),
+        ("文置", &[]),
+        ("8431", &[4]),
+        ("listen_socket.rs", &[4]),
+        ("listenSocket", &[4]),
+        ("src/net", &[4]),
+        ("port 8431 nowhere", &[4]),
+        ("school", &[]),
+        ("école", &[5]),
+        ("straße", &[5]),
+        ("satisf", &[1]),
+    ];
+    for case in stores(ArchiveBounds::default()).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        let items: Vec<Archived> = (0..)
+            .zip(texts)
+            .map(|(seq, text)| result(seq, &format!("c{seq}"), text))
+            .collect();
+        store.archive(&lease, &items).await.unwrap();
+        for (query, wanted) in table {
+            let wanted: Vec<RecallId> = wanted.iter().copied().map(m).collect();
+            assert_eq!(
+                found(store, &session, query).await,
+                wanted,
+                "{}: {query}",
+                case.name
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_query_is_read_as_a_language() {
+    let queries = [
+        "\"",
+        "\"\"",
+        "a\"b",
+        "NEAR(a b, 3)",
+        "a OR",
+        "AND",
+        "NOT a",
+        "a NOT b",
+        "text : a",
+        "owner : s1",
+        "s1",
+        "*",
+        "a*",
+        "^a",
+        "-a",
+        "+a",
+        "(a",
+        "a)",
+        "{a b} : c",
+        "a; DROP TABLE items",
+        "\u{0}",
+        "%",
+        "_",
+        "' OR ''='",
+        "a\\",
+        "\u{feff}a",
+        "::",
+        "....",
+    ];
+    for case in stores(ArchiveBounds::default()).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        store
+            .archive(&lease, &[result(0, "c", "alpha beta")])
+            .await
+            .unwrap();
+        for query in queries {
+            match store.search(&session, query, 5).await {
+                Ok(hits) => assert!(hits.len() <= 1),
+                Err(error) => assert_eq!(error, RecallError::NoWords, "{}: {query}", case.name),
+            }
+        }
+        let giant = "alpha ".repeat(100_000);
+        assert_eq!(found(store, &session, &giant).await, [m(0)]);
+    }
+}
+
+#[tokio::test]
+async fn a_hit_says_where_it_is() {
+    let before = "filler ".repeat(10_000);
+    let whole = format!("{before}the needle in\nthe haystack {before}");
+    for case in stores(ArchiveBounds::default()).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        let items = [
+            result(3, "c", &whole),
+            said(4, Message::assistant("a needle, too")),
+        ];
+        store.archive(&lease, &items).await.unwrap();
+        let hits = store.search(&session, "needle haystack", 5).await.unwrap();
+        let [hit] = hits.as_slice() else {
+            panic!("{}: {hits:?}", case.name);
+        };
+        let Hit {
+            id,
+            kind,
+            tool,
+            bytes,
+            offset,
+            snippet,
+            terms,
+        } = hit.clone();
+        assert_eq!(
+            (id, kind, tool.as_deref(), terms),
+            (m(3), Kind::ToolResult, Some("read"), 2)
+        );
+        assert_eq!(bytes, Bytes(whole.len() as u64));
+        assert!(snippet.len() <= SNIPPET && snippet.contains("needle in\nthe haystack"));
+        let from = usize::try_from(offset).unwrap();
+        assert_eq!(&whole[from..from + snippet.len()], snippet);
+        assert_eq!(store.search(&session, "needle", 1).await.unwrap().len(), 1);
+    }
+}
+
+async fn call(tool: &dyn Tool, arguments: Value) -> Result<String, String> {
+    let cx = ToolContext {
+        call: CallId("x".to_owned()),
+        cancel: Default::default(),
+    };
+    let output = tool
+        .call(arguments, cx)
+        .await
+        .map_err(|error| error.to_string())?;
+    let texts: Vec<&str> = output.parts.iter().filter_map(Part::as_text).collect();
+    Ok(texts.join("\n"))
+}
+
+/// The note in brackets, and what stands below it.
+fn parted(text: &str) -> (&str, &str) {
+    text.split_once("]\n").unwrap()
+}
+
+#[tokio::test]
+async fn a_model_gets_two_megabytes_back_in_pages() {
+    let line = "0123456789 é文🦀 \"quoted\" \u{0}\r\n";
+    let whole = line.repeat((2 << 20) / line.len() + 1);
+    for case in stores(ArchiveBounds::default()).await {
+        let (session, lease) = leased(case.store.as_ref(), "s").await;
+        case.store
+            .archive(&lease, &[result(7, "call_7", &whole)])
+            .await
+            .unwrap();
+        let recall = RecallTools::new(Arc::clone(&case.store), session);
+        let tool = recall.get_tool_response();
+        let (mut back, mut offset, mut pages) = (String::new(), 0_u64, 0);
+        loop {
+            let ask = json!({"execution_id": "call_7", "offset": offset, "limit": 1_000_000});
+            let page = call(tool.as_ref(), ask).await.unwrap();
+            assert!(page.len() <= 32_100, "{}", page.len());
+            let (note, text) = parted(&page);
+            back.push_str(text);
+            pages += 1;
+            match note.split_once("next offset ") {
+                Some((_, next)) => offset = next.parse().unwrap(),
+                None => break,
+            }
+        }
+        assert!(back == whole, "{}", case.name);
+        assert_eq!(pages, whole.len().div_ceil(32_000));
+        let first = call(tool.as_ref(), json!({"execution_id": "m7"}))
+            .await
+            .unwrap();
+        assert!(first.len() < 8_100 && first.starts_with("[m7, result of read: bytes 0-"));
+    }
+}
+
+#[tokio::test]
+async fn the_tools_say_what_there_is_and_what_to_do() {
+    for case in stores(ArchiveBounds::default()).await {
+        let (session, lease) = leased(case.store.as_ref(), "s").await;
+        let items = [
+            result(1, "a", ""),
+            result(2, "b", "0"),
+            result(3, "c", "one\ntwo\nthree"),
+            said(4, Message::user("the port is 8431")),
+        ];
+        case.store.archive(&lease, &items).await.unwrap();
+        let tools = recall_tools(Arc::clone(&case.store), session);
+        let [recall, search] = tools.as_slice() else {
+            panic!("{} tools", tools.len());
+        };
+        assert_eq!(recall.spec().name, "recall");
+        assert_eq!(search.spec().name, "recall_search");
+        for tool in &tools {
+            assert!(tool.idempotent() && !tool.asks());
+        }
+        let table = [
+            (
+                json!({"id": "m1"}),
+                "[m1, result of read: 0 bytes: it is empty]\n",
+            ),
+            (json!({"id": "m2"}), "[m2, result of read: all 1 bytes]\n0"),
+            (json!({"id": 2}), "[m2, result of read: all 1 bytes]\n0"),
+            (
+                json!({"execution_id": "b"}),
+                "[m2, result of read: all 1 bytes]\n0",
+            ),
+            (
+                json!({"id": "m3", "offset": 4, "limit": 3}),
+                "[m3, result of read: bytes 4-7 of 13; next offset 7]\ntwo",
+            ),
+            (
+                json!({"id": "m3", "pattern": "t.*e"}),
+                "[m3, result of read: 1 match, as line:offset: text]\n3:8: three\n",
+            ),
+            (
+                json!({"id": "m3", "pattern": "four"}),
+                "[m3, result of read: no line matches]\n",
+            ),
+            (
+                json!({"id": "m4", "offset": null, "limit": 0, "pattern": ""}),
+                "[m4, user message: all 16 bytes]\nthe port is 8431",
+            ),
+        ];
+        for (arguments, text) in table {
+            let is = call(recall.as_ref(), arguments.clone()).await;
+            assert_eq!(is.as_deref(), Ok(text), "{}: {arguments}", case.name);
+        }
+        let refused = [
+            (
+                json!({"id": "m9"}),
+                "nothing of this session is archived as `m9`",
+            ),
+            (
+                json!({"id": "m3", "offset": 99}),
+                "offset 99 is past its end: it has 13 bytes",
+            ),
+            (json!({"id": ["m3"]}), "an id such as \"m12\" is needed"),
+            (json!({}), "missing field `id`"),
+        ];
+        for (arguments, text) in refused {
+            let is = call(recall.as_ref(), arguments.clone()).await.unwrap_err();
+            assert!(is.contains(text), "{}: {is}", case.name);
+        }
+        let is = call(search.as_ref(), json!({"query": "port"}))
+            .await
+            .unwrap();
+        assert!(
+            is.starts_with("m4, user message, 16 bytes, at offset 0: the port is 8431\n["),
+            "{}: {is}",
+            case.name
+        );
+        let is = call(search.as_ref(), json!({"query": "nowhere"}))
+            .await
+            .unwrap();
+        assert!(
+            is.starts_with("[nothing that left has any of these words"),
+            "{is}"
+        );
+        assert!(call(search.as_ref(), json!({"query": "?!"})).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_store_without_an_archive_says_so() {
+    struct LogOnly(MemoryStore);
+    #[async_trait::async_trait]
+    impl SessionStore for LogOnly {
+        async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+            self.0.acquire(session).await
+        }
+        async fn load(
+            &self,
+            session: &SessionId,
+        ) -> Result<Vec<plimsoll_agent::Entry>, StoreError> {
+            self.0.load(session).await
+        }
+        async fn append(
+            &self,
+            lease: &Lease,
+            entries: &[plimsoll_agent::Entry],
+        ) -> Result<(), StoreError> {
+            self.0.append(lease, entries).await
+        }
+        async fn list(&self) -> Result<Vec<plimsoll_core::SessionInfo>, StoreError> {
+            self.0.list().await
+        }
+    }
+    let store = LogOnly(MemoryStore::default());
+    let (session, lease) = leased(&store, "s").await;
+    assert_eq!(store.archives().await, Err(StoreError::NoArchive));
+    let archived = store.archive(&lease, &[result(0, "a", "x")]).await;
+    assert_eq!(archived, Err(StoreError::NoArchive));
+    assert!(text(&store, &session, "m0").await.is_err());
+    assert!(store.search(&session, "x", 1).await.is_err());
+}
+
+// What only the file on disk can do.
+
+async fn sqlite(folder: &Path, bounds: ArchiveBounds) -> SqliteStore {
+    SqliteStore::open_with(folder, options(bounds))
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn an_archive_is_still_there_after_it_was_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = sqlite(folder.path(), ArchiveBounds::default()).await;
+    let (session, lease) = leased(&store, "s").await;
+    store
+        .archive(&lease, &[result(1, "a", "alpha")])
+        .await
+        .unwrap();
+    drop((lease, store));
+    let store = sqlite(folder.path(), ArchiveBounds::default()).await;
+    assert_eq!(text(&store, &session, "m1").await.unwrap(), "alpha");
+    assert_eq!(found(&store, &session, "alpha").await, [m(1)]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(folder.path().join(ARCHIVE))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn many_stores_write_to_one_archive_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..4 {
+        let folder = folder.path().to_path_buf();
+        writers.spawn(async move {
+            let store = sqlite(&folder, ArchiveBounds::default()).await;
+            let (_, lease) = leased(&store, &format!("s{writer}")).await;
+            for seq in 0..25 {
+                let text = format!("writer {writer} item {seq}");
+                store
+                    .archive(&lease, &[result(seq, "c", &text)])
+                    .await
+                    .unwrap();
+            }
+        });
+    }
+    while let Some(done) = writers.join_next().await {
+        done.unwrap();
+    }
+    let store = sqlite(folder.path(), ArchiveBounds::default()).await;
+    for writer in 0..4 {
+        let session = id(&format!("s{writer}"));
+        for seq in 0..25 {
+            let wanted = format!("writer {writer} item {seq}");
+            assert_eq!(
+                text(&store, &session, &format!("m{seq}")).await.unwrap(),
+                wanted
+            );
+        }
+        assert_eq!(
+            store.search(&session, "writer", 99).await.unwrap().len(),
+            25
+        );
+    }
+}
+
+/// A folder whose archive has something in it, and whose store is closed.
+async fn filled() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let store = sqlite(folder.path(), ArchiveBounds::default()).await;
+    let (_, lease) = leased(&store, "s").await;
+    for seq in 0..50 {
+        let text = format!("item {seq} {}", "word ".repeat(500));
+        store
+            .archive(&lease, &[result(seq, &format!("c{seq}"), &text)])
+            .await
+            .unwrap();
+    }
+    folder
+}
+
+#[tokio::test]
+async fn a_damaged_archive_is_told_at_once_and_hurts_no_log() {
+    type Damage = fn(&mut Vec<u8>);
+    let table: [(&str, Damage); 5] = [
+        ("no database", |bytes| bytes.fill(b'x')),
+        ("cut short", |bytes| bytes.truncate(bytes.len() / 2)),
+        ("zeros inside", |bytes| {
+            let len = bytes.len();
+            bytes[4_096..len / 2].fill(0);
+        }),
+        ("noise inside", |bytes| {
+            for (at, byte) in bytes.iter_mut().enumerate().skip(4_096) {
+                *byte ^= u8::try_from(at % 251).unwrap();
+            }
+        }),
+        ("another program's", |bytes| {
+            bytes[68..72].copy_from_slice(b"Else")
+        }),
+    ];
+    for (name, damage) in table {
+        let folder = filled().await;
+        let path = folder.path().join(ARCHIVE);
+        let mut bytes = fs::read(&path).unwrap();
+        damage(&mut bytes);
+        fs::write(&path, bytes).unwrap();
+        let store = sqlite(folder.path(), ArchiveBounds::default()).await;
+        let error = store.archives().await.expect_err(name);
+        let said = error.to_string();
+        assert!(
+            matches!(error, StoreError::Archive { .. }),
+            "{name}: {said}"
+        );
+        assert!(
+            said.contains("archive.db") && said.contains("move it away"),
+            "{name}: {said}"
+        );
+        assert!(said.contains("the log keeps"), "{said}");
+        let (session, lease) = leased(&store, "s").await;
+        assert!(
+            store
+                .archive(&lease, &[result(99, "x", "y")])
+                .await
+                .is_err(),
+            "{name}"
+        );
+        assert!(matches!(
+            text(&store, &session, "m1").await,
+            Err(RecallError::Store(StoreError::Archive { .. }))
+        ));
+        let entry = plimsoll_agent::Entry::Opened { format: 1 };
+        store.append(&lease, &[entry]).await.unwrap();
+        assert_eq!(store.load(&session).await.unwrap().len(), 1);
+        // Moved away, as the sentence says, it is begun anew, by the same store.
+        for file in fs::read_dir(folder.path()).unwrap() {
+            let file = file.unwrap();
+            if file.file_name().to_string_lossy().starts_with(ARCHIVE) {
+                fs::remove_file(file.path()).unwrap();
+            }
+        }
+        store.archives().await.unwrap();
+        store
+            .archive(&lease, &[result(99, "x", "y")])
+            .await
+            .unwrap();
+        assert_eq!(text(&store, &session, "m99").await.unwrap(), "y");
+    }
+}
+
+#[tokio::test]
+async fn an_archive_that_cannot_be_made_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(ARCHIVE)).unwrap();
+    let store = sqlite(folder.path(), ArchiveBounds::default()).await;
+    let said = store.archives().await.unwrap_err().to_string();
+    assert!(said.contains("archive.db cannot be used"), "{said}");
+    assert!(said.contains("choose another data folder"), "{said}");
+    let (_, lease) = leased(&store, "s").await;
+    assert!(store.archive(&lease, &[result(0, "a", "b")]).await.is_err());
+}
+
+#[tokio::test]
+async fn a_lease_of_another_store_archives_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = sqlite(folder.path(), ArchiveBounds::default()).await;
+    let (session, lease) = leased(&MemoryStore::default(), "s").await;
+    let error = store
+        .archive(&lease, &[result(0, "a", "b")])
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("another store's"), "{error}");
+    assert!(text(&store, &session, "m0").await.is_err());
+}
