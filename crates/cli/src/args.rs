@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Compact(CompactArgs),
     /// Count the tokens of a chat, message by message
     Count(CountArgs),
-    /// List, show and export sessions
+    /// List, show and export sessions; say what left their views, and bring it back
     Sessions(SessionsArgs),
     /// Fetch, list and remove local models
     Model(ModelArgs),
@@ -185,7 +185,15 @@ const SESSIONS_EXAMPLES: &str = "\
 Examples:
   plimsoll sessions list
   plimsoll sessions show 18f2c-a1            # what the model would see now
-  plimsoll sessions export 18f2c-a1 > log.jsonl";
+  plimsoll sessions export 18f2c-a1 > log.jsonl
+  plimsoll sessions ledger 18f2c-a1          # what left the view, when, why, how heavy
+  plimsoll sessions recall 18f2c-a1 m12      # all of m12, byte for byte
+  plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
+
+What leaves a view goes whole to the archive (archive.db), which a model recalls from and
+searches. The archive is bounded: 1 GiB, 256 MiB and 100,000 items a session, 30 days; beyond
+that the oldest expire. The log (sessions.db) keeps everything, so `sessions recall` always finds
+it and says where it came from.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSIONS_EXAMPLES)]
@@ -215,6 +223,33 @@ pub(crate) enum SessionsCommand {
     Export {
         /// The session
         id: String,
+    },
+    /// What left the view: when, why, how heavy it was, and where it still is
+    Ledger {
+        /// The session
+        id: String,
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// The exact bytes of something that left the view
+    Recall {
+        /// The session
+        id: String,
+        /// The item, as the ledger names it (m12), or the id of its tool call
+        item: String,
+        /// The byte to begin at
+        #[arg(long, default_value_t = 0, value_name = "BYTES")]
+        offset: u64,
+        /// Bytes at most [default: all]
+        #[arg(long, value_name = "BYTES")]
+        limit: Option<u64>,
+        /// Only lines that have this, as line:offset: text; a regular expression or plain text
+        #[arg(long, value_name = "PATTERN")]
+        pattern: Option<String>,
+        /// Print the message as JSON, with images and call ids
+        #[arg(long, conflicts_with_all = ["offset", "limit", "pattern"])]
+        json: bool,
     },
 }
 

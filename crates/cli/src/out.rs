@@ -24,6 +24,13 @@ pub(crate) fn line(text: Arguments<'_>) -> Result<(), Stop> {
     written.map_err(|error| failed(&error))
 }
 
+/// Writes a text to standard output as it is, without a line's end of ours.
+pub(crate) fn exactly(text: &str) -> Result<(), Stop> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| failed(&error))
+}
+
 /// Why standard output could not be written.
 pub(crate) fn failed(error: &io::Error) -> Stop {
     match error.kind() {

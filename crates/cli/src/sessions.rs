@@ -10,8 +10,10 @@ use plimsoll::{Bpe, Edit, Entry, Memo, Message, SessionId, SessionStore, State, 
 use crate::args::{SessionsArgs, SessionsCommand};
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
+use crate::ledger;
 use crate::out::out;
 use crate::paths;
+use crate::recall::{self, Wanted};
 
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
@@ -22,6 +24,26 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         SessionsCommand::List { json } => list(&store, *json).await,
         SessionsCommand::Show { id, json } => show(&store, id, *json).await,
         SessionsCommand::Export { id } => export(&store, id).await,
+        SessionsCommand::Ledger { id, json } => {
+            ledger::run(&store, &known(&store, id).await?, *json).await
+        }
+        SessionsCommand::Recall {
+            id,
+            item,
+            offset,
+            limit,
+            pattern,
+            json,
+        } => {
+            let wanted = Wanted {
+                item,
+                offset: *offset,
+                limit: *limit,
+                pattern: pattern.as_deref(),
+                json: *json,
+            };
+            recall::run(&store, &known(&store, id).await?, &wanted).await
+        }
     }
 }
 

@@ -15,7 +15,7 @@ mod words;
 pub use bounds::ArchiveBounds;
 pub use item::{ArchiveRow, Archived, Hit, Kind, Recalled, recall_text};
 pub use key::{BadRecallId, Forgotten, MAX_KEY, RecallError, RecallId, RecallKey, resolve};
-pub use page::RECALL_MATCHES;
+pub use page::{Piece, RECALL_MATCHES, matches, page};
 pub(crate) use shelf::Shelf;
 pub use tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools, recall_tools};
 pub use words::{

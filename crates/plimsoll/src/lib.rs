@@ -41,10 +41,11 @@ pub use plimsoll_agent::{
 };
 pub use plimsoll_context::*;
 pub use plimsoll_core::{
-    Agent, AgentBuilder, AgentOutput, AgentState, AllowAll, DenyAll, Error, EvictionStrategy,
-    Extensions, FnTool, Gate, Lease, MemoryStore, Observer, Provider, Remote, RetryConfig, Session,
-    SessionId, SessionInfo, SessionStore, StoreError, Tool, ToolContext, ToolError, ToolOutput,
-    Window, new_session_id, testing, tool,
+    Agent, AgentBuilder, AgentOutput, AgentState, AllowAll, ArchiveBounds, ArchiveRow, Archived,
+    DenyAll, Error, EvictionStrategy, Extensions, FnTool, Gate, Lease, MemoryStore, Observer,
+    Provider, RecallError, RecallId, RecallKey, RecallTools, Recalled, Remote, RetryConfig,
+    Session, SessionId, SessionInfo, SessionStore, StoreError, Tool, ToolContext, ToolError,
+    ToolOutput, Window, archive, new_session_id, recall_tools, testing, tool,
 };
 #[cfg(feature = "providers")]
 pub use plimsoll_providers as providers;

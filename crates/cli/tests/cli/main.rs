@@ -19,6 +19,7 @@ mod compact_bad;
 mod count;
 mod failures;
 mod fake;
+mod ledger;
 mod recorded;
 mod runs;
 mod sessions;

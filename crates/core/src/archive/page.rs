@@ -18,17 +18,22 @@ const PATTERN_MAX: usize = 4 << 20;
 const PATTERN_BYTES: usize = 2_000;
 
 /// A piece of a text: what stands in brackets above it, and itself.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) note: String,
-    pub(crate) text: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it stands in the whole, and how to go on.
+    pub note: String,
+    /// Itself.
+    pub text: String,
     /// Whether it is a page up to the end of the whole.
-    pub(crate) is_last: bool,
+    pub is_last: bool,
 }
 
 /// The bytes from an offset on, at most `limit`, between characters. Pages that follow each other
 /// by their `next offset` are the whole text, byte for byte.
-pub(crate) fn page(text: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
+///
+/// # Errors
+/// Where the offset is past the end.
+pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
     let from = start(text, offset)?;
     let to = end(text, from, limit);
     let piece = text.get(from..to).unwrap_or_default();
@@ -53,12 +58,10 @@ pub(crate) fn page(text: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolE
 
 /// The lines from an offset on that fit a pattern, as `line:offset: text`, as many as `limit`
 /// holds.
-pub(crate) fn matches(
-    text: &str,
-    pattern: &str,
-    offset: u64,
-    limit: Bytes,
-) -> Result<Piece, ToolError> {
+///
+/// # Errors
+/// Where the offset is past the end, or the pattern too large.
+pub fn matches(text: &str, pattern: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
     let from = start(text, offset)?;
     let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
     let (regex, literal) = compile(pattern)?;

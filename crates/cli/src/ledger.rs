@@ -1,0 +1,274 @@
+//! `plimsoll sessions ledger`: what left a session's view, when, why, how heavy it was, and where
+//! it still is. It is read from the plans of the log, whatever edits they are made of: what an
+//! item was before a plan beside what it is after.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use plimsoll::archive::{Kind, recall_text};
+use plimsoll::store::{Line, SqliteStore};
+use plimsoll::{
+    Bpe, CallId, Entry, Item, Memo, Message, Plan, RecallId, Seq, SessionId, SessionStore, State,
+    TokenCounter, Tokens,
+};
+use serde::Serialize;
+
+use crate::exit::{DONE, Stop};
+use crate::out::out;
+
+/// One item that one plan took out of the view, wholly or in part.
+#[derive(Debug, Serialize)]
+struct Row {
+    /// Seconds since 1970.
+    at: u64,
+    /// The plan's number in the session, from 1.
+    plan: u64,
+    id: RecallId,
+    kind: Kind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<CallId>,
+    how: How,
+    /// What it weighed in the view before the plan, and after.
+    tokens: Tokens,
+    after: Tokens,
+    /// The length of the original's text.
+    bytes: u64,
+    why: String,
+    stages: Vec<String>,
+    archive: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum How {
+    Dropped,
+    Shortened,
+    Summarized,
+}
+
+/// Whether the archive has the original; the log always has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Place {
+    Held,
+    Expired,
+    Absent,
+}
+
+/// Reads a log from its beginning.
+struct Reader {
+    state: State,
+    /// The length of each original's text.
+    bytes: HashMap<Seq, u64>,
+    tools: HashMap<CallId, String>,
+    plans: u64,
+    rows: Vec<Row>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
+    let mut reader = Reader::new();
+    let mut after = 0;
+    loop {
+        let page = store.page(id, after).await.map_err(Stop::failed)?;
+        let Some(last) = page.last() else {
+            break;
+        };
+        after = last.n;
+        for line in &page {
+            reader.read(line)?;
+        }
+    }
+    let mut rows = reader.rows;
+    let places = places(store, id).await;
+    for row in &mut rows {
+        row.archive = places.get(&row.id).copied().unwrap_or(Place::Absent);
+    }
+    if json {
+        for row in &rows {
+            out!("{}", serde_json::to_string(row).map_err(Stop::failed)?);
+        }
+        return Ok(DONE);
+    }
+    table(id, &rows, reader.plans)
+}
+
+/// Where the archive is broken, the ledger is read from the log alone.
+async fn places(store: &SqliteStore, id: &SessionId) -> BTreeMap<RecallId, Place> {
+    let rows = store.archived(id).await.unwrap_or_else(|error| {
+        crate::say(&error.to_string());
+        Vec::new()
+    });
+    let place = |expired| if expired { Place::Expired } else { Place::Held };
+    rows.iter()
+        .map(|row| (row.id, place(row.expired)))
+        .collect()
+}
+
+impl Reader {
+    fn new() -> Self {
+        let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
+        Self {
+            state: State::new(counter),
+            bytes: HashMap::new(),
+            tools: HashMap::new(),
+            plans: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, line: &Line) -> Result<(), Stop> {
+        let next = self.state.transcript().next_seq();
+        let before = match &line.entry {
+            Entry::Planned { .. } => self.state.transcript().items().to_vec(),
+            _ => Vec::new(),
+        };
+        self.state.absorb(&line.entry).map_err(Stop::failed)?;
+        let items = self.state.transcript().items();
+        let new = items.partition_point(|item| item.seq < next);
+        for item in items.get(new..).unwrap_or_default() {
+            let bytes = recall_text(&item.message).len() as u64;
+            self.bytes.insert(item.seq, bytes);
+            for call in item.message.calls() {
+                self.tools.insert(call.id.clone(), call.name.clone());
+            }
+        }
+        if let Entry::Planned { plan } = &line.entry {
+            self.plans += 1;
+            self.compare(line.at, plan, &before);
+        }
+        Ok(())
+    }
+
+    /// What a plan has changed, item by item.
+    fn compare(&mut self, at: u64, plan: &Plan, before: &[Item]) {
+        let view = self.state.transcript();
+        let is_new_summary = |was: &Item| {
+            let now = view.get(was.seq).map(|item| &item.message);
+            now.is_some_and(|now| {
+                matches!(**now, Message::Summary { .. }) && !Arc::ptr_eq(now, &was.message)
+            })
+        };
+        let summarized = before.iter().any(is_new_summary);
+        for was in before {
+            let now = view.get(was.seq);
+            let how = match now {
+                Some(now) if Arc::ptr_eq(&now.message, &was.message) => continue,
+                None if summarized => How::Summarized,
+                Some(_) if is_new_summary(was) => How::Summarized,
+                None => How::Dropped,
+                Some(_) => How::Shortened,
+            };
+            let call = match was.message.as_ref() {
+                Message::ToolResult(result) => Some(result.call.clone()),
+                _ => None,
+            };
+            self.rows.push(Row {
+                at,
+                plan: self.plans,
+                id: RecallId(was.seq),
+                kind: Kind::of(&was.message),
+                tool: call.as_ref().and_then(|call| self.tools.get(call).cloned()),
+                call,
+                how,
+                tokens: was.tokens,
+                after: match (how, now) {
+                    (How::Shortened, Some(now)) => now.tokens,
+                    _ => Tokens::ZERO,
+                },
+                bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
+                why: trigger(plan),
+                stages: plan.stages.clone(),
+                archive: Place::Absent,
+            });
+        }
+    }
+}
+
+/// The trigger by the name that it has in the log.
+fn trigger(plan: &Plan) -> String {
+    let named = serde_json::to_value(plan.why).ok();
+    let name = named.as_ref().and_then(|why| why.get("why")?.as_str());
+    name.unwrap_or_default().to_owned()
+}
+
+fn table(id: &SessionId, rows: &[Row], plans: u64) -> Result<u8, Stop> {
+    if rows.is_empty() {
+        out!("session {id}: nothing has left the view");
+        return Ok(DONE);
+    }
+    let held = rows.iter().filter(|row| row.archive == Place::Held).count();
+    out!(
+        "session {id}: {plans} plans took {} items out of the view, wholly or in part; the archive \
+         holds {held} of them, the log all",
+        rows.len()
+    );
+    out!(
+        "{:<20}  {:>4}  {:>6}  {:<24}  {:>10}  {:>17}  {:<10}  {:<20}  archive",
+        "when (UTC)",
+        "plan",
+        "item",
+        "what",
+        "bytes",
+        "tokens",
+        "how",
+        "why"
+    );
+    for row in rows {
+        let what = match &row.tool {
+            Some(tool) => format!("result of {tool}"),
+            None => row.kind.to_string(),
+        };
+        let why = format!("{}: {}", row.why, row.stages.join(", "));
+        let tokens = format!("{} -> {}", row.tokens, row.after);
+        let how = match row.how {
+            How::Dropped => "dropped",
+            How::Shortened => "shortened",
+            How::Summarized => "summarized",
+        };
+        let archive = match row.archive {
+            Place::Held => "held",
+            Place::Expired => "expired",
+            Place::Absent => "-",
+        };
+        out!(
+            "{:<20}  {:>4}  {:>6}  {what:<24}  {:>10}  {tokens:>17}  {how:<10}  {why:<20}  {archive}",
+            when(row.at),
+            row.plan,
+            row.id.to_string(),
+            row.bytes,
+        );
+    }
+    if let Some(row) = rows.first() {
+        out!("to get one back: plimsoll sessions recall {id} {}", row.id);
+    }
+    Ok(DONE)
+}
+
+/// `21 Nov 2026 13:02:11`.
+fn when(at: u64) -> String {
+    let Some(time) = UNIX_EPOCH.checked_add(Duration::from_secs(at.min(MAX_DATE))) else {
+        return at.to_string();
+    };
+    let date = httpdate::fmt_http_date(time);
+    let inner = date.split_whitespace().skip(1).take(4);
+    inner.collect::<Vec<_>>().join(" ")
+}
+
+/// The end of the year 9999, as far as dates are written.
+const MAX_DATE: u64 = 253_402_300_799;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_for_people() {
+        assert_eq!(when(0), "01 Jan 1970 00:00:00");
+        assert_eq!(when(1_795_266_131), "21 Nov 2026 13:02:11");
+        assert_eq!(when(u64::MAX), "31 Dec 9999 23:59:59");
+    }
+}

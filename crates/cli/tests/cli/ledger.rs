@@ -1,0 +1,158 @@
+//! What left a view, from outside: the ledger names it, and it comes back byte for byte, from the
+//! archive or from the log.
+
+use std::sync::Arc;
+
+use plimsoll::store::SqliteStore;
+use plimsoll::{Archived, Message, RecallKey, Seq, SessionId, SessionStore};
+use serde_json::Value;
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+
+/// What the tool reads: more than one result may weigh in the window below, on several lines.
+fn story() -> String {
+    (0..900)
+        .map(|n| format!("line {n} of the é story\n"))
+        .collect()
+}
+
+/// A run whose one tool result is shortened as it arrives; its session.
+fn run(home: &Home) -> String {
+    home.file("story.txt", story());
+    let bash = Answer::call(&[("bash", "{\"command\":\"cat story.txt\"}")]);
+    let fake = Fake::new([bash, Answer::say("a story")]);
+    let args = ["--yes", "--max-context", "6000", "Which file is it?"];
+    home.agent(&fake, &args).done().session()
+}
+
+fn ledger(home: &Home, id: &str) -> Vec<Value> {
+    let said = home.run(["sessions", "ledger", "--json", id]).done();
+    let lines = said.out.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn what_was_shortened_is_in_the_ledger_and_comes_back() {
+    let home = Home::new();
+    let id = run(&home);
+    let rows = ledger(&home, &id);
+    let [row] = rows.as_slice() else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(row["kind"], "tool_result");
+    assert_eq!(row["tool"], "bash");
+    assert_eq!(row["how"], "shortened");
+    assert_eq!(row["why"], "request");
+    assert!(row["tokens"].as_u64() > row["after"].as_u64(), "{row}");
+    let item = row["id"].as_str().unwrap();
+
+    let table = home.run(["sessions", "ledger", &id]).done();
+    let cure = format!("plimsoll sessions recall {id} {item}");
+    for part in [item, "result of bash", "shortened", "request: ", &cure] {
+        assert!(table.out.contains(part), "no {part}: {}", table.out);
+    }
+
+    let call = row["call"].as_str().unwrap();
+    for key in [item, item.trim_start_matches('m'), call] {
+        let whole = home.run(["sessions", "recall", &id, key]).done();
+        assert!(whole.out.contains(&story()), "{}", whole.out.len());
+        assert_eq!(whole.out.len() as u64, row["bytes"].as_u64().unwrap());
+        assert!(
+            whole.err.contains(item) && whole.err.contains("from the "),
+            "{}",
+            whole.err
+        );
+    }
+    let whole = home.run(["sessions", "recall", &id, item]).done().out;
+    let (mut pages, mut offset) = (String::new(), 0);
+    while offset < whole.len() {
+        let from = offset.to_string();
+        let args = [
+            "sessions", "recall", &id, item, "--offset", &from, "--limit", "777",
+        ];
+        let page = home.run(args).done();
+        assert!(!page.out.is_empty() && page.out.len() <= 777);
+        offset += page.out.len();
+        pages.push_str(&page.out);
+    }
+    assert_eq!(pages, whole);
+    let args = ["sessions", "recall", &id, item, "--pattern", "line 89\\d "];
+    let lines = home.run(args).done();
+    assert_eq!(lines.out.lines().count(), 10, "{}", lines.out);
+    let message = home.run(["sessions", "recall", &id, item, "--json"]).done();
+    let message: Message = serde_json::from_str(&message.out).unwrap();
+    assert!(matches!(message, Message::ToolResult(_)));
+}
+
+#[test]
+fn it_comes_from_the_archive_where_that_has_it_and_else_from_the_log() {
+    let home = Home::new();
+    let id = run(&home);
+    let item = ledger(&home, &id)[0]["id"].as_str().unwrap().to_owned();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let session = SessionId::new(id.as_str()).unwrap();
+        let store = SqliteStore::open(home.data()).await.unwrap();
+        let lease = store.acquire(&session).await.unwrap();
+        let key = RecallKey::from(item.as_str());
+        if store.recall(&session, &key).await.is_err() {
+            let archived = Archived {
+                seq: key.seq().unwrap(),
+                message: Arc::new(Message::user("the archive's")),
+                tool: None,
+                why: "a test".to_owned(),
+            };
+            store.archive(&lease, &[archived]).await.unwrap();
+        }
+        let other = Archived {
+            seq: Seq(0),
+            message: Arc::new(Message::user("the archive's own")),
+            tool: None,
+            why: "a test".to_owned(),
+        };
+        store.archive(&lease, &[other]).await.unwrap();
+    });
+    assert_eq!(ledger(&home, &id)[0]["archive"], "held");
+    let said = home.run(["sessions", "recall", &id, "m0"]).done();
+    assert_eq!(said.out, "the archive's own");
+    assert!(said.err.contains("from the archive"), "{}", said.err);
+
+    for file in ["archive.db", "archive.db-wal", "archive.db-shm"] {
+        let _ = std::fs::remove_file(home.data().join(file));
+    }
+    std::fs::write(home.data().join("archive.db"), "no archive at all").unwrap();
+    let said = home.run(["sessions", "recall", &id, &item]).done();
+    assert!(said.out.contains(&story()));
+    assert!(said.err.contains("from the log"), "{}", said.err);
+    assert!(said.err.contains("move it away"), "{}", said.err);
+    let said = home.run(["sessions", "ledger", &id]).done();
+    assert!(said.err.contains("move it away"), "{}", said.err);
+    assert!(said.out.contains(&item), "{}", said.out);
+}
+
+#[test]
+fn what_is_not_there_is_refused_with_a_cure() {
+    let home = Home::new();
+    let id = run(&home);
+    let unknown = home.run(["sessions", "recall", &id, "m999"]);
+    unknown.refused(2, &["m999", "sessions ledger"]);
+    let past = home.run(["sessions", "recall", &id, "m0", "--offset", "999999"]);
+    past.refused(2, &["offset 999999 is past its end"]);
+    home.run(["sessions", "ledger", "nobody"])
+        .refused(2, &["there is no session nobody"]);
+    let empty = Fake::new([Answer::say("yes")]);
+    let id = home.agent(&empty, &["Are you there?"]).done().session();
+    let said = home.run(["sessions", "ledger", &id]).done();
+    assert!(
+        said.out.contains("nothing has left the view"),
+        "{}",
+        said.out
+    );
+    assert!(ledger(&home, &id).is_empty());
+    let said = home.run(["sessions", "recall", &id, "m0"]).done();
+    assert_eq!(said.out, "Are you there?");
+    assert!(said.err.contains("from the log"), "{}", said.err);
+}
