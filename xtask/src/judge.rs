@@ -224,6 +224,8 @@ impl Judge<'_> {
             std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
             let path = folder.join(name);
             std::fs::write(&path, text).map_err(Error::file(&path))?;
+            let path = path.with_extension("lost.txt");
+            std::fs::write(&path, cut.wanted.lost(text)).map_err(Error::file(&path))?;
         }
         if rule == "`extract`" {
             self.losses.push(Loss::of(table, budget, &cut.wanted, text));

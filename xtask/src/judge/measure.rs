@@ -175,6 +175,25 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    /// What `text` does not hold, one a line.
+    pub(super) fn lost(&self, text: &str) -> String {
+        let text = normal(text);
+        let mut lost = String::new();
+        let mut tell = |kind: &str, one: &str| {
+            if !text.contains(one) {
+                lost.push_str(&format!("{kind}: {one}\n"));
+            }
+        };
+        self.messages.iter().for_each(|one| tell("message", one));
+        self.sentences.iter().for_each(|one| tell("sentence", one));
+        for one in &self.identifiers {
+            tell(&format!("{}, {}", one.kind, one.origin), &one.text);
+        }
+        lost
+    }
+}
+
 impl Share {
     pub(super) fn part(self) -> Option<f64> {
         (self.of > 0).then(|| self.kept as f64 / self.of as f64)

@@ -1,0 +1,323 @@
+//! What is told in the room there is: each section has a share, and what one leaves over flows to
+//! the next. Not how anything is found or written.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::counter::TokenCounter;
+
+use super::layout::{self, Section};
+use super::names::{self, Kind};
+use super::notes::{Line, Notes};
+use super::purse::Purse;
+
+/// Shares of the room, in percent. The user's words may have half of it, the rules among them a
+/// third; names cost least for what they tell.
+const RULES: u64 = 35;
+const SAID: u64 = 50;
+const FORMER: u64 = 15;
+const DECISIONS: u64 = 10;
+const ERRORS: u64 = 4;
+const CALLS: u64 = 8;
+const NAMES: u64 = 40;
+/// What a heading weighs at most, line ends included.
+const HEADING: u64 = 7;
+/// How much a name's length counts against it: 0 not at all, 1 in proportion.
+const DENSITY: f64 = 0.6;
+/// A name less likely than this is not told, however much room there is.
+const LEAST: f64 = 0.002;
+
+/// The text of what is worth telling of `notes` in `room` tokens; `None` where nothing is.
+pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -> Option<String> {
+    let mut purse = Purse::new(room, counter);
+    if !purse.pay(&layout::write(&[])) {
+        return None;
+    }
+    let room = purse.left();
+    let mut said = notes.said.clone();
+    let mut foreign = Chosen::of(Section::Former, &notes.foreign);
+    let mut decisions = Chosen::of(Section::Decisions, &notes.decisions);
+    let mut errors = Chosen::of(Section::Errors, &notes.errors);
+    let mut calls = Chosen::of(Section::Calls, &notes.calls);
+    let mut map = Map::of(notes);
+    let share = |percent: u64| room * percent / 100;
+
+    // Both headings of the user's words, and what each of them needs.
+    purse.share(share(RULES));
+    purse.pay_tokens(2 * HEADING);
+    said.spend_on_rules(&mut purse);
+    purse.share(share(SAID).saturating_sub(room - purse.whole()));
+    said.spend(&mut purse);
+    for (chosen, percent) in [
+        (&mut foreign, FORMER),
+        (&mut decisions, DECISIONS),
+        (&mut errors, ERRORS),
+        (&mut calls, CALLS),
+    ] {
+        purse.share(share(percent));
+        chosen.spend(&mut purse);
+    }
+    map.cover(&said, &[&foreign, &decisions, &errors, &calls]);
+    purse.share(share(NAMES));
+    map.spend(&mut purse);
+    // What is left over.
+    purse.share(u64::MAX);
+    said.spend_on_rules(&mut purse);
+    said.spend(&mut purse);
+    for chosen in [&mut foreign, &mut decisions, &mut calls, &mut errors] {
+        chosen.spend(&mut purse);
+    }
+    map.cover(&said, &[&foreign, &decisions, &errors, &calls]);
+    map.spend(&mut purse);
+
+    let (rules, rest) = said.items();
+    let (files, elsewhere) = map.items();
+    let items = [
+        (Section::Rules, rules),
+        (Section::Said, rest),
+        (Section::Former, foreign.items()),
+        (Section::Decisions, decisions.items()),
+        (Section::Errors, errors.items()),
+        (Section::Files, files),
+        (Section::Calls, calls.items()),
+        (Section::Names, elsewhere),
+    ];
+    let is_empty = items.iter().all(|(_, items)| items.is_empty());
+    (!is_empty).then(|| layout::write(&items))
+}
+
+/// Which lines of a section are told.
+struct Chosen<'n> {
+    section: Section,
+    lines: &'n [Line],
+    /// By what they are worth for their length.
+    order: Vec<usize>,
+    /// How far in `order` we are.
+    next: usize,
+    kept: Vec<bool>,
+    is_headed: bool,
+}
+
+impl<'n> Chosen<'n> {
+    fn of(section: Section, lines: &'n [Line]) -> Self {
+        let density = |n: usize| {
+            lines.get(n).map_or(0.0, |line| {
+                line.worth / (8.0 + line.text.len() as f64).powf(0.6)
+            })
+        };
+        let mut order: Vec<usize> = (0..lines.len()).collect();
+        order.sort_by(|a, b| density(*b).total_cmp(&density(*a)).then(b.cmp(a)));
+        // The same words twice are told once, where they are newest.
+        let mut seen = HashSet::new();
+        order.retain(|n| {
+            lines
+                .get(*n)
+                .is_some_and(|line| seen.insert(line.text.as_str()))
+        });
+        Self {
+            section,
+            lines,
+            order,
+            next: 0,
+            kept: vec![false; lines.len()],
+            is_headed: false,
+        }
+    }
+
+    fn spend(&mut self, purse: &mut Purse<'_>) {
+        while !purse.is_spent() {
+            let Some(n) = self.order.get(self.next).copied() else {
+                return;
+            };
+            let Some(line) = self.lines.get(n) else {
+                return;
+            };
+            let heading = if self.is_headed { 0 } else { HEADING };
+            let cost = heading + purse.weigh(&self.section.item(&line.words()));
+            if !purse.pay_tokens(cost) {
+                // The best is not passed over for a worse one that is shorter.
+                return;
+            }
+            self.is_headed = true;
+            self.next += 1;
+            if let Some(kept) = self.kept.get_mut(n) {
+                *kept = true;
+            }
+        }
+    }
+
+    /// The lines, in the order in which they came.
+    fn items(&self) -> Vec<String> {
+        let kept = self.lines.iter().zip(&self.kept).filter(|(_, kept)| **kept);
+        kept.map(|(line, _)| line.words()).collect()
+    }
+}
+
+/// Which files and names are told.
+struct Map<'n> {
+    notes: &'n Notes<'n>,
+    /// The likeliest for their length first.
+    order: Vec<Candidate<'n>>,
+    chosen: Vec<Candidate<'n>>,
+    /// Names that stand in what is told already, or must not be told.
+    covered: HashSet<String>,
+    is_headed: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidate<'n> {
+    word: &'n str,
+    likely: f64,
+    density: f64,
+    is_file: bool,
+    home: Option<u32>,
+}
+
+impl<'n> Map<'n> {
+    fn of(notes: &'n Notes<'n>) -> Self {
+        let density =
+            |word: &str, likely: f64| likely / (1.0 + word.len() as f64 / 3.2).powf(DENSITY);
+        let mut order: Vec<Candidate<'n>> = notes
+            .names
+            .found
+            .iter()
+            .map(|(word, name)| {
+                let likely = name.likely(word);
+                Candidate {
+                    word,
+                    likely,
+                    density: density(word, likely),
+                    is_file: matches!(name.kind, Kind::Path | Kind::File),
+                    home: name.home,
+                }
+            })
+            .filter(|candidate| candidate.likely >= LEAST)
+            .collect();
+        // Paths that no rule of names knows (with blanks, say) are files all the same.
+        for path in notes.files.keys() {
+            if !notes.names.found.contains_key(path.as_str()) {
+                order.push(Candidate {
+                    word: path,
+                    likely: 0.05,
+                    density: density(path, 0.05),
+                    is_file: true,
+                    home: None,
+                });
+            }
+        }
+        order.sort_by(|a, b| b.density.total_cmp(&a.density).then(a.word.cmp(b.word)));
+        let mut map = Self {
+            notes,
+            order,
+            chosen: Vec::new(),
+            covered: HashSet::new(),
+            is_headed: false,
+        };
+        map.forget_stale();
+        map
+    }
+
+    /// Names that stand only in what the user has updated since are told nowhere.
+    fn forget_stale(&mut self) {
+        let mut stale = HashSet::new();
+        for text in self.notes.said.stale() {
+            names::each(text, &mut |word, _| {
+                stale.insert(word.to_owned());
+            });
+        }
+        if stale.is_empty() {
+            return;
+        }
+        for text in self.notes.said.live() {
+            names::each(text, &mut |word, _| {
+                stale.remove(word);
+            });
+        }
+        self.covered.extend(stale);
+    }
+
+    /// Notes what stands in the other sections.
+    fn cover(&mut self, said: &super::said::Said, sections: &[&Chosen<'_>]) {
+        let (rules, rest) = said.items();
+        let lines = sections.iter().flat_map(|chosen| chosen.items());
+        for text in rules.into_iter().chain(rest).chain(lines) {
+            names::each(&text, &mut |word, _| cover(&mut self.covered, word));
+        }
+    }
+
+    fn spend(&mut self, purse: &mut Purse<'_>) {
+        // From the start each time: what did not fit a share may fit the whole.
+        for candidate in self.order.iter().copied() {
+            if purse.is_spent() {
+                return;
+            }
+            if self.covered.contains(candidate.word) {
+                continue;
+            }
+            let heading = if self.is_headed { 0 } else { 2 * HEADING };
+            let cost = if candidate.is_file {
+                purse.weigh(&Section::Files.item(&self.file(candidate.word)))
+            } else {
+                // With its comma.
+                purse.weigh(&format!(", {}", candidate.word))
+            };
+            if purse.pay_tokens(heading + cost) {
+                self.is_headed = true;
+                cover(&mut self.covered, candidate.word);
+                self.chosen.push(candidate);
+            }
+        }
+    }
+
+    fn file(&self, path: &str) -> String {
+        match self.notes.files.get(path).map(super::calls::Deeds::words) {
+            Some(deeds) if !deeds.is_empty() => format!("{path} ({deeds})"),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// The files with the names seen there, and the names seen elsewhere; the likeliest first.
+    fn items(&self) -> (Vec<String>, Vec<String>) {
+        let mut files: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
+        let by_likely = |a: &&Candidate<'_>, b: &&Candidate<'_>| {
+            b.likely.total_cmp(&a.likely).then(a.word.cmp(b.word))
+        };
+        let mut chosen: Vec<&Candidate<'_>> = self.chosen.iter().collect();
+        chosen.sort_by(by_likely);
+        for (rank, file) in chosen.iter().filter(|one| one.is_file).enumerate() {
+            files.insert(file.word, (rank, Vec::new()));
+        }
+        let mut elsewhere: Vec<&str> = Vec::new();
+        for name in chosen.iter().filter(|one| !one.is_file) {
+            let home = name.home.and_then(|home| self.notes.names.path(home));
+            match home.and_then(|home| files.get_mut(home)) {
+                Some((_, names)) => names.push(name.word),
+                None => elsewhere.push(name.word),
+            }
+        }
+        let mut files: Vec<(usize, String)> = files
+            .into_iter()
+            .map(|(path, (rank, names))| {
+                let mut item = self.file(path);
+                if !names.is_empty() {
+                    item.push_str(": ");
+                    item.push_str(&names.join(", "));
+                }
+                (rank, item)
+            })
+            .collect();
+        files.sort();
+        let files = files.into_iter().map(|(_, item)| item).collect();
+        let elsewhere = (!elsewhere.is_empty()).then(|| elsewhere.join(", "));
+        (files, elsewhere.into_iter().collect())
+    }
+}
+
+/// Notes `word` and what stands in it: the end of a path is a path too.
+fn cover(covered: &mut HashSet<String>, word: &str) {
+    covered.insert(word.to_owned());
+    for (at, _) in word.match_indices('/') {
+        if let Some(end) = word.get(at + 1..) {
+            covered.insert(end.to_owned());
+        }
+    }
+}

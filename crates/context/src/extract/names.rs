@@ -1,0 +1,415 @@
+//! Names: paths, files, identifiers, hashes and numbers, who wrote them how often and how long ago,
+//! and how likely the work goes on with them. Not a search index: a name is kept or it is not.
+
+use std::collections::HashMap;
+
+/// Only the beginning of a line is read: one-line giants repeat themselves or are no text.
+const LINE_MAX: usize = 4_000;
+/// A longer run of letters and digits is no name (base64, say).
+const WORD_MAX: usize = 64;
+/// A run without blanks that is longer is data, whatever stands in it.
+const LONG_RUN: usize = 1_000;
+/// A longer path is no path.
+const PATH_MAX: usize = 200;
+
+/// Who wrote a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    User,
+    /// The agent, in its text.
+    Agent,
+    /// The agent, in the arguments of a tool call.
+    Call,
+    Thinking,
+    Tool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Path,
+    File,
+    /// `snake_case`.
+    Snake,
+    /// `camelCase`.
+    Camel,
+    Hex,
+    Number,
+}
+
+/// What is known of one name. Ages are in messages from the end; none where it never was.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Name {
+    pub(super) kind: Kind,
+    /// How often the agent wrote it.
+    wrote: u32,
+    wrote_age: Option<u32>,
+    text_age: Option<u32>,
+    user_age: Option<u32>,
+    shown: u32,
+    shown_age: Option<u32>,
+    /// The file in which it was last seen, by its number.
+    pub(super) home: Option<u32>,
+}
+
+/// All names of a span.
+#[derive(Default)]
+pub(super) struct Names<'t> {
+    pub(super) found: HashMap<&'t str, Name>,
+    homes: Vec<String>,
+    home_of: HashMap<String, u32>,
+}
+
+impl<'t> Names<'t> {
+    /// The number of a file.
+    pub(super) fn home(&mut self, path: &str) -> u32 {
+        if let Some(home) = self.home_of.get(path) {
+            return *home;
+        }
+        let home = u32::try_from(self.homes.len()).unwrap_or(u32::MAX);
+        self.homes.push(path.to_owned());
+        self.home_of.insert(path.to_owned(), home);
+        home
+    }
+
+    /// The path of a number.
+    pub(super) fn path(&self, home: u32) -> Option<&str> {
+        self.homes.get(home as usize).map(String::as_str)
+    }
+
+    /// Notes the names of `text`, which `who` wrote `age` messages before the end, and which is
+    /// (of) the file `home`.
+    pub(super) fn read(&mut self, text: &'t str, who: Who, age: u32, home: Option<u32>) {
+        for line in text.lines() {
+            let line = line
+                .get(..line.floor_char_boundary(LINE_MAX))
+                .unwrap_or(line);
+            // `src/a.rs:12: …`, as searches print: the line is of that file.
+            let mut home = home;
+            if who == Who::Tool
+                && let Some((head, _)) = line.split_once(':')
+                && is_place(head)
+            {
+                home = Some(self.home(head.trim_start_matches("./")));
+            }
+            each(line, &mut |word, kind| {
+                let name = self.found.entry(word).or_insert(Name {
+                    kind,
+                    wrote: 0,
+                    wrote_age: None,
+                    text_age: None,
+                    user_age: None,
+                    shown: 0,
+                    shown_age: None,
+                    home: None,
+                });
+                name.note(who, age);
+                if home.is_some() {
+                    name.home = home;
+                }
+            });
+        }
+    }
+}
+
+impl Name {
+    fn note(&mut self, who: Who, age: u32) {
+        match who {
+            Who::User => self.user_age = Some(age),
+            Who::Agent | Who::Call => {
+                self.wrote = self.wrote.saturating_add(1);
+                self.wrote_age = Some(age);
+                if who == Who::Agent {
+                    self.text_age = Some(age);
+                }
+            }
+            Who::Thinking => {}
+            Who::Tool => {
+                self.shown = self.shown.saturating_add(1);
+                self.shown_age = Some(age);
+            }
+        }
+    }
+
+    /// How likely the agent goes on with it, in no unit: the odds of a logistic fit over cuts in
+    /// sessions of several agents, rounded to what all of them agree on.
+    pub(super) fn likely(&self, word: &str) -> f64 {
+        let recent = |age: Option<u32>| age.map_or(0.0, |age| 1.0 / (1.0 + f64::from(age).ln_1p()));
+        let is = |holds: bool| if holds { 1.0 } else { 0.0 };
+        let kind = match self.kind {
+            Kind::Path => -1.1,
+            Kind::File => -1.6,
+            Kind::Snake | Kind::Camel => -1.9,
+            Kind::Hex => -2.9,
+            Kind::Number => -3.5,
+        };
+        let wrote = 0.1 * is(self.wrote > 0)
+            + 0.3 * f64::from(self.wrote).ln_1p()
+            + 3.7 * recent(self.wrote_age)
+            + 1.4 * recent(self.text_age);
+        let user = 0.5 * is(self.user_age.is_some()) + 1.2 * recent(self.user_age);
+        let shown = -1.3 * is(self.shown > 0) + 2.6 * recent(self.shown_age);
+        let last = word.rsplit('/').next().unwrap_or(word);
+        let is_folder = self.kind == Kind::Path && !last.contains('.');
+        // `and/or` is no place, though it looks like `src/core`.
+        let is_pair = is_folder && word.matches('/').count() == 1;
+        let folder = is(is_folder) + 0.8 * is(is_pair);
+        let size = 0.6 * (word.len().max(1) as f64).ln();
+        let odds = kind + wrote + user + shown - 1.7 * folder - size;
+        1.0 / (1.0 + (-odds).exp())
+    }
+}
+
+/// Every name of `line`, in order.
+pub(super) fn each<'t>(line: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
+    let is_inside =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-' | '~' | '@' | '+');
+    for run in line.split(|c: char| !is_inside(c)) {
+        let run = run
+            .trim_start_matches(['-', '+'])
+            .trim_end_matches(['.', '-', '+', '/', '@', '~']);
+        if run.len() < 3 {
+            continue;
+        }
+        if run.contains('/') {
+            let bare = run.strip_prefix('@').filter(|bare| has_ending(bare));
+            let path = bare.unwrap_or(run);
+            if is_path(path) {
+                tell(path, Kind::Path);
+            } else if run.len() <= LONG_RUN {
+                run.split('/').for_each(|part| within(part, tell));
+            }
+        } else {
+            within(run, tell);
+        }
+    }
+}
+
+fn within<'t>(run: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
+    let run = run.trim_matches(['@', '~', '+', '-']);
+    if run.contains('.') && has_ending(run) && run.len() <= WORD_MAX {
+        tell(run, Kind::File);
+        return;
+    }
+    for word in run.split(['.', '-', '@', '~', '+']) {
+        if let Some(kind) = word_kind(word) {
+            tell(word, kind);
+        }
+    }
+}
+
+fn word_kind(word: &str) -> Option<Kind> {
+    if word.len() < 3 || word.len() > WORD_MAX {
+        return None;
+    }
+    let bytes = word.as_bytes();
+    if bytes.iter().all(u8::is_ascii_digit) {
+        return (word.len() <= 20).then_some(Kind::Number);
+    }
+    let digits = bytes.iter().any(u8::is_ascii_digit);
+    let is_hex = |b: &u8| b.is_ascii_digit() || matches!(b, b'a'..=b'f');
+    if word.len() >= 7 && digits && bytes.iter().all(is_hex) {
+        return Some(Kind::Hex);
+    }
+    if word.trim_matches('_').contains('_') {
+        return bytes
+            .iter()
+            .any(u8::is_ascii_alphabetic)
+            .then_some(Kind::Snake);
+    }
+    let hump =
+        |pair: &[u8]| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase());
+    (word.len() >= 4 && bytes.windows(2).any(hump)).then_some(Kind::Camel)
+}
+
+fn is_path(run: &str) -> bool {
+    if run.len() > PATH_MAX
+        || run.contains("//")
+        || !run.contains(|c: char| c.is_ascii_alphabetic())
+    {
+        return false;
+    }
+    let parts = run.split('/').filter(|part| !part.is_empty());
+    let (mut count, mut fits) = (0, true);
+    for part in parts {
+        count += 1;
+        fits &= part.len() <= WORD_MAX;
+    }
+    fits && count >= 2
+}
+
+/// Whether a search could print it before a colon.
+fn is_place(head: &str) -> bool {
+    head.len() <= PATH_MAX
+        && has_ending(head)
+        && !head.contains(|c: char| c.is_whitespace() || c == '"' || c == '(')
+}
+
+/// Whether it ends like a file's name does.
+fn has_ending(run: &str) -> bool {
+    let Some((stem, ending)) = run.rsplit_once('.') else {
+        return false;
+    };
+    !stem.is_empty() && ENDINGS.contains(&ending) && stem != "console"
+}
+
+/// Endings of files that agents work on. A list, because `self.headers` is none.
+const ENDINGS: &[&str] = &[
+    "rs",
+    "py",
+    "pyi",
+    "ipynb",
+    "ts",
+    "tsx",
+    "js",
+    "jsx",
+    "mjs",
+    "cjs",
+    "json",
+    "jsonl",
+    "json5",
+    "toml",
+    "yaml",
+    "yml",
+    "md",
+    "mdx",
+    "txt",
+    "rst",
+    "html",
+    "htm",
+    "css",
+    "scss",
+    "sass",
+    "less",
+    "sh",
+    "bash",
+    "zsh",
+    "fish",
+    "ps1",
+    "bat",
+    "go",
+    "mod",
+    "sum",
+    "java",
+    "kt",
+    "kts",
+    "c",
+    "h",
+    "cc",
+    "cpp",
+    "cxx",
+    "hpp",
+    "hh",
+    "m",
+    "mm",
+    "cs",
+    "csproj",
+    "sln",
+    "fs",
+    "rb",
+    "erb",
+    "php",
+    "sql",
+    "xml",
+    "svg",
+    "png",
+    "jpg",
+    "jpeg",
+    "gif",
+    "webp",
+    "ico",
+    "pdf",
+    "csv",
+    "tsv",
+    "lock",
+    "cfg",
+    "ini",
+    "conf",
+    "env",
+    "log",
+    "pony",
+    "vue",
+    "svelte",
+    "swift",
+    "scala",
+    "lua",
+    "pl",
+    "pm",
+    "ex",
+    "exs",
+    "erl",
+    "hs",
+    "ml",
+    "clj",
+    "dart",
+    "r",
+    "jl",
+    "zig",
+    "nim",
+    "proto",
+    "graphql",
+    "gradle",
+    "mk",
+    "cmake",
+    "patch",
+    "diff",
+    "zip",
+    "gz",
+    "tar",
+    "db",
+    "sqlite",
+    "tf",
+    "hcl",
+    "nix",
+    "snap",
+    "tmpl",
+    "tpl",
+    "j2",
+    "properties",
+    "plist",
+    "wasm",
+    "map",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found() {
+        for (text, found) in [
+            ("see `src/main.rs:12`.", &[("src/main.rs", Kind::Path)][..]),
+            (
+                "@packages/a/b.ts and @scope/name",
+                &[("packages/a/b.ts", Kind::Path), ("@scope/name", Kind::Path)],
+            ),
+            (
+                "self.max_size, fooBar()",
+                &[("max_size", Kind::Snake), ("fooBar", Kind::Camel)],
+            ),
+            (
+                "--flag 1e62beb80 8431 42",
+                &[("1e62beb80", Kind::Hex), ("8431", Kind::Number)],
+            ),
+            ("在main.rs中", &[("main.rs", Kind::File)]),
+            ("plain words, e.g. none", &[]),
+        ] {
+            let mut names = Vec::new();
+            each(text, &mut |word, kind| names.push((word, kind)));
+            assert_eq!(names, found, "{text}");
+        }
+        let mut junk = 0;
+        each(&"aB3xY9Qw".repeat(2_000), &mut |_, _| junk += 1);
+        assert_eq!(junk, 0);
+    }
+
+    #[test]
+    fn what_the_agent_wrote_last_is_likelier() {
+        let mut names = Names::default();
+        names.read("old_name", Who::Call, 90, None);
+        names.read("seen_name", Who::Tool, 3, None);
+        names.read("new_name", Who::Call, 3, None);
+        let likely = |word: &str| names.found.get(word).unwrap().likely(word);
+        assert!(likely("new_name") > likely("old_name"));
+        assert!(likely("new_name") > likely("seen_name"));
+    }
+}

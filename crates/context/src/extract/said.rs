@@ -1,0 +1,400 @@
+//! The user's words: which of them are kept, and where. Always as they were said, in the order in
+//! which they were said; words that a later one updated are gone (`stale.rs`).
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::cues::{self, Rule};
+use super::layout::{GAP, Section};
+use super::pieces::{normal, pieces};
+use super::purse::Purse;
+use super::stale::stale;
+
+/// A message of at most so many bytes is kept whole or not at all; longer ones go sentence by
+/// sentence where there is no room for the whole.
+const SHORT: usize = 400;
+/// A long message is kept whole if it takes at most this share of the room, in percent.
+const WHOLE: u64 = 60;
+/// What the sign for left-out words weighs, at most.
+const GAP_COST: u64 = 2;
+/// A sentence of fewer characters says little by itself.
+const PHRASE: usize = 20;
+
+/// What the user said, and what of it is kept.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Said {
+    messages: Vec<Utterance>,
+}
+
+#[derive(Debug, Clone)]
+struct Utterance {
+    text: String,
+    pieces: Vec<Piece>,
+    kept: Kept,
+    /// What its kept pieces cost.
+    paid: u64,
+    is_former_rule: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    No,
+    Rule,
+    Whole,
+    Pieces,
+}
+
+#[derive(Debug, Clone)]
+struct Piece {
+    at: Range<usize>,
+    rule: Option<Rule>,
+    /// Kept among the rules, kept with its message, or not kept.
+    kept: Option<Section>,
+    is_stale: bool,
+    /// How often it stands in all that the user said; none where it stands earlier.
+    times: u32,
+    is_machine: bool,
+}
+
+impl Said {
+    /// Of messages in order, each with whether it stood among the rules of a former extract.
+    pub(super) fn of(texts: Vec<(String, Standing)>) -> Self {
+        // Said again is said last.
+        let mut last: HashMap<String, usize> = HashMap::new();
+        for (n, (text, _)) in texts.iter().enumerate() {
+            last.insert(normal(text), n);
+        }
+        let again = |n: usize, text: &str| last.get(&normal(text)) == Some(&n);
+        let mut messages: Vec<Utterance> = texts
+            .into_iter()
+            .enumerate()
+            .filter(|(n, (text, _))| !text.trim().is_empty() && again(*n, text))
+            .map(|(_, (text, standing))| Utterance::of(text.trim().to_owned(), standing))
+            .collect();
+        let sentences: Vec<Vec<&str>> = messages
+            .iter()
+            .map(|message| {
+                message
+                    .pieces
+                    .iter()
+                    .map(|piece| message.text_of(piece))
+                    .collect()
+            })
+            .collect();
+        let stale = stale(&sentences);
+        for (message, n) in stale {
+            let piece = messages.get_mut(message).and_then(|m| m.pieces.get_mut(n));
+            if let Some(piece) = piece {
+                piece.is_stale = true;
+            }
+        }
+        count_again(&mut messages);
+        Self { messages }
+    }
+
+    /// All that is kept or could be, to see whether a value still stands anywhere.
+    pub(super) fn live(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().flat_map(|message| {
+            let live = message.pieces.iter().filter(|piece| !piece.is_stale);
+            live.map(|piece| message.text_of(piece))
+        })
+    }
+
+    /// What was updated later.
+    pub(super) fn stale(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().flat_map(|message| {
+            let stale = message.pieces.iter().filter(|piece| piece.is_stale);
+            stale.map(|piece| message.text_of(piece))
+        })
+    }
+
+    /// Spends on rules, the strong ones first and of those the newest.
+    pub(super) fn spend_on_rules(&mut self, purse: &mut Purse<'_>) {
+        let mut found = Vec::new();
+        for (m, message) in self.messages.iter().enumerate() {
+            if message.is_short() {
+                let strength = message.pieces.iter().filter(|piece| !piece.is_stale);
+                let strength = strength.filter_map(|piece| piece.rule).max();
+                let strength = strength.max(message.is_former_rule.then_some(Rule::Weak));
+                found.extend(strength.map(|strength| (strength, m, None)));
+                continue;
+            }
+            for (p, piece) in message.pieces.iter().enumerate() {
+                // In a long text "use" and "keep" are everywhere; there they are no rules.
+                if piece.rule == Some(Rule::Strong) && piece.is_fresh() {
+                    found.push((Rule::Strong, m, Some(p)));
+                }
+            }
+        }
+        found.sort_by_key(|(strength, m, p)| std::cmp::Reverse((*strength, p.is_none(), *m, *p)));
+        for (_, m, p) in found {
+            if purse.is_spent() {
+                break;
+            }
+            let Some(message) = self.messages.get_mut(m) else {
+                continue;
+            };
+            match p {
+                None if message.kept == Kept::No => {
+                    if purse.pay(&Section::Rules.item(&message.live())) {
+                        message.kept = Kept::Rule;
+                    }
+                }
+                Some(p) => {
+                    let Some((text, piece)) = message.piece_mut(p) else {
+                        continue;
+                    };
+                    if piece.kept.is_none() && purse.pay(&Section::Rules.item(text.trim())) {
+                        piece.kept = Some(Section::Rules);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Spends on everything else: short messages, long ones that fit whole, sentences of the rest.
+    pub(super) fn spend(&mut self, purse: &mut Purse<'_>) {
+        self.spend_on_short(purse);
+        self.spend_on_whole(purse);
+        self.spend_on_pieces(purse);
+    }
+
+    fn spend_on_short(&mut self, purse: &mut Purse<'_>) {
+        // Those of one or two lines first, and of each kind the newest: so the room holds many.
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        for (m, message) in self.messages.iter().enumerate() {
+            if message.is_short() && message.kept == Kept::No {
+                found.push((message.text.len() / (SHORT / 2), m));
+            }
+        }
+        found.sort_by_key(|(size, m)| (*size, std::cmp::Reverse(*m)));
+        for (_, m) in found {
+            if purse.is_spent() {
+                break;
+            }
+            if let Some(message) = self.messages.get_mut(m) {
+                let text = message.live();
+                if text.is_empty() || purse.pay(&Section::Said.item(&text)) {
+                    message.kept = Kept::Whole;
+                }
+            }
+        }
+    }
+
+    fn spend_on_whole(&mut self, purse: &mut Purse<'_>) {
+        let mut long: Vec<usize> = (0..self.messages.len()).collect();
+        long.retain(|m| self.messages.get(*m).is_some_and(Utterance::is_open));
+        long.sort_by_key(|m| self.messages.get(*m).map(|message| message.text.len()));
+        for m in long {
+            let Some(message) = self.messages.get_mut(m) else {
+                continue;
+            };
+            let room = purse.left() * WHOLE / 100 + message.paid;
+            // Even a very dense counter takes a token for a dozen bytes: no need to count those.
+            if message.text.len() as u64 / 12 > room {
+                break;
+            }
+            let cost = purse.weigh(&Section::Said.item(&message.live()));
+            if cost <= room && purse.pay_tokens(cost.saturating_sub(message.paid)) {
+                message.kept = Kept::Whole;
+                message.paid = cost;
+            }
+        }
+    }
+
+    fn spend_on_pieces(&mut self, purse: &mut Purse<'_>) {
+        let newest = self.messages.len().max(1) as f64;
+        let mut found: Vec<(f64, usize, usize)> = Vec::new();
+        for (m, message) in self.messages.iter().enumerate() {
+            if !message.is_open() {
+                continue;
+            }
+            let last = message.pieces.len().saturating_sub(1);
+            for (p, piece) in message.pieces.iter().enumerate() {
+                if piece.kept.is_some() || !piece.is_fresh() {
+                    continue;
+                }
+                let text = message.text_of(piece).trim();
+                let mut worth = f64::from(piece.times).sqrt();
+                worth *= if text.chars().count() < PHRASE {
+                    0.2
+                } else {
+                    1.0
+                };
+                worth *= if piece.is_machine { 0.6 } else { 1.0 };
+                worth *= if piece.rule.is_some() { 1.6 } else { 1.0 };
+                // What a text opens and closes with says most of it.
+                worth *= if p == 0 || p == last { 3.0 } else { 1.0 };
+                worth *= 1.0 + 0.5 * (m as f64 / newest);
+                let cost = text.len() as f64 / 4.0 + 3.0;
+                found.push((worth / cost, m, p));
+            }
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        for (_, m, p) in found {
+            if purse.is_spent() {
+                break;
+            }
+            let Some(message) = self.messages.get_mut(m) else {
+                continue;
+            };
+            let first = message.kept == Kept::No;
+            let Some((text, piece)) = message.piece_mut(p) else {
+                continue;
+            };
+            let cost = purse.weigh(text) + GAP_COST + if first { 2 } else { 0 };
+            if purse.pay_tokens(cost) {
+                piece.kept = Some(Section::Said);
+                message.kept = Kept::Pieces;
+                message.paid += cost;
+            }
+        }
+    }
+
+    /// The items of rules and of the rest, in the order in which they were said.
+    pub(super) fn items(&self) -> (Vec<String>, Vec<String>) {
+        let (mut rules, mut rest) = (Vec::new(), Vec::new());
+        for message in &self.messages {
+            match message.kept {
+                Kept::Rule => rules.push(message.live()),
+                Kept::Whole => rest.push(message.live()),
+                Kept::Pieces | Kept::No => {
+                    for piece in &message.pieces {
+                        if piece.kept == Some(Section::Rules) {
+                            rules.push(message.text_of(piece).trim().to_owned());
+                        }
+                    }
+                    rest.push(message.joined(|piece| piece.kept == Some(Section::Said)));
+                }
+            }
+        }
+        rest.retain(|text| !text.is_empty());
+        rules.retain(|text| !text.is_empty());
+        (rules, rest)
+    }
+}
+
+/// Where a message stood before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    New,
+    /// Among the rules of a former extract.
+    Rule,
+}
+
+impl Utterance {
+    fn of(text: String, standing: Standing) -> Self {
+        let pieces = pieces(&text)
+            .into_iter()
+            .map(|at| {
+                let piece = text.get(at.clone()).unwrap_or_default();
+                let is_machine = cues::is_machine(piece);
+                Piece {
+                    rule: cues::rule(piece).filter(|_| !is_machine),
+                    at,
+                    kept: None,
+                    is_stale: false,
+                    times: 1,
+                    is_machine,
+                }
+            })
+            .collect();
+        Self {
+            text,
+            pieces,
+            kept: Kept::No,
+            paid: 0,
+            is_former_rule: standing == Standing::Rule,
+        }
+    }
+
+    fn text_of(&self, piece: &Piece) -> &str {
+        self.text.get(piece.at.clone()).unwrap_or_default()
+    }
+
+    fn piece_mut(&mut self, n: usize) -> Option<(&str, &mut Piece)> {
+        let piece = self.pieces.get_mut(n)?;
+        Some((self.text.get(piece.at.clone())?, piece))
+    }
+
+    fn is_short(&self) -> bool {
+        self.text.len() <= SHORT
+    }
+
+    /// Whether more of it could be kept, sentence by sentence.
+    fn is_open(&self) -> bool {
+        !self.is_short() && matches!(self.kept, Kept::No | Kept::Pieces)
+    }
+
+    /// All of it that is not stale.
+    fn live(&self) -> String {
+        if self.pieces.iter().all(|piece| !piece.is_stale) {
+            return self.text.clone();
+        }
+        self.joined(|piece| !piece.is_stale)
+    }
+
+    /// The pieces that are wanted, with a sign where others were left out.
+    fn joined(&self, wanted: impl Fn(&Piece) -> bool) -> String {
+        let mut joined = String::new();
+        let mut gap = false;
+        for piece in &self.pieces {
+            if !wanted(piece) {
+                gap = true;
+                continue;
+            }
+            if std::mem::take(&mut gap) {
+                let end = joined.trim_end().len();
+                let blanks = joined.split_off(end);
+                if end > 0 {
+                    joined.push(' ');
+                }
+                joined.push(GAP);
+                joined.push_str(if blanks.contains('\n') { "\n" } else { " " });
+            }
+            joined.push_str(self.text_of(piece));
+        }
+        let end = joined.trim_end().len();
+        joined.truncate(end);
+        if gap && end > 0 {
+            joined.push(' ');
+            joined.push(GAP);
+        }
+        joined
+    }
+}
+
+impl Piece {
+    fn is_fresh(&self) -> bool {
+        !self.is_stale && self.times > 0
+    }
+}
+
+/// Notes of each sentence of long messages how often it stands in all of them, and that it is one
+/// that stands earlier.
+fn count_again(messages: &mut [Utterance]) {
+    let mut first: HashMap<String, (usize, usize, u32)> = HashMap::new();
+    for (m, message) in messages.iter().enumerate() {
+        for (p, piece) in message.pieces.iter().enumerate() {
+            if !message.is_short() {
+                let entry = first
+                    .entry(normal(message.text_of(piece)))
+                    .or_insert((m, p, 0));
+                entry.2 += 1;
+            }
+        }
+    }
+    for (m, message) in messages.iter_mut().enumerate() {
+        if message.is_short() {
+            continue;
+        }
+        for (p, piece) in message.pieces.iter_mut().enumerate() {
+            let text = message.text.get(piece.at.clone()).unwrap_or_default();
+            piece.times = match first.get(&normal(text)) {
+                Some((at, n, times)) if (*at, *n) == (m, p) => *times,
+                _ => 0,
+            };
+        }
+    }
+}
