@@ -189,8 +189,8 @@ fn the_trigger_of_each_way() {
             (70_000, 55_000),
         ),
         ("cold", Economy::Priced, line, cold, (60_500, 55_000)),
-        // 0.9 · 55,000 / (0.1 · 20)
-        ("ends soon", Economy::Priced, line, short, (79_750, 55_000)),
+        // 0.9 · 54,900 / (0.1 · 20)
+        ("ends soon", Economy::Priced, line, short, (79_705, 55_000)),
         (
             "nothing known",
             Economy::Priced,
@@ -236,6 +236,41 @@ fn where_much_has_just_arrived_less_is_enough() {
         Tokens(60_500),
         "but never less than the least gain"
     );
+}
+
+#[test]
+fn a_plan_that_rewrites_little_is_due_sooner() {
+    let (view, line) = (view(40), line(10_000));
+    let mut pace = Pace::default();
+    pace.observe(view.unsent(), Ppm(0));
+    let found = price(
+        &plan(&view, &self::line(4_000), Trigger::Request),
+        &view,
+        &line,
+        None,
+        &outlook(1, 1),
+    );
+    let trigger = |pace: &Pace| {
+        let outlook = Outlook {
+            turns_left: 400,
+            ..pace.outlook(None, Ppm(0))
+        };
+        Economy::Priced
+            .budget(&line, &empty(), None, &outlook)
+            .trigger
+    };
+    let at_first = trigger(&pace);
+    pace.planned(&found);
+    let after = trigger(&pace);
+    assert!(
+        found.rewrites < line.target && after < at_first,
+        "{after} {at_first}"
+    );
+    pace.planned(&Price {
+        rewrites: Tokens(0),
+        ..found
+    });
+    assert_eq!(trigger(&pace), after, "what rewrites nothing says nothing");
 }
 
 #[test]
@@ -408,7 +443,7 @@ proptest! {
     fn a_priced_budget_keeps_its_order_and_never_overflows(
         limit in 100_u64..u64::MAX, answers in 0_usize..5, grows in any::<u64>(), other in any::<u64>(),
         turns in any::<u64>(), cold in any::<u64>(), cold_now in any::<u64>(),
-        rates in any::<[u64; 4]>(),
+        rates in any::<[u64; 4]>(), rewrites in any::<Option<u64>>(),
     ) {
         let (line, seen) = (line(limit), view(answers));
         let rates = rates.map(Money);
@@ -424,6 +459,7 @@ proptest! {
             turns_left: turns,
             cold: Ppm(cold),
             cold_now: Ppm(cold_now),
+            rewrites: rewrites.map(Tokens),
         };
         let priced = Economy::Priced.budget(&line, &seen, Some(&sheet), &outlook);
         prop_assert!(priced.target < priced.trigger && priced.trigger <= priced.limit);
