@@ -44,7 +44,9 @@ pub use error::ProviderError;
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
 pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
 pub use model_ref::ModelRef;
-pub use prices::known_rates;
+pub use prices::{
+    MAX_PRICE, MIN_PRICE, PriceBook, PriceError, known_prices, known_rates, parse_prices,
+};
 pub use receive::MAX_STREAM;
 pub use secret::Secret;
 pub use timeouts::{
