@@ -608,6 +608,7 @@ async fn call(tool: &dyn Tool, arguments: Value) -> Result<String, String> {
     let cx = ToolContext {
         call: CallId("x".to_owned()),
         cancel: Default::default(),
+        pins: Default::default(),
     };
     let output = tool
         .call(arguments, cx)

@@ -6,6 +6,7 @@
 //! between words count character by character. `parseConfig` is the words `parse` and `config`,
 //! as `parse_config` is, and `parseconfig` as well.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// More of a text is not searched: 4 MiB are a million words. The whole of it is recalled all the
@@ -53,11 +54,11 @@ pub struct Found {
 }
 
 /// One word of a text, where it begins, and what it is a part of.
-struct Word {
+struct Word<'a> {
     at: usize,
-    text: String,
+    text: Cow<'a, str>,
     /// Set on the first part of a word of several: the whole.
-    whole: Option<String>,
+    whole: Option<Cow<'a, str>>,
 }
 
 impl SearchQuery {
@@ -68,7 +69,8 @@ impl SearchQuery {
         let query = query.get(..end).unwrap_or_default();
         let mut terms = Vec::new();
         for chunk in query.split_whitespace() {
-            let words: Vec<String> = words(chunk).map(|word| word.text).collect();
+            let mut words = Vec::new();
+            each_word(chunk, |word| words.push(word.text.into_owned()));
             let Some(last) = words.last() else {
                 continue;
             };
@@ -90,7 +92,8 @@ impl SearchQuery {
     /// Looks for the terms in a text, as far as texts are searched; `None` where there is none.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Found> {
-        let words: Vec<Word> = words(searched(text)).collect();
+        let mut words = Vec::new();
+        each_word(searched(text), |word| words.push(word));
         let mut places = Vec::new();
         for (index, word) in words.iter().enumerate() {
             let from = words.get(index..).unwrap_or_default();
@@ -106,7 +109,7 @@ impl SearchQuery {
 }
 
 impl Term {
-    fn fits(&self, words: &[Word]) -> bool {
+    fn fits(&self, words: &[Word<'_>]) -> bool {
         let same = |index: usize, wanted: &str, is: &str| {
             let may_go_on = self.open && index + 1 == self.words.len();
             wanted == is || (may_go_on && is.starts_with(wanted))
@@ -132,11 +135,11 @@ pub fn spaced_words(text: &str) -> String {
     let text = searched(text);
     let mut spaced = String::with_capacity(text.len() + text.len() / 8);
     let mut wholes = BTreeSet::new();
-    for word in words(text) {
+    each_word(text, |word| {
         spaced.push_str(&word.text);
         spaced.push(' ');
         wholes.extend(word.whole);
-    }
+    });
     for whole in wholes {
         spaced.push_str(&whole);
         spaced.push(' ');
@@ -184,8 +187,10 @@ fn best(places: &[(usize, usize)]) -> Option<Found> {
     at.map(|at| Found { terms, at })
 }
 
-fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
-    runs(text).flat_map(|(at, run)| parts(at, run))
+fn each_word<'a>(text: &'a str, mut take: impl FnMut(Word<'a>)) {
+    for (at, run) in runs(text) {
+        parts(at, run, &mut take);
+    }
 }
 
 /// The runs of letters and digits, and each character of a script without spaces.
@@ -206,7 +211,7 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// A run in lower case, parted where case says that a new word begins.
-fn parts(at: usize, run: &str) -> Vec<Word> {
+fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(Word<'a>)) {
     let cuts = if run.len() <= WORD_BYTES {
         cuts(run)
     } else {
@@ -214,24 +219,31 @@ fn parts(at: usize, run: &str) -> Vec<Word> {
     };
     if cuts.is_empty() || cuts.len() >= WORD_PARTS {
         let (text, whole) = (lower(run), None);
-        return vec![Word { at, text, whole }];
+        return take(Word { at, text, whole });
     }
     let mut whole = Some(lower(run));
-    let from = std::iter::once(0).chain(cuts.iter().copied());
-    let to = cuts.iter().copied().chain(std::iter::once(run.len()));
-    from.zip(to)
-        .map(|(from, to)| Word {
+    let mut from = 0;
+    for to in cuts.into_iter().chain([run.len()]) {
+        take(Word {
             at: at + from,
             text: lower(run.get(from..to).unwrap_or_default()),
             whole: whole.take(),
-        })
-        .collect()
+        });
+        from = to;
+    }
 }
 
 /// Where new words begin in `parseConfig` and `HTTPServer`.
 fn cuts(run: &str) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut chars = run.char_indices().peekable();
+    // Most words are small letters and numbers only.
+    if run
+        .bytes()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
+    {
+        return cuts;
+    }
     let mut before: Option<char> = None;
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map(|(_, c)| *c);
@@ -248,9 +260,14 @@ fn cuts(run: &str) -> Vec<usize> {
     cuts
 }
 
-fn lower(run: &str) -> String {
+fn lower(run: &str) -> Cow<'_, str> {
     let end = run.floor_char_boundary(WORD_BYTES);
-    run.get(..end).unwrap_or_default().to_lowercase()
+    let run = run.get(..end).unwrap_or_default();
+    let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    if run.bytes().all(is_lower) {
+        return Cow::Borrowed(run);
+    }
+    Cow::Owned(run.to_lowercase())
 }
 
 /// Whether a character is of a script that does not part its words by spaces.
