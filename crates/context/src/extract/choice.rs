@@ -181,7 +181,7 @@ impl<'n> Map<'n> {
             .found
             .iter()
             .map(|(word, name)| {
-                let likely = name.likely(word);
+                let likely = name.likely(word, notes.files.get(*word));
                 Candidate {
                     word,
                     likely,

@@ -383,12 +383,12 @@ pub(super) fn is_error(line: &str) -> bool {
 /// Whether a line was more likely written by a machine than by a person: a log, a stack, code.
 pub(super) fn is_machine(line: &str) -> bool {
     let line = line.trim();
-    let letters = line
-        .chars()
-        .filter(|c| c.is_alphabetic() || *c == ' ')
-        .count();
-    let all = line.chars().count();
-    letters * 10 < all * 7
+    let (mut signs, mut all) = (0, 0);
+    for c in line.chars() {
+        all += 1;
+        signs += usize::from(!c.is_alphanumeric() && !c.is_whitespace());
+    }
+    signs * 5 > all.max(20)
         || line.starts_with("at ")
         || line.ends_with(['{', ';', '}', '('])
         || line.starts_with(['<', '{', '}', '|', '$', '+', '@'])

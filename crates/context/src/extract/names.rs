@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use super::calls::Deeds;
+
 /// Only the beginning of a line is read: one-line giants repeat themselves or are no text.
 const LINE_MAX: usize = 4_000;
 /// A longer run of letters and digits is no name (base64, say).
@@ -132,29 +134,36 @@ impl Name {
 
     /// How likely the agent goes on with it, in no unit: the odds of a logistic fit over cuts in
     /// sessions of several agents, rounded to what all of them agree on.
-    pub(super) fn likely(&self, word: &str) -> f64 {
+    pub(super) fn likely(&self, word: &str, deeds: Option<&Deeds>) -> f64 {
         let recent = |age: Option<u32>| age.map_or(0.0, |age| 1.0 / (1.0 + f64::from(age).ln_1p()));
         let is = |holds: bool| if holds { 1.0 } else { 0.0 };
         let kind = match self.kind {
-            Kind::Path => -1.1,
-            Kind::File => -1.6,
-            Kind::Snake | Kind::Camel => -1.9,
-            Kind::Hex => -2.9,
-            Kind::Number => -3.5,
+            Kind::Path => -0.8,
+            Kind::File => -1.5,
+            Kind::Snake | Kind::Camel => -1.8,
+            Kind::Hex => -2.8,
+            Kind::Number => -3.6,
         };
         let wrote = 0.1 * is(self.wrote > 0)
             + 0.3 * f64::from(self.wrote).ln_1p()
-            + 3.7 * recent(self.wrote_age)
-            + 1.4 * recent(self.text_age);
+            + 3.5 * recent(self.wrote_age)
+            + 1.6 * recent(self.text_age);
         let user = 0.5 * is(self.user_age.is_some()) + 1.2 * recent(self.user_age);
-        let shown = -1.3 * is(self.shown > 0) + 2.6 * recent(self.shown_age);
+        let shown = -1.3 * is(self.shown > 0) + 2.5 * recent(self.shown_age);
         let last = word.rsplit('/').next().unwrap_or(word);
         let is_folder = self.kind == Kind::Path && !last.contains('.');
         // `and/or` is no place, though it looks like `src/core`.
         let is_pair = is_folder && word.matches('/').count() == 1;
-        let folder = is(is_folder) + 0.8 * is(is_pair);
-        let size = 0.6 * (word.len().max(1) as f64).ln();
-        let odds = kind + wrote + user + shown - 1.7 * folder - size;
+        let look = 1.6 * is(is_folder)
+            + 0.5 * is(is_pair)
+            + 0.4 * is(word.starts_with('/'))
+            + 0.5 * is(word.starts_with('.'))
+            + 0.65 * (word.len().max(1) as f64).ln();
+        // A file that a tool was asked for is likely to be asked for again.
+        let file = deeds.map_or(0.0, |deeds| {
+            1.4 + 0.5 * f64::from(deeds.read).ln_1p() + 0.3 * is(deeds.written + deeds.edited > 0)
+        });
+        let odds = kind + wrote + user + shown + file - look;
         1.0 / (1.0 + (-odds).exp())
     }
 }
@@ -408,7 +417,7 @@ mod tests {
         names.read("old_name", Who::Call, 90, None);
         names.read("seen_name", Who::Tool, 3, None);
         names.read("new_name", Who::Call, 3, None);
-        let likely = |word: &str| names.found.get(word).unwrap().likely(word);
+        let likely = |word: &str| names.found.get(word).unwrap().likely(word, None);
         assert!(likely("new_name") > likely("old_name"));
         assert!(likely("new_name") > likely("seen_name"));
     }
