@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CallId, Message, Plan, StopReason, Tokens, Usage};
+use plimsoll_context::{CallId, Fingerprint, Message, Pin, Plan, Seq, StopReason, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
 
-/// The version of the log's format, in its first entry.
-pub const LOG_FORMAT: u32 = 1;
+/// The version of the log's format, in its first entry and again where an older log is carried on.
+/// 2: summaries, pins and plans that can be recalled.
+pub const LOG_FORMAT: u32 = 2;
 
 /// One line of a session's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +63,30 @@ pub enum Entry {
     Planned {
         /// The plan.
         plan: Plan,
+    },
+    /// A model was asked for a summary. What it wrote is in the plan that used it.
+    Summarized {
+        /// Of what.
+        of: Fingerprint,
+        /// Model calls.
+        calls: u64,
+        /// What they used.
+        usage: Usage,
+        /// Why there is no summary, where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// An item of the view, or a part of it, must stay.
+    Pinned {
+        /// The item.
+        seq: Seq,
+        /// What of it, with the proof.
+        pin: Pin,
+    },
+    /// An item need not stay any longer.
+    Unpinned {
+        /// The item.
+        seq: Seq,
     },
     /// The provider refused a request as too long, and told or taught the window.
     Learned {

@@ -1,7 +1,7 @@
 //! [`Event`]: what an observer sees while a run goes on. Not the log: events may be lost without
 //! harm.
 
-use plimsoll_context::{CallId, Delta, Plan, StopReason, Tokens, Usage};
+use plimsoll_context::{CallId, Delta, Plan, StopReason, Tokens, Trigger, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
@@ -62,14 +62,48 @@ pub enum Event {
         /// Its arguments where it starts, its result (shortened) where it ends.
         text: String,
     },
+    /// A plan is about to be applied.
+    CompactionStarted {
+        /// Why.
+        why: Trigger,
+        /// The stages that had a part in it.
+        stages: Vec<String>,
+        /// The request's weight.
+        tokens: Tokens,
+        /// How many messages the view has.
+        messages: usize,
+    },
     /// A plan was applied.
     CompactionEnded {
         /// The plan.
         plan: Plan,
+        /// How many messages the view had.
+        messages_before: usize,
+        /// How many it has.
+        messages_after: usize,
         /// The request's weight before it.
         tokens_before: Tokens,
         /// The request's weight after it.
         tokens_after: Tokens,
+    },
+    /// A model is asked for a summary.
+    SummaryStarted {
+        /// The model, as `provider/name`.
+        model: String,
+        /// How many messages it is to stand for.
+        messages: usize,
+        /// What they weigh.
+        tokens: Tokens,
+    },
+    /// A model has written a summary, or failed to.
+    SummaryEnded {
+        /// Model calls.
+        calls: u64,
+        /// What they used.
+        usage: Usage,
+        /// Why there is no summary, where there is none: then what was said stands word for word.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
     },
     /// The provider refused a request as too long.
     Overflow {

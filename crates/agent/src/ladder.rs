@@ -1,11 +1,12 @@
 //! What follows when a model call fails: the ladder for requests that are too long, an end for
 //! everything else. Each rung is strictly smaller than what was refused; the last needs no model.
 
-use plimsoll_context::{Budget, OUTPUT_RESERVE, Policy, RESULT_SHARE, Tokens, Trigger};
+use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, RESULT_SHARE, Tokens, Trigger};
 
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
+use crate::leave::{Next, Refused};
 use crate::outcome::EndReason;
 use crate::run::{Calling, Run};
 
@@ -19,27 +20,46 @@ impl Run {
     /// A model call has failed for good; the driver has retried what may be retried.
     pub(crate) fn failed(&mut self, failure: Failure, call: Calling) {
         let rung = call.rung + 1;
-        let done = match &failure {
-            _ if rung > MAX_RUNGS => false,
+        match &failure {
+            _ if rung > MAX_RUNGS => {}
             Failure::Overflow { used, window, .. } => {
                 let (used, window) = (*used, *window);
                 self.learn(used, window, call.counted);
+                // The answer's share of the window was too much, not what is sent.
+                if let (Some(used), Some(window), Some(asked)) = (used, window, call.max_output)
+                    && used < window
+                    && asked > window.minus(used)
+                    && self.lower_output(Some(window.minus(used)), Some(asked))
+                {
+                    self.notify_overflow(&failure, rung);
+                    return self.call(rung);
+                }
                 // With numbers, the line itself says how far down to go.
                 let halve = rung > 1 || (used.is_none() && window.is_none());
-                self.shrink(call.counted, halve.then_some(Tokens(call.counted.0 / 2)))
+                return self.shrink(Refused {
+                    failure,
+                    rung,
+                    counted: call.counted,
+                    most: halve.then_some(Tokens(call.counted.0 / 2)),
+                });
             }
-            Failure::OutputTooLarge { limit, .. } => self.lower_output(*limit, call.max_output),
-            _ => false,
-        };
-        if !done {
-            return self.finish(EndReason::Failed { failure });
+            Failure::OutputTooLarge { limit, .. } => {
+                if self.lower_output(*limit, call.max_output) {
+                    self.notify_overflow(&failure, rung);
+                    return self.call(rung);
+                }
+            }
+            _ => {}
         }
+        self.finish(EndReason::Failed { failure });
+    }
+
+    fn notify_overflow(&mut self, failure: &Failure, rung: u32) {
         self.notify(Event::Overflow {
             rung,
             window: self.line().window,
             message: failure.to_string(),
         });
-        self.call(rung);
     }
 
     /// The provider has the last word on the window and on what the request weighed. Where it
@@ -58,13 +78,26 @@ impl Run {
     }
 
     /// Makes the view strictly lighter, down to its target and, where given, so far that all of
-    /// the request weighs at most `most`; false where it cannot be made lighter.
-    fn shrink(&mut self, counted: Tokens, most: Option<Tokens>) -> bool {
+    /// the request weighs at most `most`, and sends it again; where it cannot be made lighter, the
+    /// run ends with what the provider said.
+    pub(crate) fn shrink(&mut self, refused: Refused) {
+        match self.smaller(refused.counted, refused.most) {
+            Some(plan) => {
+                self.notify_overflow(&refused.failure, refused.rung);
+                self.leave(plan, Next::Retry(refused));
+            }
+            None => self.finish(EndReason::Failed {
+                failure: refused.failure,
+            }),
+        }
+    }
+
+    fn smaller(&mut self, counted: Tokens, most: Option<Tokens>) -> Option<Plan> {
         let target = match self.line().budget(self.overhead, self.state.calibration) {
             Ok(budget) => budget.target,
             Err(cannot_fit) => {
                 self.warn(cannot_fit.to_string());
-                return false;
+                return None;
             }
         };
         let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
@@ -77,12 +110,13 @@ impl Run {
             keep_recent: self.setup.line.keep_recent,
             overhead: self.overhead,
         };
-        let policy = Policy::recovery(self.setup.prune);
-        let plan = policy.best_plan(&self.state.transcript, &budget, Trigger::Overflow);
-        match plan {
-            Some(plan) => self.apply(plan),
-            None => self.give_up_the_past(Trigger::Overflow),
-        }
+        let means = self.means();
+        let (view, why) = (&self.state.transcript, Trigger::Overflow);
+        let proposal = self
+            .setup
+            .recovery
+            .best_proposal(view, &budget, why, &means);
+        proposal.plan.or_else(|| self.give_up_the_past(why))
     }
 
     fn lower_output(&mut self, limit: Option<Tokens>, asked: Option<Tokens>) -> bool {

@@ -2,29 +2,36 @@
 //! no file, clock, thread, socket, random source or async. See [`Run`].
 
 mod batch;
+mod digest;
 mod entry;
 mod event;
 mod failure;
 mod ladder;
+mod leave;
 mod limits;
 mod notice;
 mod outcome;
+mod pins;
 mod repeats;
 mod request;
 mod run;
 mod setup;
 mod state;
 mod step;
+mod summary;
 mod turn;
 mod work;
 
+pub use digest::MAX_SUMMARY_CALLS;
 pub use entry::{Entry, LOG_FORMAT};
 pub use event::{Event, ToolPhase};
 pub use failure::Failure;
 pub use limits::{AtLimit, ExecutionLimits, MAX_TURNS};
 pub use outcome::{EndReason, Outcome};
+pub use pins::{MAX_PINS, PinError};
 pub use request::{Request, Sampling, ToolChoice};
 pub use run::{MAX_STEERS, Run};
-pub use setup::{KnownTool, Setup};
+pub use setup::{KnownTool, Leave, Setup, SummaryModel};
 pub use state::{FoldError, State};
-pub use step::{Answer, Input, Question, Step};
+pub use step::{Answer, Input, Leaving, LeavingItem, Question, Step, Verdict};
+pub use summary::MAX_SUMMARY_FAILURES;

@@ -3,18 +3,22 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_context::{
-    CallId, CannotFit, Draft, Line, Message, Part, Plan, Seq, Tokens, ToolSpec, Trigger,
+    CallId, CannotFit, Draft, Line, Message, Part, Plan, Ready, Recall, Seq, Tokens, ToolSpec,
+    Trigger,
 };
 
+use crate::digest::Digest;
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::Event;
+use crate::leave::Next;
 use crate::notice;
 use crate::outcome::{EndReason, Outcome};
 use crate::setup::Setup;
 use crate::state::{FoldError, State};
-use crate::step::{Input, Step};
+use crate::step::{Input, Leaving, Step};
 
 /// Messages that wait to steer a run, at most; a further one is refused with a warning.
 pub const MAX_STEERS: usize = 64;
@@ -23,12 +27,15 @@ pub const MAX_STEERS: usize = 64;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use plimsoll_agent::{Input, Run, Setup, Step, ExecutionLimits, Sampling};
-/// # use plimsoll_context::{Chars4, ContextStrategy, Line, Part, Reply, SessionPruneConfig, StopReason};
-/// # let prune = SessionPruneConfig::default();
+/// # use plimsoll_agent::{Input, Leave, Run, Setup, Step, ExecutionLimits, Sampling};
+/// # use plimsoll_context::{Chars4, ContextStrategy, Line, Part, Recall, Reply, StopReason};
+/// # let strategy = ContextStrategy::default();
 /// # let setup = Setup { model: "test/test".into(), system: "".into(), dynamic_context: None,
 /// #   tools: vec![], counter: Arc::new(Chars4), line: Line::default(),
-/// #   policy: ContextStrategy::default().policy(prune), prune, limits: ExecutionLimits::default(),
+/// #   policy: strategy.policy(Default::default(), Default::default()),
+/// #   economy: Default::default(), sheet: None,
+/// #   recovery: strategy.recovery(Default::default(), Default::default()),
+/// #   summary_model: None, recall: Recall::None, leave: Leave::Freely, limits: ExecutionLimits::default(),
 /// #   max_parallel_tools: 1, max_output: None, sampling: Sampling::default() };
 /// let mut run = Run::resume(&[], setup)?;
 /// run.handle(Input::User(vec![Part::text("What is 6 × 7?")]));
@@ -62,7 +69,21 @@ pub struct Run {
     pub(crate) empty_replies: u32,
     /// The first message of this run has this number or a later one.
     pub(crate) asked_at: Seq,
-    opened: bool,
+    /// Whether markers may offer recall: no longer once the archive has failed.
+    pub(crate) recall: Recall,
+    /// A summary in the making, and one that is made.
+    pub(crate) digest: Option<Digest>,
+    pub(crate) ready: Option<Ready>,
+    /// The next plan is made without a model's summary: one has just failed.
+    pub(crate) summary_failed: bool,
+    /// Failures of the summariser in a row, in this run.
+    pub(crate) summary_failures: u32,
+    /// The host does not want the plan for the next request.
+    pub(crate) vetoed: bool,
+    /// What tools of the batch under way want pinned.
+    pub(crate) to_pin: Vec<String>,
+    /// How long ago the provider was last called, where that is known.
+    pub(crate) idle: Option<Duration>,
 }
 
 /// What is under way.
@@ -76,6 +97,10 @@ pub(crate) enum Phase {
     Calling(Calling),
     /// Tool calls.
     Working(Working),
+    /// A summary, which the next plan waits for.
+    Summarizing,
+    /// A plan that the host has not yet let pass.
+    Leaving(Box<(Leaving, Next)>),
 }
 
 /// A model call, as far as it matters if it is refused.
@@ -108,6 +133,7 @@ impl Run {
             specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
             overhead: setup.overhead(),
             max_output: setup.max_output,
+            recall: setup.recall,
             setup,
             state,
             phase: Phase::Idle,
@@ -116,7 +142,13 @@ impl Run {
             finalizing: None,
             empty_replies: 0,
             asked_at: Seq::default(),
-            opened: !log.is_empty(),
+            digest: None,
+            ready: None,
+            summary_failed: false,
+            summary_failures: 0,
+            vetoed: false,
+            to_pin: Vec::new(),
+            idle: None,
         })
     }
 
@@ -138,6 +170,12 @@ impl Run {
         self.overhead = self.setup.overhead();
     }
 
+    /// Says how long ago the provider was last called: its prompt cache may be cold by now, and a
+    /// plan cost nothing. It is a fact of the moment, so it is told anew before each input.
+    pub fn set_idle(&mut self, idle: Option<Duration>) {
+        self.idle = idle;
+    }
+
     /// Takes an input. What it leads to comes from [`Run::poll`].
     pub fn handle(&mut self, input: Input) {
         match input {
@@ -145,8 +183,10 @@ impl Run {
             Input::User(parts) => self.start(parts),
             Input::Continue => self.carry_on(),
             Input::Reply(reply) => self.replied(*reply),
-            Input::ToolDone(result) => self.tool_done(result),
+            Input::ToolDone { result, pins } => self.tool_done(result, pins),
             Input::Answer { call, answer } => self.answered(&call, answer),
+            Input::Summarized(reply) => self.summarized(*reply),
+            Input::Left(verdict) => self.left(verdict),
             Input::Interrupt => self.interrupt(),
         }
     }
@@ -157,7 +197,7 @@ impl Run {
             match self.phase {
                 Phase::Ready => self.request(),
                 Phase::Working(_) => self.work(),
-                Phase::Idle | Phase::Calling(_) => {}
+                Phase::Idle | Phase::Calling(_) | Phase::Summarizing | Phase::Leaving(_) => {}
             }
         }
         self.queue.pop_front().unwrap_or(Step::Wait)
@@ -224,11 +264,19 @@ impl Run {
         }
     }
 
-    fn begin(&mut self, run: u64) {
-        if !self.opened {
+    /// Begins the log, or says that an older one is carried on in today's format.
+    pub(crate) fn open(&mut self) {
+        if self.state.format < LOG_FORMAT {
             self.record(Entry::Opened { format: LOG_FORMAT });
-            self.opened = true;
         }
+    }
+
+    fn begin(&mut self, run: u64) {
+        self.open();
+        self.recall = self.setup.recall;
+        self.summary_failed = false;
+        self.summary_failures = 0;
+        self.vetoed = false;
         self.finalizing = None;
         self.empty_replies = 0;
         self.max_output = self.setup.max_output;
@@ -293,28 +341,15 @@ impl Run {
         self.notify(Event::Warning { text });
     }
 
-    /// Applies a plan as a recorded entry.
-    pub(crate) fn apply(&mut self, plan: Plan) -> bool {
-        let before = self.tokens();
-        if !self.record(Entry::Planned { plan: plan.clone() }) {
-            return false;
-        }
-        let after = self.tokens();
-        self.notify(Event::CompactionEnded {
-            plan,
-            tokens_before: before,
-            tokens_after: after,
-        });
-        true
-    }
-
     /// Makes room for this run's own question where it does not fit beside what is protected from
-    /// earlier runs: the session would be dead otherwise. False where there is nothing to give up.
-    pub(crate) fn give_up_the_past(&mut self, why: Trigger) -> bool {
-        let mut draft = Draft::new(&self.state.transcript, self.setup.line.keep_recent);
+    /// earlier runs: the session would be dead otherwise. `None` where there is nothing to give up.
+    pub(crate) fn give_up_the_past(&self, why: Trigger) -> Option<Plan> {
+        let means = self.means();
+        let mut draft =
+            Draft::new(&self.state.transcript, self.setup.line.keep_recent).with_means(&means);
         draft.give_up(self.asked_at);
         draft.credit("give_up");
-        draft.into_plan(why).is_some_and(|plan| self.apply(plan))
+        draft.into_plan(why)
     }
 
     /// Ends the run. Calls without a result get one, so that the view stays one that a provider
@@ -347,6 +382,8 @@ impl Run {
             outcome: outcome.clone(),
         });
         self.queue.push_back(Step::Finish(outcome));
+        self.digest = None;
+        self.to_pin.clear();
         self.phase = Phase::Idle;
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Line, Policy, SessionPruneConfig, TokenCounter, Tokens, ToolSpec};
+use plimsoll_context::{Economy, Line, Policy, PriceSheet, Recall, TokenCounter, Tokens, ToolSpec};
 
 use crate::limits::ExecutionLimits;
 use crate::request::Sampling;
@@ -25,10 +25,20 @@ pub struct Setup {
     pub counter: Arc<dyn TokenCounter>,
     /// Where the view must stop.
     pub line: Line,
+    /// When plans are due.
+    pub economy: Economy,
+    /// What the model costs; `None` where nobody knows.
+    pub sheet: Option<PriceSheet>,
     /// Asked for a plan before every request.
     pub policy: Policy,
-    /// How old results shrink when an overflow is recovered from.
-    pub prune: SessionPruneConfig,
+    /// Asked where a request was refused as too long. It needs no model.
+    pub recovery: Policy,
+    /// Who writes summaries, where the policy asks for any; `None` leaves it to `extract`.
+    pub summary_model: Option<SummaryModel>,
+    /// Whether what leaves the view can be recalled; then it is kept before it leaves.
+    pub recall: Recall,
+    /// Whether the host is asked before a plan is applied.
+    pub leave: Leave,
     /// How long the run may be.
     pub limits: ExecutionLimits,
     /// Tool calls that run at once, at most; at least 1.
@@ -37,6 +47,27 @@ pub struct Setup {
     pub max_output: Option<Tokens>,
     /// How the model samples.
     pub sampling: Sampling,
+}
+
+/// A model that writes summaries.
+#[derive(Debug, Clone)]
+pub struct SummaryModel {
+    /// The model, as `provider/name`; for events.
+    pub model: String,
+    /// Its window; `None` takes the window of the run's own model.
+    pub window: Option<Tokens>,
+    /// What it is told.
+    pub prompt: Arc<str>,
+}
+
+/// Whether the host is asked before a plan is applied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Leave {
+    /// It is not: what leaves is in the log, and nobody keeps it elsewhere.
+    #[default]
+    Freely,
+    /// It is, with what is about to leave: see [`Step::Leave`](crate::Step::Leave).
+    Asked,
 }
 
 /// A tool as the machine knows it.
@@ -48,6 +79,11 @@ pub struct KnownTool {
     pub idempotent: bool,
     /// Whether a person is asked before it runs.
     pub asks: bool,
+}
+
+impl SummaryModel {
+    /// What a model is told that writes summaries, where nothing else is said.
+    pub const PROMPT: &'static str = include_str!("../prompts/summarize.md");
 }
 
 impl Setup {

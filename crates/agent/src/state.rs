@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Calibration, CallId, Message, Part, PlanError, TokenCounter, Tokens, Transcript, Usage,
+    Calibration, CallId, Item, Message, Pace, Part, PlanError, Ppm, Seq, TokenCounter, Tokens,
+    Transcript, Usage,
 };
 
 use crate::batch::Batch;
@@ -19,7 +20,10 @@ pub struct State {
     pub(crate) batch: Option<Batch>,
     pub(crate) repeats: Repeats,
     pub(crate) learned: Option<Tokens>,
+    /// How the view grows, turn by turn.
+    pub(crate) pace: Pace,
     model: String,
+    pub(crate) format: u32,
     pub(crate) runs: u64,
     /// A run has begun and not ended.
     pub(crate) running: bool,
@@ -52,6 +56,9 @@ pub enum FoldError {
     /// A plan does not match the view that it was recorded for.
     #[error("the session's log is damaged at a plan: {0}")]
     Plan(#[from] PlanError),
+    /// What was pinned is not in the view, or says something else.
+    #[error("the session's log is damaged: what was pinned at {0} is not there")]
+    Pin(Seq),
     /// A call that begins, or a result, has no call that waits for it.
     #[error("the session's log is damaged: no call `{0}` waits where it begins or returns")]
     Result(CallId),
@@ -67,7 +74,9 @@ impl State {
             batch: None,
             repeats: Repeats::default(),
             learned: None,
+            pace: Pace::default(),
             model: String::new(),
+            format: 0,
             runs: 0,
             running: false,
             tally: Tally::default(),
@@ -97,7 +106,7 @@ impl State {
             Entry::Opened { format } if *format > LOG_FORMAT => {
                 return Err(FoldError::Format { found: *format });
             }
-            Entry::Opened { .. } => {}
+            Entry::Opened { format } => self.format = *format,
             Entry::Started { run, model, .. } => {
                 // What one model has taught is not true of another.
                 if self.model != *model {
@@ -126,6 +135,7 @@ impl State {
                 counted,
                 ..
             } => {
+                self.pace.observe(newest_turn(&self.transcript), Ppm(0));
                 self.transcript.mark_sent();
                 if !is_empty(message) {
                     self.transcript.push(Arc::clone(message));
@@ -154,6 +164,18 @@ impl State {
                 let released = self.transcript.replay(plan)?;
                 self.tally.plans += 1;
                 self.tally.freed += released.freed;
+            }
+            Entry::Summarized { usage, .. } => {
+                self.tally.usage = self.tally.usage.combine(*usage);
+                self.total = self.total.combine(*usage);
+            }
+            Entry::Pinned { seq, pin } => {
+                if !self.transcript.set_pin(*seq, pin.clone()) {
+                    return Err(FoldError::Pin(*seq));
+                }
+            }
+            Entry::Unpinned { seq } => {
+                self.transcript.unpin(*seq);
             }
             Entry::Learned { window, used } => {
                 self.learned = Some(*window);
@@ -209,6 +231,14 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// The model's last message and what has followed it.
+fn newest_turn(view: &Transcript) -> &[Item] {
+    let is_answer = |item: &Item| matches!(*item.message, Message::Assistant { .. });
+    let from = view.items().iter().rposition(is_answer);
+    from.and_then(|from| view.items().get(from..))
+        .unwrap_or_default()
 }
 
 /// Whether a message says nothing that a provider would accept back.

@@ -1,7 +1,7 @@
 //! [`Input`]: what the machine is told; [`Step`]: what it wants done. Not the doing; the driver
 //! in `core` is a match over steps.
 
-use plimsoll_context::{CallId, Part, Reply, ToolCall, ToolResult};
+use plimsoll_context::{CallId, Item, Part, Plan, Reply, Tokens, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
@@ -20,7 +20,12 @@ pub enum Input {
     /// The model call that was asked for has ended. Boxed, since a reply is large.
     Reply(Box<Result<Reply, Failure>>),
     /// A tool call has ended.
-    ToolDone(ToolResult),
+    ToolDone {
+        /// Its result.
+        result: ToolResult,
+        /// What the tool wants pinned; said behind the results of its batch.
+        pins: Vec<String>,
+    },
     /// A question has its answer.
     Answer {
         /// The call that was asked about.
@@ -28,6 +33,10 @@ pub enum Input {
         /// The answer.
         answer: Answer,
     },
+    /// A model call for a summary has ended.
+    Summarized(Box<Result<Reply, Failure>>),
+    /// Whether a plan may be applied; the answer to [`Step::Leave`].
+    Left(Verdict),
     /// The run must end now.
     Interrupt,
 }
@@ -39,6 +48,12 @@ pub enum Step {
     Record(Entry),
     /// Call the model.
     Call(Box<Request>),
+    /// Call the model that writes summaries; other steps may follow before it ends.
+    Summarize(Box<Request>),
+    /// Keep what is about to leave the view, and say whether it may.
+    Leave(Box<Leaving>),
+    /// Tell the host what has left.
+    Gone(Box<Leaving>),
     /// Run a tool.
     Execute(ToolCall),
     /// Ask a person.
@@ -51,6 +66,47 @@ pub enum Step {
     Wait,
     /// The run has ended; nothing follows until the next `Input::User` or `Input::Continue`.
     Finish(Outcome),
+}
+
+/// What is about to leave the view, or to be made smaller in it.
+#[derive(Debug, Clone)]
+pub struct Leaving {
+    /// The plan.
+    pub plan: Plan,
+    /// The items that it touches, as they stand, in view order.
+    pub items: Vec<LeavingItem>,
+    /// The request's weight by our counter before the plan is applied.
+    pub tokens: Tokens,
+    /// How many messages the view has before.
+    pub messages: usize,
+}
+
+/// One item that a plan touches.
+#[derive(Debug, Clone)]
+pub struct LeavingItem {
+    /// The item.
+    pub item: Item,
+    /// The tool's name, for a result.
+    pub tool: Option<String>,
+    /// Whether it leaves; otherwise it only becomes smaller.
+    pub leaves: bool,
+}
+
+/// Whether a plan may be applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may; where it can be recalled, its items are in the archive now.
+    Go,
+    /// The archive could not take its items: the run goes on, and offers no recall.
+    NotKept {
+        /// Why.
+        why: String,
+    },
+    /// The host does not want it.
+    Veto {
+        /// Why.
+        why: String,
+    },
 }
 
 /// May this call run?

@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Budget, CannotFit, Message, Part, Reply, Tokens, Trigger};
+use plimsoll_context::{
+    Budget, CannotFit, Message, Outlook, Part, Ppm, Proposal, Reply, Tokens, Trigger, price,
+};
 
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
+use crate::leave::Next;
 use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::EndReason;
@@ -18,6 +21,16 @@ use crate::step::Step;
 
 /// Empty answers in a row that end a run.
 const MAX_EMPTY_REPLIES: u32 = 2;
+
+/// Whether the view is under its line.
+enum Kept {
+    /// It is.
+    Under,
+    /// It will be; the request is made then.
+    Waiting,
+    /// It cannot be.
+    Not(CannotFit),
+}
 
 impl Run {
     /// Makes the next request: messages that wait, limits, plan, call.
@@ -34,12 +47,19 @@ impl Run {
             Ok(budget) => budget,
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
-        while let Err(cannot_fit) = self.keep_under(&budget) {
-            if !self.give_up_the_past(Trigger::Request) {
-                return self.cannot_fit(cannot_fit);
-            }
+        let priced = self.priced(&budget);
+        match self.keep_under(&budget, &priced) {
+            Kept::Under => {}
+            Kept::Waiting => return,
+            Kept::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
-        let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.overhead);
+        if let Some(seq) = self.state.transcript.broken_pin() {
+            let message = format!("what was pinned at {seq} does not stand there any more");
+            return self.finish(EndReason::Failed {
+                failure: Failure::Garbled { message },
+            });
+        }
+        let trigger = (priced.trigger != Tokens::MAX).then(|| priced.trigger + self.overhead);
         self.notify(Event::TurnStart {
             turn: self.state.tally.turns + 1,
             tokens: self.tokens(),
@@ -49,16 +69,68 @@ impl Run {
         self.call(0);
     }
 
-    fn keep_under(&mut self, budget: &Budget) -> Result<(), CannotFit> {
+    /// The budget to plan with: its trigger is where a plan pays.
+    fn priced(&self, line: &Budget) -> Budget {
+        let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
+        let economy = self.setup.economy;
+        economy.budget(line, view, sheet, &self.outlook())
+    }
+
+    /// What to expect of the rest of the run.
+    fn outlook(&self) -> Outlook {
+        let left = self
+            .setup
+            .limits
+            .max_turns
+            .saturating_sub(self.state.tally.turns);
+        let sheet = self.setup.sheet.as_ref();
+        let cold_now = sheet.map_or(Ppm(0), |sheet| sheet.cold_after(self.idle));
+        self.state.pace.outlook(Some(left), cold_now)
+    }
+
+    /// Asks the policy. What it proposes is applied before the request is made; a summary that it
+    /// would rather have is asked for first.
+    fn keep_under(&mut self, line: &Budget, budget: &Budget) -> Kept {
         let view = &self.state.transcript;
-        if let Some(plan) = self.setup.policy.plan(view, budget, Trigger::Request)? {
-            self.apply(plan);
+        if self.vetoed {
+            return match view.tokens() > budget.limit {
+                true => Kept::Not(budget.cannot_fit(view.tokens())),
+                false => Kept::Under,
+            };
         }
-        Ok(())
+        let means = self.means();
+        let proposal = self
+            .setup
+            .policy
+            .propose(view, budget, Trigger::Request, &means);
+        let plan = match proposal {
+            Ok(Proposal { plan, wants }) => {
+                if let Some(span) = wants
+                    && self.wants_summary(span)
+                {
+                    return Kept::Waiting;
+                }
+                plan
+            }
+            Err(cannot_fit) => match self.give_up_the_past(Trigger::Request) {
+                Some(plan) => Some(plan),
+                None => return Kept::Not(cannot_fit),
+            },
+        };
+        match plan {
+            Some(mut plan) => {
+                let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
+                plan.price = Some(price(&plan, view, line, sheet, &self.outlook()));
+                self.leave(plan, Next::Request);
+                Kept::Waiting
+            }
+            None => Kept::Under,
+        }
     }
 
     /// Sends the view as it stands.
     pub(crate) fn call(&mut self, rung: u32) {
+        self.vetoed = false;
         let counted = self.tokens();
         let tool_choice = if self.finalizing.is_some() {
             ToolChoice::None

@@ -86,6 +86,11 @@ impl Run {
         let calls = self.open_calls();
         if calls.is_empty() {
             self.phase = Phase::Ready;
+            for text in std::mem::take(&mut self.to_pin) {
+                if let Err(error) = self.pin_text(&text) {
+                    self.notice(format!("[Not pinned: {error}]"));
+                }
+            }
             if self.looping() == Looping::Nudge && self.finalizing.is_none() {
                 self.notice(notice::REPEATED.to_owned());
             }
@@ -141,7 +146,7 @@ impl Run {
     }
 
     /// A tool call has ended.
-    pub(crate) fn tool_done(&mut self, result: ToolResult) {
+    pub(crate) fn tool_done(&mut self, result: ToolResult, pins: Vec<String>) {
         let Phase::Working(working) = &mut self.phase else {
             return;
         };
@@ -162,6 +167,7 @@ impl Run {
         } else {
             ToolPhase::Success
         };
+        self.to_pin.extend(pins);
         self.give(&call, phase, result);
     }
 

@@ -217,11 +217,13 @@ impl Script {
                 10 => self.random.text(5),
                 _ => self.random.text(4),
             };
-            self.stage.tell(Input::ToolDone(ToolResult {
+            let result = ToolResult {
                 call,
                 parts: vec![Part::text(text)],
                 is_error: self.random.chance(10),
-            }));
+            };
+            let pins = Vec::new();
+            self.stage.tell(Input::ToolDone { result, pins });
         }
     }
 
@@ -399,6 +401,7 @@ fn events_agree_with_the_log() {
                 plan,
                 tokens_before,
                 tokens_after,
+                ..
             } => {
                 assert_eq!(tokens_before.minus(*tokens_after), plan.frees);
                 Some(plan.clone())

@@ -859,13 +859,14 @@ fn what_comes_too_late_is_ignored() {
     let mut stage = Stage::new(setup());
     stage.say("go").calls(&["a:read"]).interrupt();
     let before = stage.log.len();
-    stage.tell(plimsoll_agent::Input::ToolDone(
-        plimsoll_context::ToolResult {
+    stage.tell(plimsoll_agent::Input::ToolDone {
+        result: plimsoll_context::ToolResult {
             call: plimsoll_context::CallId("a".into()),
             parts: vec![Part::text("late")],
             is_error: false,
         },
-    ));
+        pins: Vec::new(),
+    });
     stage.tell(plimsoll_agent::Input::Answer {
         call: plimsoll_context::CallId("a".into()),
         answer: Answer::Allow,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use plimsoll::wire::openai_chat::Slot;
 use plimsoll::{
-    Calibration, ContextStrategy, Edit, Line, Plan, Repair, Seq, SessionPruneConfig, TokenCounter,
-    Tokens, Trigger,
+    Author, Calibration, ContextStrategy, Edit, Line, Plan, Ppm, Repair, Seq, SessionPruneConfig,
+    SummaryConfig, TokenCounter, Tokens, Trigger,
 };
 
 use crate::args::CompactArgs;
@@ -79,7 +79,7 @@ fn compact(
         .collect();
     let strategy = strategy(&args.policy)?;
     let before = file.overhead + file.transcript.tokens();
-    let policy = strategy.policy(SessionPruneConfig::default());
+    let policy = strategy.policy(SessionPruneConfig::default(), filter_summary());
     let mut plan = None;
     if !policy.stages().is_empty() {
         plan = Line::exactly(budget(&file, args)?)
@@ -120,9 +120,17 @@ fn write(file: &ChatFile<'_>, plan: Option<&Plan>) -> Result<String, Stop> {
         .flat_map(|plan| &plan.edits)
         .filter_map(|edit| match edit {
             Edit::Shrink { seq, .. } => Some(*seq),
-            Edit::Drop { .. } => None,
+            Edit::Drop { .. } | Edit::Summarize { .. } => None,
         });
     let shrunk: HashSet<Seq> = shrunk.collect();
+    let summaries = plan
+        .iter()
+        .flat_map(|plan| &plan.edits)
+        .filter_map(|edit| match edit {
+            Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
+            _ => None,
+        });
+    let summaries: HashSet<Seq> = summaries.collect();
     let parted = file.repairs.iter().filter_map(|repair| match repair {
         Repair::DroppedCall { at, .. } => Some(*at),
         _ => None,
@@ -131,6 +139,7 @@ fn write(file: &ChatFile<'_>, plan: Option<&Plan>) -> Result<String, Stop> {
     let slots = file.transcript.items().iter().map(|item| {
         let origin = usize::try_from(item.seq.0)
             .ok()
+            .filter(|_| !summaries.contains(&item.seq))
             .and_then(|seq| file.origins.get(seq).copied().flatten());
         match origin {
             Some(at) if shrunk.contains(&item.seq) || parted.contains(&at) => {
@@ -161,6 +170,16 @@ fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Tokens, Stop> {
         ));
     }
     Ok(Tokens(budget))
+}
+
+/// A filter is given a size to fill: half of it may tell what the rest of the chat was.
+fn filter_summary() -> SummaryConfig {
+    SummaryConfig {
+        max_summary_tokens: Tokens::MAX,
+        share: Ppm(500_000),
+        soft_mark: None,
+        author: Author::Extract,
+    }
 }
 
 fn strategy(name: &str) -> Result<ContextStrategy, Stop> {

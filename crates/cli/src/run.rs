@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll::store::SqliteStore;
 use plimsoll::tools::{Root, Toolbox};
 use plimsoll::{
-    Agent, AgentOutput, ContextStrategy, EndReason, Error, Event, Remote, Session, SessionId,
-    Tokens, new_session_id,
+    Agent, AgentOutput, ContextStrategy, EndReason, Error, Event, RECALL_LEAST_WINDOW, Remote,
+    Session, SessionId, Tokens, new_session_id,
 };
 
 use crate::args::RunArgs;
@@ -24,6 +24,8 @@ use crate::screen::Screen;
 const SYSTEM: &str = include_str!("../prompts/system.md");
 /// A task or a system prompt, at most: a mistake such as a disk image ends here.
 const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
+/// What the tools that recall take of a window, at most, a test says.
+const RECALL_TOOLS: u64 = 600;
 /// Of AGENTS.md, at most; it is sent with every request.
 const AGENTS_LIMIT: plimsoll::Bytes = plimsoll::Bytes(32 * 1024);
 
@@ -214,6 +216,11 @@ fn reason_text(args: &RunArgs, choice: &Choice, reason: &EndReason) -> String {
             let reserve = args.max_tokens.or(choice.max_tokens);
             let reserve = reserve.unwrap_or(plimsoll::OUTPUT_RESERVE.0);
             let window = (minimum + reserve).min(minimum.div_ceil(3) * 4);
+            // From this size on the tools that recall are sent as well.
+            let window = match window >= RECALL_LEAST_WINDOW.0 {
+                true => window + RECALL_TOOLS,
+                false => window,
+            };
             format!(
                 "{cannot_fit}; with room for the answer that takes a window of at least {window}, as in --max-context {window}"
             )

@@ -214,6 +214,7 @@ impl Observer for Screen {
                 plan,
                 tokens_before,
                 tokens_after,
+                ..
             } => {
                 let text = plan_line(plan, *tokens_before, *tokens_after);
                 state.tokens = *tokens_after;
@@ -244,10 +245,17 @@ impl Observer for Screen {
 pub(crate) fn plan_line(plan: &Plan, before: Tokens, after: Tokens) -> String {
     let mut shrunk = 0_u64;
     let mut dropped = 0_u64;
+    let mut summed = 0_u64;
     for edit in &plan.edits {
         match edit {
             plimsoll::Edit::Shrink { .. } => shrunk += 1,
             plimsoll::Edit::Drop { first, last } => dropped += 1 + last.0.saturating_sub(first.0),
+            plimsoll::Edit::Summarize { covers, .. } => {
+                let each = covers
+                    .iter()
+                    .map(|range| 1 + range.last.0.saturating_sub(range.first.0));
+                summed += each.sum::<u64>();
+            }
         }
     }
     let mut what = Vec::new();
@@ -256,6 +264,9 @@ pub(crate) fn plan_line(plan: &Plan, before: Tokens, after: Tokens) -> String {
     }
     if dropped > 0 {
         what.push(format!("{dropped} left the view"));
+    }
+    if summed > 0 {
+        what.push(format!("{summed} became one summary"));
     }
     format!(
         "plan ({}): {before} → {after} tokens, {}",

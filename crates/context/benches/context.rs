@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use plimsoll_context::{
     Bpe, Calibration, CallId, Chars4, ContextStrategy, Line, Memo, Message, Part, Policy,
-    SessionPruneConfig, Threshold, TokenCounter, Tokens, ToolCall, Transcript, Trigger,
+    SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens, ToolCall, Transcript,
+    Trigger,
 };
 
 use corpus::Corpus;
@@ -114,7 +115,7 @@ impl View {
         let exchanges: Vec<Exchange> = (0..TURNS).map(|n| exchange(messages + n)).collect();
         Self {
             transcript,
-            policy: strategy.policy(SessionPruneConfig::default()),
+            policy: strategy.policy(SessionPruneConfig::default(), SummaryConfig::default()),
             line,
             exchanges: exchanges.into_iter(),
             spent: Duration::ZERO,
@@ -161,7 +162,7 @@ fn clamp() {
         ..Line::default()
     };
     let presets = strategies().map(|strategy| {
-        let policy = strategy.policy(SessionPruneConfig::default());
+        let policy = strategy.policy(SessionPruneConfig::default(), SummaryConfig::default());
         (strategy.name(), policy, line)
     });
     let filter = Policy::evict(SessionPruneConfig::default()).for_filter();

@@ -13,6 +13,8 @@ pub const MESSAGE_OVERHEAD: Tokens = Tokens(4);
 pub const CALL_OVERHEAD: Tokens = Tokens(8);
 /// Wrapping of one tool's definition.
 pub const TOOL_OVERHEAD: Tokens = Tokens(8);
+/// The sentences that `wire` puts around a summary, so that it is taken as a reference.
+pub const SUMMARY_FRAME: Tokens = Tokens(48);
 /// What an image of unknown size weighs: 1024 × 1024 in OpenAI's tiles (85 + 4 · 170).
 pub const IMAGE_DEFAULT: Tokens = Tokens(765);
 
@@ -63,10 +65,11 @@ pub trait TokenCounter: Debug + Send + Sync {
         }
     }
 
-    /// Tokens of a message: [`MESSAGE_OVERHEAD`] and its parts.
+    /// Tokens of a message: [`MESSAGE_OVERHEAD`] and its parts, and [`SUMMARY_FRAME`] for a summary.
     fn message(&self, message: &Message) -> Tokens {
         let inner = match message {
-            Message::Notice { text } | Message::Summary { text } => self.text(text),
+            Message::Notice { text } => self.text(text),
+            Message::Summary { text } => SUMMARY_FRAME + self.text(text),
             _ => message.parts().iter().map(|part| self.part(part)).sum(),
         };
         MESSAGE_OVERHEAD + inner

@@ -10,7 +10,9 @@ mod economy;
 mod estimate;
 mod exchange;
 mod extract;
+mod fingerprint;
 mod item;
+mod means;
 mod memo;
 mod message;
 mod plan;
@@ -35,7 +37,8 @@ pub use budget::{
 };
 pub use calibration::Calibration;
 pub use counter::{
-    CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, TOOL_OVERHEAD, TokenCounter,
+    CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
+    TokenCounter,
 };
 pub use draft::Draft;
 pub use economy::{
@@ -45,18 +48,23 @@ pub use economy::{
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
 pub use extract::extract;
-pub use item::{Item, Seq};
+pub use fingerprint::Fingerprint;
+pub use item::{Form, Item, Pin, Pinned, Seq};
+pub use means::{Means, Ready, Recall, Span, Summarizer, When};
 pub use memo::{MEMO_ENTRIES, MEMO_MIN_LEN, Memo};
 pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
-pub use plan::{Edit, Plan, PlanError, Rendition, Trigger};
-pub use policy::Policy;
+pub use plan::{Edit, Plan, PlanError, Rendition, SeqRange, Trigger};
+pub use policy::{Policy, Proposal};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use repair::{CLOSED_CALL, Repair, Repaired, repair};
 pub use reply::{Delta, Reply, StopReason};
 pub use stage::Stage;
-pub use stages::{Cap, Evict, Fit, Prune, SessionPruneConfig};
+pub use stages::{
+    Author, Cap, Evict, Fit, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, SessionPruneConfig,
+    Summarize, SummaryConfig,
+};
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};
 pub use tool_spec::ToolSpec;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::economy::Price;
 use crate::item::Seq;
+use crate::means::Recall;
 use crate::message::Message;
 use crate::tokens::Tokens;
 
@@ -26,6 +27,10 @@ pub struct Plan {
     /// The first edited item that a request had already carried: the provider's prompt cache is
     /// lost from there on. `None` where only new items are edited.
     pub rewrites_from: Option<Seq>,
+    /// Whether what it takes can be recalled: its markers say so, so the archive must hold the
+    /// originals before it is applied.
+    #[serde(default, skip_serializing_if = "Recall::is_none")]
+    pub recall: Recall,
     /// What that costs and saves; `None` where nobody has asked yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -49,6 +54,22 @@ pub enum Edit {
         /// The last to leave.
         last: Seq,
     },
+    /// A summary takes the place of the first item that it covers; the others leave the view.
+    Summarize {
+        /// What it covers, in view order: whole exchanges, the former summary among them.
+        covers: Vec<SeqRange>,
+        /// The summary.
+        to: Rendition,
+    },
+}
+
+/// Items from the first to the last, as they stand in the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeqRange {
+    /// The first.
+    pub first: Seq,
+    /// The last.
+    pub last: Seq,
 }
 
 /// A lighter form of a message, with its weight. The log keeps its bytes, so that a fold gives
@@ -73,6 +94,18 @@ pub enum Trigger {
     Asked,
 }
 
+impl Trigger {
+    /// Its name, in one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Overflow => "overflow",
+            Self::Asked => "asked",
+        }
+    }
+}
+
 /// Why a plan cannot be applied to a view.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -94,6 +127,9 @@ pub enum PlanError {
     /// Its replacement is not lighter than what it replaces.
     #[error("the plan does not make item {0} lighter; plan again on this view")]
     NotLighter(Seq),
+    /// It would change or drop what is pinned.
+    #[error("the plan takes what is pinned at {0} out of the view; unpin it, or leave it")]
+    Pinned(Seq),
     /// It would drop a part of an exchange.
     #[error("the plan parts the exchange that begins at {0}; drop it whole or not at all")]
     PartsExchange(Seq),

@@ -5,15 +5,26 @@ use std::sync::Arc;
 
 use crate::budget::{Budget, CannotFit};
 use crate::draft::Draft;
+use crate::means::{Means, Span};
 use crate::plan::{Plan, Trigger};
 use crate::stage::Stage;
-use crate::stages::{Cap, Evict, Fit, Prune, SessionPruneConfig};
+use crate::stages::{Cap, Evict, Fit, Prune, SessionPruneConfig, Summarize, SummaryConfig};
 use crate::transcript::Transcript;
 
 /// Ordered stages.
 #[derive(Debug, Clone)]
 pub struct Policy {
     stages: Vec<Arc<dyn Stage>>,
+}
+
+/// What a policy proposes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    /// What can be done at once, needing nobody; `None` where nothing is to be done.
+    pub plan: Option<Plan>,
+    /// What a stage would rather have summarised by a model first. Where that is done, the same
+    /// policy asked again with the summary in its [`Means`] proposes a better plan.
+    pub wants: Option<Span>,
 }
 
 impl Policy {
@@ -51,6 +62,17 @@ impl Policy {
         ])
     }
 
+    /// cap → summarize → evict → fit.
+    #[must_use]
+    pub fn summarize(summary: SummaryConfig) -> Self {
+        Self::new(vec![
+            Arc::new(Cap::Arrivals),
+            Arc::new(Summarize(summary)),
+            Arc::new(Evict::Oldest),
+            Arc::new(Fit::Results),
+        ])
+    }
+
     /// The same stages, the last rung being allowed to cut protected texts as well; for filters.
     #[must_use]
     pub fn for_filter(mut self) -> Self {
@@ -66,17 +88,22 @@ impl Policy {
         &self.stages
     }
 
-    /// What an overflow is answered with, whatever the policy: cap all → prune → evict → fit.
-    /// It needs no model.
+    /// What an overflow is answered with, whatever the policy: cap all → prune → evict → fit, with
+    /// a summary of what is to be evicted where one is asked for. It needs no model.
     #[must_use]
-    pub fn recovery(prune: SessionPruneConfig) -> Self {
-        Self::new(vec![
-            Arc::new(Evict::Hopeless),
-            Arc::new(Cap::All),
-            Arc::new(Prune(prune)),
-            Arc::new(Evict::Oldest),
-            Arc::new(Fit::Results),
-        ])
+    pub fn recovery(prune: SessionPruneConfig, summary: Option<SummaryConfig>) -> Self {
+        let mut stages: Vec<Arc<dyn Stage>> = Vec::new();
+        match summary {
+            // What leaves anyway is summed up as well.
+            Some(_) => {}
+            None => stages.push(Arc::new(Evict::Hopeless)),
+        }
+        stages.push(Arc::new(Cap::All));
+        stages.push(Arc::new(Prune(prune)));
+        stages.extend(summary.map(|summary| Arc::new(Summarize(summary)) as Arc<dyn Stage>));
+        stages.push(Arc::new(Evict::Oldest));
+        stages.push(Arc::new(Fit::Results));
+        Self::new(stages)
     }
 
     /// Proposes a plan that brings the view under its budget; `None` where nothing is to be done.
@@ -91,11 +118,29 @@ impl Policy {
         budget: &Budget,
         why: Trigger,
     ) -> Result<Option<Plan>, CannotFit> {
-        let draft = self.draft(transcript, budget, why);
+        let proposal = self.propose(transcript, budget, why, &Means::default());
+        proposal.map(|proposal| proposal.plan)
+    }
+
+    /// The same with what the policy may count on besides the view.
+    ///
+    /// # Errors
+    /// [`CannotFit`] where the view would still exceed its limit.
+    pub fn propose(
+        &self,
+        transcript: &Transcript,
+        budget: &Budget,
+        why: Trigger,
+        means: &Means,
+    ) -> Result<Proposal, CannotFit> {
+        let mut draft = self.draft(transcript, budget, why, means);
         if draft.tokens() > budget.limit && !self.stages.is_empty() {
             return Err(budget.cannot_fit(draft.tokens()));
         }
-        Ok(draft.into_plan(why))
+        Ok(Proposal {
+            wants: draft.take_wants(),
+            plan: draft.into_plan(why),
+        })
     }
 
     /// The same, but a plan that does not reach the limit is still a plan: after an overflow every
@@ -107,18 +152,51 @@ impl Policy {
         budget: &Budget,
         why: Trigger,
     ) -> Option<Plan> {
-        self.draft(transcript, budget, why).into_plan(why)
+        let means = Means::default();
+        self.best_proposal(transcript, budget, why, &means).plan
     }
 
-    fn draft<'a>(&self, transcript: &'a Transcript, budget: &Budget, why: Trigger) -> Draft<'a> {
-        let mut draft = Draft::new(transcript, budget.keep_recent);
+    /// The same with what the policy may count on besides the view.
+    #[must_use]
+    pub fn best_proposal(
+        &self,
+        transcript: &Transcript,
+        budget: &Budget,
+        why: Trigger,
+        means: &Means,
+    ) -> Proposal {
+        let mut draft = self.draft(transcript, budget, why, means);
+        Proposal {
+            wants: draft.take_wants(),
+            plan: draft.into_plan(why),
+        }
+    }
+
+    fn draft<'a>(
+        &self,
+        transcript: &'a Transcript,
+        budget: &Budget,
+        why: Trigger,
+        means: &'a Means,
+    ) -> Draft<'a> {
+        let new = || Draft::new(transcript, budget.keep_recent).with_means(means);
+        let mut draft = new();
+        self.take_turns(&mut draft, budget, why);
+        // Where even a summary is too much, what it stands for leaves without one.
+        if draft.tokens() > budget.limit && draft.has_summary() {
+            draft = new().without_summaries();
+            self.take_turns(&mut draft, budget, why);
+        }
+        draft
+    }
+
+    fn take_turns(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {
         for stage in &self.stages {
             let before = draft.tokens();
-            stage.propose(&mut draft, budget, why);
+            stage.propose(draft, budget, why);
             if draft.tokens() < before {
                 draft.credit(stage.name());
             }
         }
-        draft
     }
 }

@@ -6,13 +6,15 @@ use std::borrow::Cow;
 use crate::counter::TokenCounter;
 use crate::message::{Message, Part, Source, ToolCall, ToolResult};
 use crate::tokens::{Bytes, Tokens};
-use crate::truncate;
+use crate::truncate::{self, Marker};
 
 /// A tool result whose text has at most `max` bytes; `None` where it has no more already or
 /// cannot be made smaller. Images and files become notes, which count as text.
-pub(crate) fn result_in_bytes(result: &ToolResult, max: Bytes) -> Option<Message> {
+pub(crate) fn result_in_bytes(result: &ToolResult, max: Bytes, marker: &Marker) -> Option<Message> {
     let text = flatten(&result.parts);
-    let short = truncate::shorten_bytes(&text, max).or_else(|| all_as_text(&result.parts, text))?;
+    let short = marker
+        .shorten_bytes(&text, max)
+        .or_else(|| all_as_text(&result.parts, text))?;
     Some(with_text(result, short))
 }
 
@@ -21,11 +23,13 @@ pub(crate) fn result_in_tokens(
     result: &ToolResult,
     max: Tokens,
     counter: &dyn TokenCounter,
+    marker: &Marker,
 ) -> Option<Message> {
     let text = flatten(&result.parts);
     let room = max.minus(crate::counter::MESSAGE_OVERHEAD);
-    let short =
-        truncate::shorten(&text, room, counter).or_else(|| all_as_text(&result.parts, text))?;
+    let short = marker
+        .shorten(&text, room, counter)
+        .or_else(|| all_as_text(&result.parts, text))?;
     Some(with_text(result, short))
 }
 
@@ -36,13 +40,14 @@ pub(crate) fn text_in_tokens(
     message: &Message,
     max: Tokens,
     counter: &dyn TokenCounter,
+    marker: &Marker,
 ) -> Option<Message> {
     let weight = counter.message(message);
     if weight <= max {
         return None;
     }
     if let Message::ToolResult(result) = message {
-        return result_in_tokens(result, max, counter);
+        return result_in_tokens(result, max, counter, marker);
     }
     let plain = map_parts(message, |part| match part {
         Part::Image(_) | Part::File(_) => Part::text(note(part)),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::{Line, Threshold};
 use crate::policy::Policy;
-use crate::stages::SessionPruneConfig;
+use crate::stages::{Author, SessionPruneConfig, SummaryConfig};
 use crate::tokens::Tokens;
 
 /// A preset policy with its trigger.
@@ -38,6 +38,30 @@ pub enum ContextStrategy {
         )]
         max_tokens: Option<Tokens>,
     },
+    /// Over the trigger, one summary takes the place of the oldest exchanges.
+    Summarize {
+        /// The trigger, in tokens of everything that is sent. Default: a share of room.
+        #[serde(
+            default,
+            alias = "trigger",
+            alias = "threshold",
+            alias = "max_token",
+            alias = "max_safe_tokens"
+        )]
+        max_tokens: Option<Tokens>,
+    },
+    /// The same without a model: what was said stands word for word, most important first.
+    Extract {
+        /// The trigger, in tokens of everything that is sent. Default: a share of room.
+        #[serde(
+            default,
+            alias = "trigger",
+            alias = "threshold",
+            alias = "max_token",
+            alias = "max_safe_tokens"
+        )]
+        max_tokens: Option<Tokens>,
+    },
 }
 
 impl Default for ContextStrategy {
@@ -48,7 +72,13 @@ impl Default for ContextStrategy {
 
 impl ContextStrategy {
     /// Every name that [`ContextStrategy::named`] knows.
-    pub const NAMES: [&'static str; 3] = ["unlimited", "sliding_window", "evict"];
+    pub const NAMES: [&'static str; 5] = [
+        "unlimited",
+        "sliding_window",
+        "evict",
+        "summarize",
+        "extract",
+    ];
 
     /// The preset of this name (`-` and `_` are one), with its trigger where it has one.
     #[must_use]
@@ -57,6 +87,8 @@ impl ContextStrategy {
             "unlimited" => Some(Self::Unlimited {}),
             "sliding_window" => Some(Self::SlidingWindow { max_tokens }),
             "evict" => Some(Self::Evict { max_tokens }),
+            "summarize" => Some(Self::Summarize { max_tokens }),
+            "extract" => Some(Self::Extract { max_tokens }),
             _ => None,
         }
     }
@@ -68,16 +100,31 @@ impl ContextStrategy {
             Self::Unlimited {} => "unlimited",
             Self::SlidingWindow { .. } => "sliding_window",
             Self::Evict { .. } => "evict",
+            Self::Summarize { .. } => "summarize",
+            Self::Extract { .. } => "extract",
         }
     }
 
     /// Its stages.
     #[must_use]
-    pub fn policy(self, prune: SessionPruneConfig) -> Policy {
+    pub fn policy(self, prune: SessionPruneConfig, summary: SummaryConfig) -> Policy {
         match self {
             Self::Unlimited {} => Policy::unlimited(),
             Self::SlidingWindow { .. } => Policy::sliding_window(),
             Self::Evict { .. } => Policy::evict(prune),
+            Self::Summarize { .. } => Policy::summarize(summary),
+            Self::Extract { .. } => Policy::summarize(without_model(summary)),
+        }
+    }
+
+    /// What an overflow is answered with. It needs no model.
+    #[must_use]
+    pub fn recovery(self, prune: SessionPruneConfig, summary: SummaryConfig) -> Policy {
+        match self {
+            Self::Summarize { .. } | Self::Extract { .. } => {
+                Policy::recovery(prune, Some(without_model(summary)))
+            }
+            _ => Policy::recovery(prune, None),
         }
     }
 
@@ -95,11 +142,24 @@ impl ContextStrategy {
             }
             | Self::Evict {
                 max_tokens: Some(tokens),
+            }
+            | Self::Summarize {
+                max_tokens: Some(tokens),
+            }
+            | Self::Extract {
+                max_tokens: Some(tokens),
             } => Line {
                 trigger: Threshold::Sent(tokens),
                 ..line
             },
             _ => line,
         }
+    }
+}
+
+fn without_model(summary: SummaryConfig) -> SummaryConfig {
+    SummaryConfig {
+        author: Author::Extract,
+        ..summary
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use crate::counter::TokenCounter;
 use crate::exchange::Exchange;
-use crate::item::{Item, Seq};
+use crate::item::{Form, Item, Pin, Pinned, Seq};
+use crate::means::Recall;
 use crate::message::Message;
-use crate::plan::{Edit, Plan, PlanError, Rendition};
+use crate::plan::{Edit, Plan, PlanError, Rendition, SeqRange};
 use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 
@@ -53,7 +54,8 @@ impl Transcript {
             seq,
             message,
             tokens,
-            pinned: false,
+            pin: None,
+            form: Form::Original,
         });
         self.total += tokens;
         self.next = seq.next();
@@ -62,8 +64,70 @@ impl Transcript {
 
     /// Pins an item: it stays in the view, whole. False if it is not in the view.
     pub fn pin(&mut self, seq: Seq) -> bool {
+        let pin = self
+            .get(seq)
+            .and_then(|item| Pin::on(&item.message, Pinned::Whole));
+        pin.is_some_and(|pin| self.set_pin(seq, pin))
+    }
+
+    /// Pins what a pin says of an item; a pin on the whole of it is not weakened. False if it is
+    /// not in the view, or no longer says what the pin proves.
+    pub fn set_pin(&mut self, seq: Seq, pin: Pin) -> bool {
         let found = self.position(seq).and_then(|at| self.items.get_mut(at));
-        found.map(|item| item.pinned = true).is_some()
+        let Some(item) = found.filter(|item| pin.holds(&item.message)) else {
+            return false;
+        };
+        let is_whole = item
+            .pin
+            .as_ref()
+            .is_some_and(|pin| pin.what == Pinned::Whole);
+        if !is_whole {
+            item.pin = Some(pin);
+        }
+        true
+    }
+
+    /// Takes the pin off an item. False if it has none.
+    pub fn unpin(&mut self, seq: Seq) -> bool {
+        let found = self.position(seq).and_then(|at| self.items.get_mut(at));
+        found.is_some_and(|item| item.pin.take().is_some())
+    }
+
+    /// The items that a plan touches, as they stand, and whether each leaves; in view order.
+    #[must_use]
+    pub fn touched(&self, plan: &Plan) -> Vec<(&Item, bool)> {
+        let mut touched = Vec::new();
+        let mut range = |first: Seq, last: Seq, leaves: bool| {
+            if let (Some(first), Some(last)) = (self.position(first), self.position(last)) {
+                let items = self.items.get(first..=last).unwrap_or_default();
+                touched.extend(items.iter().map(|item| (item, leaves)));
+            }
+        };
+        for edit in &plan.edits {
+            match edit {
+                Edit::Shrink { seq, .. } => range(*seq, *seq, false),
+                Edit::Drop { first, last } => range(*first, *last, true),
+                Edit::Summarize { covers, .. } => {
+                    for of in covers {
+                        range(of.first, of.last, true);
+                    }
+                }
+            }
+        }
+        touched.sort_by_key(|(item, _)| item.seq);
+        touched
+    }
+
+    /// The first pinned item that does not say what was pinned, which would be a fault of ours:
+    /// asked before every request. O(what is pinned), besides one look at each item.
+    #[must_use]
+    pub fn broken_pin(&self) -> Option<Seq> {
+        let pinned = self
+            .items
+            .iter()
+            .filter_map(|item| Some((item, item.pin.as_ref()?)));
+        let mut broken = pinned.filter(|(item, pin)| !pin.holds(&item.message));
+        broken.next().map(|(item, _)| item.seq)
     }
 
     /// The weight of the whole view. O(1).
@@ -128,17 +192,20 @@ impl Transcript {
             });
         }
         let changes = self.changes(plan, |to| to.tokens)?;
-        let mut freed = Tokens::ZERO;
+        let (mut now, mut then) = (Tokens::ZERO, Tokens::ZERO);
         for (at, change) in &changes {
             let Some(item) = self.items.get(*at) else {
                 continue;
             };
-            let left = change.as_ref().map_or(Tokens::ZERO, |to| to.tokens);
-            if left >= item.tokens {
+            if let Change::Form(to) = change
+                && to.tokens >= item.tokens
+            {
                 return Err(PlanError::NotLighter(item.seq));
             }
-            freed += item.tokens.minus(left);
+            now += item.tokens;
+            then += change.left();
         }
+        let freed = now.minus(then);
         if freed != plan.frees {
             return Err(PlanError::WrongGain {
                 said: plan.frees,
@@ -148,7 +215,7 @@ impl Transcript {
         if freed == Tokens::ZERO {
             return Err(PlanError::FreesNothing);
         }
-        Ok(self.make(changes))
+        Ok(self.make(changes, plan.recall))
     }
 
     /// Applies a plan from a log. What it does to the view is taken from it, what that weighs is
@@ -161,14 +228,14 @@ impl Transcript {
     pub fn replay(&mut self, plan: &Plan) -> Result<Released, PlanError> {
         let counter = Arc::clone(&self.counter);
         let changes = self.changes(plan, |to| counter.message(&to.message))?;
-        Ok(self.make(changes))
+        Ok(self.make(changes, plan.recall))
     }
 
     fn position(&self, seq: Seq) -> Option<usize> {
         self.items.binary_search_by_key(&seq, |item| item.seq).ok()
     }
 
-    fn make(&mut self, changes: Changes) -> Released {
+    fn make(&mut self, changes: Changes, recall: Recall) -> Released {
         let before = self.total;
         let mut items = Vec::with_capacity(changes.len());
         let mut changes = changes.into_iter().peekable();
@@ -181,10 +248,15 @@ impl Transcript {
             };
             items.push(item.clone());
             self.total = self.total.minus(item.tokens);
-            let Some(to) = change else { return false };
+            let (Change::Form(to) | Change::Summary(to)) = change else {
+                return false;
+            };
             self.total += to.tokens;
             item.message = to.message;
             item.tokens = to.tokens;
+            if item.form == Form::Original {
+                item.form = Form::Edited(recall);
+            }
             true
         });
         Released {
@@ -200,6 +272,10 @@ impl Transcript {
         weigh: impl Fn(&Rendition) -> Tokens,
     ) -> Result<Changes, PlanError> {
         let find = |seq: Seq| self.position(seq).ok_or(PlanError::NotInView(seq));
+        let weighed = |to: &Rendition| Rendition {
+            message: Arc::clone(&to.message),
+            tokens: weigh(to),
+        };
         let mut changes = Changes::new();
         for edit in &plan.edits {
             match edit {
@@ -209,24 +285,54 @@ impl Transcript {
                     if !now.is_some_and(|now| is_form_of(&to.message, now)) {
                         return Err(PlanError::NotItsForm(*seq));
                     }
-                    let to = Rendition {
-                        message: Arc::clone(&to.message),
-                        tokens: weigh(to),
-                    };
-                    changes.insert(at, Some(to));
+                    changes.insert(at, Change::Form(weighed(to)));
                 }
                 Edit::Drop { first, last } => {
-                    changes.extend((find(*first)?..=find(*last)?).map(|at| (at, None)));
+                    let range = find(*first)?..=find(*last)?;
+                    changes.extend(range.map(|at| (at, Change::Dropped)));
+                }
+                Edit::Summarize { covers, to } => {
+                    let Some(first) = covers.first().map(|range| range.first) else {
+                        return Err(PlanError::FreesNothing);
+                    };
+                    if !matches!(*to.message, Message::Summary { .. }) {
+                        return Err(PlanError::NotItsForm(first));
+                    }
+                    for SeqRange { first, last } in covers {
+                        let range = find(*first)?..=find(*last)?;
+                        changes.extend(range.map(|at| (at, Change::Dropped)));
+                    }
+                    changes.insert(find(first)?, Change::Summary(weighed(to)));
                 }
             }
         }
+        self.keeps_pins(&changes)?;
         self.parts_none(&changes)?;
         Ok(changes)
     }
 
+    /// Refuses changes after which a pinned item would not say what was pinned.
+    fn keeps_pins(&self, changes: &Changes) -> Result<(), PlanError> {
+        for (at, change) in changes {
+            let Some((item, pin)) = self
+                .items
+                .get(*at)
+                .and_then(|item| Some((item, item.pin.as_ref()?)))
+            else {
+                continue;
+            };
+            if !matches!(change, Change::Form(to) if pin.holds(&to.message)) {
+                return Err(PlanError::Pinned(item.seq));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses changes that would drop some of an exchange and leave the rest.
     fn parts_none(&self, changes: &Changes) -> Result<(), PlanError> {
-        let dropped = changes.iter().filter(|(_, change)| change.is_none());
+        let dropped = changes
+            .iter()
+            .filter(|(_, change)| !matches!(change, Change::Form(_)));
         let mut dropped = dropped.map(|(at, _)| *at).peekable();
         if dropped.peek().is_none() {
             return Ok(());
@@ -247,4 +353,23 @@ impl Transcript {
     }
 }
 
-type Changes = BTreeMap<usize, Option<Rendition>>;
+type Changes = BTreeMap<usize, Change>;
+
+/// What becomes of one position.
+enum Change {
+    Dropped,
+    /// A lighter form of it.
+    Form(Rendition),
+    /// A summary that covers it and others.
+    Summary(Rendition),
+}
+
+impl Change {
+    /// The weight that stays.
+    fn left(&self) -> Tokens {
+        match self {
+            Self::Dropped => Tokens::ZERO,
+            Self::Form(to) | Self::Summary(to) => to.tokens,
+        }
+    }
+}

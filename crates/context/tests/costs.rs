@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use notation::message;
 use plimsoll_context::{
-    Budget, Calibration, Chars4, ContextStrategy, Line, Policy, SessionPruneConfig, TokenCounter,
-    Tokens, Transcript, Trigger,
+    Budget, Calibration, Chars4, ContextStrategy, Line, Policy, SessionPruneConfig, SummaryConfig,
+    TokenCounter, Tokens, Transcript, Trigger,
 };
 
 const REQUESTS: usize = 80;
@@ -30,7 +30,10 @@ fn preset(name: &str, trigger: Option<u64>, window: u64) -> (Policy, Budget) {
         ..Line::default()
     });
     let budget = line.budget(Tokens(0), Calibration::default()).unwrap();
-    (strategy.policy(SessionPruneConfig::default()), budget)
+    (
+        strategy.policy(SessionPruneConfig::default(), SummaryConfig::default()),
+        budget,
+    )
 }
 
 /// One turn: a call and its result, `weight` tokens in all.

@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 use histories::{Random, history, how_many};
 use plimsoll_context::{
-    Bpe, Budget, Calibration, CannotFit, Chars4, ContextStrategy, Draft, ExchangeKind, Line, Memo,
-    Message, Plan, Policy, Seq, SessionPruneConfig, TokenCounter, Tokens, Transcript, Trigger,
+    Bpe, Budget, Calibration, CannotFit, Chars4, ContextStrategy, Draft, Edit, ExchangeKind,
+    Fingerprint, Line, Means, Memo, Message, Plan, Policy, Ready, Recall, Seq, SeqRange,
+    SessionPruneConfig, Summarizer, SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, When,
 };
 
 /// The least that the last rung leaves of a result, in tokens.
@@ -43,6 +44,14 @@ enum Way {
     Refused,
     /// As a filter: every history is one request, and texts may give way.
     Filter,
+    /// As a filter that sums up what it leaves out.
+    FilterExtract,
+}
+
+impl Way {
+    fn is_filter(self) -> bool {
+        matches!(self, Way::Filter | Way::FilterExtract)
+    }
 }
 
 #[test]
@@ -68,6 +77,21 @@ fn recovery_makes_every_refused_request_whole_and_smaller() {
 #[test]
 fn a_filter_keeps_every_chat_whole_and_under_the_line() {
     hold(Way::Filter);
+}
+
+#[test]
+fn summaries_that_fail_lie_and_overflow_keep_every_request_whole_and_under_the_line() {
+    hold(Way::Preset("summarize"));
+}
+
+#[test]
+fn extract_keeps_every_request_whole_and_under_the_line() {
+    hold(Way::Preset("extract"));
+}
+
+#[test]
+fn a_filter_that_extracts_keeps_every_chat_whole_and_under_the_line() {
+    hold(Way::FilterExtract);
 }
 
 fn hold(way: Way) {
@@ -97,6 +121,9 @@ struct Session {
     /// Every message as it was said.
     said: BTreeMap<Seq, Message>,
     pinned: Vec<Seq>,
+    /// The summary that a model has written beside the run.
+    ready: Option<Ready>,
+    recall: Recall,
 }
 
 impl Session {
@@ -110,19 +137,28 @@ impl Session {
         let explicit = random.chance(50).then_some(size);
         let strategy = match way {
             Way::Preset(name) => ContextStrategy::named(name, explicit).unwrap(),
+            Way::FilterExtract => ContextStrategy::Extract {
+                max_tokens: explicit,
+            },
             Way::Eager | Way::Refused | Way::Filter => ContextStrategy::Evict {
                 max_tokens: explicit,
             },
         };
+        let summary = SummaryConfig::default();
         let line = strategy.line(Line {
             window: Some(size),
             keep_recent: 1 + random.below(3) as usize,
             ..Line::default()
         });
         let (line, policy) = match way {
-            Way::Refused => (line, Policy::recovery(prune)),
-            Way::Filter => (Line::exactly(size), strategy.policy(prune).for_filter()),
-            _ => (line, strategy.policy(prune)),
+            Way::Refused => (line, Policy::recovery(prune, None)),
+            Way::Filter => (
+                Line::exactly(size),
+                strategy
+                    .policy(prune, SummaryConfig::default())
+                    .for_filter(),
+            ),
+            _ => (line, strategy.policy(prune, summary)),
         };
         Self {
             way,
@@ -134,6 +170,11 @@ impl Session {
             view: Transcript::new(counter),
             said: BTreeMap::new(),
             pinned: Vec::new(),
+            ready: None,
+            recall: match seed % 2 {
+                0 => Recall::Offered,
+                _ => Recall::None,
+            },
         }
     }
 
@@ -153,7 +194,7 @@ impl Session {
             for message in beat.arrives {
                 self.say(message);
             }
-            if self.way != Way::Filter {
+            if !self.way.is_filter() {
                 if let Err(cannot_fit) = self.request(&budget, figures) {
                     self.check_cannot_fit(&budget, cannot_fit);
                     figures.cannot_fit += 1;
@@ -162,7 +203,7 @@ impl Session {
                 self.view.mark_sent();
             }
             // A chat that waits for its results is no chat to send.
-            if self.way != Way::Filter
+            if !self.way.is_filter()
                 || beat.reply.calls().next().is_none()
                 || !beats.as_slice().is_empty()
             {
@@ -170,7 +211,7 @@ impl Session {
             }
             self.view.mark_sent();
         }
-        if self.way == Way::Filter && self.request(&budget, figures).is_err() {
+        if self.way.is_filter() && self.request(&budget, figures).is_err() {
             figures.cannot_fit += 1;
         }
     }
@@ -189,16 +230,16 @@ impl Session {
         figures.requests += 1;
         let why = match self.way {
             Way::Refused => Trigger::Overflow,
-            Way::Filter => Trigger::Asked,
+            Way::Filter | Way::FilterExtract => Trigger::Asked,
             _ => Trigger::Request,
         };
         let plan = match self.way {
             Way::Refused => self.policy.best_plan(&self.view, budget, why),
-            _ => self.policy.plan(&self.view, budget, why)?,
+            _ => self.propose(budget, why)?,
         };
         let quiet = self.view.tokens() <= budget.trigger
             && self.way != Way::Eager
-            && (self.way == Way::Filter
+            && (self.way.is_filter()
                 || self.view.unsent().iter().all(|item| {
                     !matches!(*item.message, Message::ToolResult(_))
                         || item.tokens <= budget.max_result
@@ -211,8 +252,13 @@ impl Session {
             self.apply(&plan);
             self.check_end(&plan, budget);
             if self.way != Way::Refused {
-                let again = self.policy.plan(&self.view, budget, why);
-                assert_eq!(again, Ok(None), "{}: planning again is empty", self.name());
+                let means = Means {
+                    recall: self.recall,
+                    ..Means::default()
+                };
+                let again = self.policy.propose(&self.view, budget, why, &means);
+                let again = again.unwrap().plan;
+                assert_eq!(again, None, "{}: planning again is empty", self.name());
             }
         }
         if self.way != Way::Refused {
@@ -222,6 +268,51 @@ impl Session {
         self.check_protected(budget);
         self.check_forms();
         Ok(())
+    }
+
+    /// As the run does: a summary that is wanted is asked of a model, which answers as it likes.
+    fn propose(&mut self, budget: &Budget, why: Trigger) -> Result<Option<Plan>, CannotFit> {
+        let mut means = Means {
+            recall: self.recall,
+            summarizer: Summarizer::Free,
+            ready: self.ready.take(),
+        };
+        let proposal = self.policy.propose(&self.view, budget, why, &means)?;
+        let Some(span) = proposal.wants else {
+            self.ready = means.ready.filter(|_| proposal.plan.is_none());
+            return Ok(proposal.plan);
+        };
+        let weight: Tokens = span
+            .seqs
+            .iter()
+            .map(|seq| self.view.get(*seq).unwrap().tokens)
+            .sum();
+        assert_eq!(span.tokens, weight);
+        assert!(span.max < span.tokens, "{}", self.name());
+        let words = self.random.log_uniform(1, 50_000) as usize;
+        let text: String = "a lie 謊 🦀 ".chars().cycle().take(words).collect();
+        let ready = match self.random.below(4) {
+            // It fails, or is too late.
+            0 => None,
+            // It is of something else.
+            1 => Some(Ready {
+                fingerprint: Fingerprint::of([&Message::user("other")]),
+                seqs: span.seqs,
+                text: text.into(),
+            }),
+            _ => Some(Ready {
+                fingerprint: span.fingerprint,
+                seqs: span.seqs,
+                text: text.into(),
+            }),
+        };
+        if span.when == When::Soon {
+            self.ready = ready;
+            return Ok(proposal.plan);
+        }
+        means.summarizer = Summarizer::None;
+        means.ready = ready;
+        Ok(self.policy.propose(&self.view, budget, why, &means)?.plan)
     }
 
     fn name(&self) -> String {
@@ -245,11 +336,38 @@ impl Session {
         replayed
             .replay(&serde_json::from_str(&json).unwrap())
             .unwrap();
+        for edit in &plan.edits {
+            if let Edit::Summarize { covers, to } = edit {
+                self.covered(covers, &to.message);
+            }
+        }
         assert_eq!(replayed.tokens(), self.view.tokens());
         for (one, other) in replayed.items().iter().zip(self.view.items()) {
             assert_eq!(one.message, other.message);
             assert_eq!(one.tokens, other.tokens);
         }
+    }
+
+    /// What a summary covers is neither the task nor the newest question; from now on the summary
+    /// is what was said there.
+    fn covered(&mut self, covers: &[SeqRange], summary: &Message) {
+        let users = || self.said.iter().filter(|(_, said)| said.is_user());
+        let stay = [users().next(), users().next_back()].map(|user| user.map(|(seq, _)| *seq));
+        for range in covers {
+            for seq in stay.iter().flatten() {
+                assert!(!(range.first..=range.last).contains(seq), "{}", self.name());
+            }
+            let gone: Vec<Seq> = self
+                .said
+                .range(range.first..=range.last)
+                .map(|(seq, _)| *seq)
+                .collect();
+            for seq in gone {
+                self.said.remove(&seq);
+            }
+        }
+        assert!(matches!(summary, Message::Summary { .. }));
+        self.said.insert(covers[0].first, summary.clone());
     }
 
     /// A plan ends at its target, unless it only cut what had arrived or nothing more may leave:
@@ -266,7 +384,8 @@ impl Session {
         assert!(
             plan.after() <= budget.target
                 || arrivals && plan.after() <= budget.trigger
-                || (0..draft.exchanges().len()).all(|index| draft.is_protected(index)),
+                || (0..draft.exchanges().len()).all(|index| draft.is_protected(index)
+                    || draft.exchanges()[index].kind == ExchangeKind::Summary),
             "{}: {:?} ended at {}, above {}",
             self.name(),
             plan.stages,
@@ -312,7 +431,7 @@ impl Session {
             let Some(item) = self.view.get(*seq) else {
                 panic!("{}: {what} was lost", self.name());
             };
-            if self.way != Way::Filter {
+            if !self.way.is_filter() {
                 assert_eq!(*item.message, *message, "{}: {what}", self.name());
             }
         }
@@ -352,7 +471,7 @@ impl Session {
                     assert_eq!((&now.call, now.is_error), (&was.call, was.is_error));
                     assert!(!now.parts.is_empty());
                 }
-                _ => assert_eq!(self.way, Way::Filter, "only results give way"),
+                _ => assert!(self.way.is_filter(), "only results give way"),
             }
         }
     }
@@ -370,7 +489,9 @@ impl Session {
             assert_ne!(exchange.kind, ExchangeKind::Orphan);
             for item in &self.view.items()[exchange.at.clone()] {
                 least += match *item.message {
-                    Message::ToolResult(_) if !item.pinned => item.tokens.min(Tokens(LEAST_RESULT)),
+                    Message::ToolResult(_) if item.pin.is_none() => {
+                        item.tokens.min(Tokens(LEAST_RESULT))
+                    }
                     _ => item.tokens,
                 };
             }

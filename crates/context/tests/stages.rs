@@ -15,8 +15,8 @@ use std::sync::Arc;
 use notation::{message, seqs, show, view};
 use plimsoll_context::{
     Budget, Bytes, Calibration, CannotFit, Cap, Chars4, ContextStrategy, Edit, Evict, Fit, Line,
-    Message, Plan, PlanError, Policy, Prune, SessionPruneConfig, Stage, Threshold, TokenCounter,
-    Tokens, Transcript, Trigger,
+    Message, Plan, PlanError, Policy, Prune, SessionPruneConfig, Stage, SummaryConfig, Threshold,
+    TokenCounter, Tokens, Transcript, Trigger,
 };
 
 /// What it says, the view before, what the model would see.
@@ -78,6 +78,7 @@ fn first_edited(edit: &Edit) -> plimsoll_context::Seq {
     match edit {
         Edit::Shrink { seq, .. } => *seq,
         Edit::Drop { first, .. } => *first,
+        Edit::Summarize { covers, .. } => covers[0].first,
     }
 }
 
@@ -549,7 +550,7 @@ fn evict(trigger: u64) -> (Policy, Budget) {
 fn strategy(strategy: ContextStrategy, overhead: u64) -> Result<(Policy, Budget), CannotFit> {
     let line = strategy.line(Line::default());
     let budget = line.budget(Tokens(overhead), Calibration::default())?;
-    Ok((strategy.policy(prune()), budget))
+    Ok((strategy.policy(prune(), SummaryConfig::default()), budget))
 }
 
 /// H2.
@@ -624,7 +625,7 @@ fn unlimited_edits_nothing() {
 #[test]
 fn recovery_cuts_large_results_before_it_drops_anything() {
     check(
-        &Policy::recovery(prune()),
+        &Policy::recovery(prune(), None),
         &budget(400, 400),
         &[
             (
@@ -758,7 +759,7 @@ fn a_large_result_never_reaches_the_model_whole() {
 fn a_plan_for_another_view_is_refused_whole() {
     let here = view("u:task a:[c1] r:c1*900 a:[c2] r:c2*900 a:[c3] r:c3*900");
     let plan = |view: &Transcript| {
-        let policy = Policy::recovery(prune());
+        let policy = Policy::recovery(prune(), None);
         policy
             .best_plan(view, &budget(300, 300), Trigger::Overflow)
             .unwrap()
@@ -918,7 +919,8 @@ fn a_counter_of_ones_own_decides() {
 #[test]
 fn a_plan_survives_json() {
     let view = view("u:task a:[c1] r:c1*900 a:[c2] r:c2*900 u:more a:[c3] r:c3*900");
-    let plan = Policy::recovery(prune()).best_plan(&view, &budget(300, 300), Trigger::Overflow);
+    let plan =
+        Policy::recovery(prune(), None).best_plan(&view, &budget(300, 300), Trigger::Overflow);
     let plan = plan.unwrap();
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);

@@ -1,25 +1,35 @@
 //! [`Agent`]: a model, its tools and its limits, checked once. Not a session; one agent opens many.
 
 use std::collections::HashSet;
+use std::future::Future;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{AtLimit, ExecutionLimits, KnownTool, Run, Sampling, Setup};
+use plimsoll_agent::{
+    AtLimit, Event, ExecutionLimits, KnownTool, Leave, Run, Sampling, Setup, SummaryModel,
+};
 use plimsoll_context::{
-    Bpe, ContextStrategy, FALLBACK_WINDOW, Line, Memo, Policy, SessionPruneConfig, Threshold,
-    TokenCounter, Tokens,
+    Author, Bpe, ContextStrategy, Economy, FALLBACK_WINDOW, Line, Memo, Policy, PriceSheet, Recall,
+    SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 
+use crate::archive::recall_tools;
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
+use crate::hooks::{Evicted, Hooks};
 use crate::observer::Observer;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
-use crate::session::{AgentOutput, Session};
-use crate::store::{MemoryStore, SessionId, SessionStore};
+use crate::session::{AgentOutput, AgentState, Session};
+use crate::store::{MemoryStore, SessionId, SessionStore, StoreError};
 use crate::tool::Tool;
 
+/// How long one call of the summariser may take, its retries included: the run waits for it.
+pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
+/// Recall is offered in windows of this size and more: its two tools take about 350 tokens of every
+/// request, more than a small window can spare.
+pub const RECALL_LEAST_WINDOW: Tokens = Tokens(8_192);
 /// Tool calls at once, at most, whatever is asked for.
 pub const MAX_PARALLEL_TOOLS: usize = 64;
 
@@ -28,6 +38,8 @@ pub const MAX_PARALLEL_TOOLS: usize = 64;
 pub struct Agent {
     setup: Setup,
     window: Window,
+    archive: Archive,
+    pins: Vec<String>,
     parts: Arc<Parts>,
 }
 
@@ -41,6 +53,16 @@ pub enum Window {
     Known(Tokens),
     /// From nowhere: only an overflow teaches it.
     Unknown,
+}
+
+/// Whether what leaves the view is archived, where the store has an archive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Archive {
+    /// It is, and the model can recall it where the window has room for the tools that do.
+    #[default]
+    On,
+    /// It is not; the log has it all the same.
+    Off,
 }
 
 /// A first-in-first-out bound on everything that is sent (Ambi's name for it).
@@ -71,6 +93,15 @@ pub struct AgentBuilder {
     policy: Option<Policy>,
     line: Line,
     prune: SessionPruneConfig,
+    summary: SummaryConfig,
+    summarizer: Option<Arc<dyn Provider>>,
+    summary_prompt: Option<String>,
+    summary_timeout: Duration,
+    economy: Economy,
+    sheet: Option<PriceSheet>,
+    archive: Archive,
+    pins: Vec<String>,
+    hooks: Hooks,
     limits: ExecutionLimits,
     max_parallel_tools: usize,
     max_tokens: Option<Tokens>,
@@ -100,6 +131,15 @@ impl Agent {
             policy: None,
             line: Line::default(),
             prune: SessionPruneConfig::default(),
+            summary: SummaryConfig::default(),
+            summarizer: None,
+            summary_prompt: None,
+            summary_timeout: SUMMARY_TIMEOUT,
+            economy: Economy::default(),
+            sheet: None,
+            archive: Archive::default(),
+            pins: Vec::new(),
+            hooks: Hooks::default(),
             limits: ExecutionLimits::default(),
             max_parallel_tools: 1,
             max_tokens: None,
@@ -125,6 +165,7 @@ impl Agent {
     /// # Errors
     /// Where another process writes to it, or its log cannot be read.
     pub async fn session(&self, id: SessionId) -> Result<Session, Error> {
+        let parts = &self.parts;
         let lease = self.parts.store.acquire(&id).await?;
         let log = self.parts.store.load(&id).await?;
         let mut setup = self.setup.clone();
@@ -139,12 +180,43 @@ impl Agent {
                     .unwrap_or(FALLBACK_WINDOW),
             ),
         };
+        if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
+            model.window = Some(parts.summarizer.window().await.unwrap_or(FALLBACK_WINDOW));
+        }
         // `unlimited` sends whatever there is, however large the window is said to be.
         if setup.policy.stages().is_empty() {
             setup.line = ContextStrategy::Unlimited {}.line(setup.line);
         }
+        let archive = match self.archive {
+            Archive::Off => Err(None),
+            Archive::On => parts.store.archives().await.map_err(|error| match error {
+                StoreError::NoArchive => None,
+                error => Some(error.to_string()),
+            }),
+        };
+        let mut tools = Vec::new();
+        if archive.is_ok() {
+            setup.leave = Leave::Asked;
+            if offers_recall(&setup) {
+                setup.recall = Recall::Offered;
+                tools = recall_tools(Arc::clone(&parts.store), id);
+            }
+        }
+        setup.tools.extend(tools.iter().map(known));
         let run = Run::resume(&log, setup)?;
-        Ok(Session::new(run, lease, Arc::clone(&self.parts)))
+        let mut session = Session::new(run, lease, Arc::clone(parts));
+        session.archives = archive.is_ok();
+        let named = tools
+            .into_iter()
+            .map(|tool| (tool.spec().name.clone(), tool));
+        session.tools = named.collect();
+        if let Err(Some(why)) = archive {
+            parts.tell(&Event::Warning { text: why });
+        }
+        for rule in &self.pins {
+            session.pin_text(rule).await?;
+        }
+        Ok(session)
     }
 
     /// What each request carries besides the messages: system prompt and tools, in the counter's
@@ -153,6 +225,25 @@ impl Agent {
     pub fn overhead(&self) -> Tokens {
         self.setup.overhead()
     }
+}
+
+fn known(tool: &Arc<dyn Tool>) -> KnownTool {
+    KnownTool {
+        spec: tool.spec().clone(),
+        idempotent: tool.idempotent(),
+        asks: tool.asks(),
+    }
+}
+
+/// Whether the tools that recall are worth what they take of the window, in every request; an agent
+/// that was given no tools gets none of ours.
+fn offers_recall(setup: &Setup) -> bool {
+    let taken = |name: &str| setup.tools.iter().any(|tool| tool.spec.name == name);
+    let room = setup
+        .line
+        .window
+        .is_none_or(|window| window >= RECALL_LEAST_WINDOW);
+    room && !setup.tools.is_empty() && !taken("recall") && !taken("recall_search")
 }
 
 /// A session's name that has not been used: the time in milliseconds and a few random digits.
@@ -249,6 +340,85 @@ impl AgentBuilder {
     /// How old tool results shrink.
     pub fn session_prune(mut self, prune: SessionPruneConfig) -> Self {
         self.prune = prune;
+        self
+    }
+
+    /// How large summaries may be, when they are written and by whom.
+    pub fn summary_config(mut self, summary: SummaryConfig) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    /// Who writes summaries, a cheaper model say. Default: the agent's own model.
+    pub fn summarizer(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.summarizer = Some(provider);
+        self
+    }
+
+    /// What the summariser is told, in place of [`SummaryModel::PROMPT`]. A summary must still have
+    /// at least four of the seven headings that it asks for.
+    pub fn summary_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.summary_prompt = Some(prompt.into());
+        self
+    }
+
+    /// How long one call of the summariser may take. Default [`SUMMARY_TIMEOUT`].
+    pub fn summary_timeout(mut self, timeout: Duration) -> Self {
+        self.summary_timeout = timeout;
+        self
+    }
+
+    /// When plans are due. Default: when they pay.
+    pub fn economy(mut self, economy: Economy) -> Self {
+        self.economy = economy;
+        self
+    }
+
+    /// What the model costs. Default: unknown; then the usual ratios decide when a plan pays.
+    pub fn prices(mut self, sheet: PriceSheet) -> Self {
+        self.sheet = Some(sheet);
+        self
+    }
+
+    /// Whether what leaves the view is archived. Default: where the store can.
+    pub fn archive(mut self, archive: Archive) -> Self {
+        self.archive = archive;
+        self
+    }
+
+    /// A rule that is said in every session and stays in its view, whole.
+    pub fn pin(mut self, rule: impl Into<String>) -> Self {
+        self.pins.push(rule.into());
+        self
+    }
+
+    /// Asked before a plan is applied, with the request's tokens by our counter and the messages of
+    /// the view; `false` leaves the view as it is for this request.
+    pub fn before_compaction_start(
+        mut self,
+        hook: impl Fn(Tokens, usize) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.set_before(hook);
+        self
+    }
+
+    /// Told after a plan was applied: messages before and after, tokens before and after.
+    pub fn after_compaction_end(
+        mut self,
+        hook: impl Fn(usize, usize, Tokens, Tokens) + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.set_after(hook);
+        self
+    }
+
+    /// Called once for every plan that takes something out of the view, with exactly what left.
+    /// It may be async; if it fails, nothing is lost.
+    pub fn on_evict<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(&AgentState, Evicted) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.hooks.set_on_evict(hook);
         self
     }
 
@@ -354,22 +524,38 @@ impl AgentBuilder {
         let counter = self
             .counter
             .unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())));
-        let tools = self.tools.iter().map(|tool| KnownTool {
-            spec: tool.spec().clone(),
-            idempotent: tool.idempotent(),
-            asks: tool.asks(),
-        });
+        let summarizer = self
+            .summarizer
+            .unwrap_or_else(|| Arc::clone(&self.provider));
+        let same = Arc::ptr_eq(&summarizer, &self.provider);
+        let summary_model = SummaryModel {
+            model: summarizer.model().to_owned(),
+            window: None,
+            prompt: self
+                .summary_prompt
+                .as_deref()
+                .unwrap_or(SummaryModel::PROMPT)
+                .into(),
+        };
         let setup = Setup {
             model: self.provider.model().to_owned(),
             system: self.system.into(),
             dynamic_context: self.dynamic_context.map(Into::into),
-            tools: tools.collect(),
+            tools: self.tools.iter().map(known).collect(),
             counter,
             line: self.strategy.line(self.line),
+            economy: self.economy,
+            sheet: self.sheet,
             policy: self
                 .policy
-                .unwrap_or_else(|| self.strategy.policy(self.prune)),
-            prune: self.prune,
+                .unwrap_or_else(|| self.strategy.policy(self.prune, self.summary)),
+            recovery: self.strategy.recovery(self.prune, self.summary),
+            summary_model: (self.summary.author == Author::Model).then_some(summary_model),
+            recall: Recall::None,
+            leave: match self.hooks.is_empty() {
+                true => Leave::Freely,
+                false => Leave::Asked,
+            },
             limits: self.limits,
             max_parallel_tools: self.max_parallel_tools,
             max_output: self.max_tokens,
@@ -377,6 +563,10 @@ impl AgentBuilder {
         };
         let parts = Parts {
             provider: self.provider,
+            summarizer,
+            asks_summarizer: !same,
+            summary_timeout: self.summary_timeout,
+            hooks: self.hooks,
             tools: self
                 .tools
                 .into_iter()
@@ -390,6 +580,8 @@ impl AgentBuilder {
         Ok(Agent {
             setup,
             window: self.window,
+            archive: self.archive,
+            pins: self.pins,
             parts: Arc::new(parts),
         })
     }

@@ -2,26 +2,35 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, Failure, Input, Outcome, Request, Step};
+use plimsoll_agent::{Answer, Event, Failure, Input, Leaving, Outcome, Request, Step, Verdict};
 use plimsoll_context::{CallId, Part, Reply, ToolCall, ToolResult, head_tail};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::archive::Archived;
 use crate::error::Error;
 use crate::gate::Gate;
+use crate::hooks::Hooks;
 use crate::observer::Observer;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::session::{Command, Session};
 use crate::store::SessionStore;
-use crate::tool::{MAX_TOOL_OUTPUT, Tool, ToolContext, ToolError, ToolOutput};
+use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput};
 
 /// Everything a driver acts through.
 pub(crate) struct Parts {
     pub(crate) provider: Arc<dyn Provider>,
+    /// Who writes summaries.
+    pub(crate) summarizer: Arc<dyn Provider>,
+    /// Whether that is another model than the run's own, with a window of its own.
+    pub(crate) asks_summarizer: bool,
+    pub(crate) summary_timeout: Duration,
+    pub(crate) hooks: Hooks,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) gate: Arc<dyn Gate>,
@@ -33,7 +42,8 @@ pub(crate) struct Parts {
 #[derive(Default)]
 struct Underway {
     call: Option<BoxFuture<'static, Result<Reply, Failure>>>,
-    tools: JoinSet<ToolResult>,
+    summary: Option<BoxFuture<'static, Result<Reply, Failure>>>,
+    tools: JoinSet<Done>,
     /// Cancelled on drop, so that no tool outlives the run.
     cancel: CancellationToken,
     _cancel_on_drop: Option<DropGuard>,
@@ -49,6 +59,7 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
         while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
     }
     while session.inbox.try_recv().is_ok() {}
+    session.run.set_idle(session.idle());
     session.run.handle(input);
     let mut underway = Underway::new();
     loop {
@@ -57,14 +68,30 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
                 flush(session).await?;
                 underway.call = Some(Box::pin(call(Arc::clone(&parts), request)));
             }
+            Step::Summarize(request) => {
+                flush(session).await?;
+                underway.summary = Some(Box::pin(summarize(Arc::clone(&parts), request)));
+            }
+            Step::Leave(leaving) => {
+                flush(session).await?;
+                let verdict = keep(session, &leaving).await;
+                session.run.handle(Input::Left(verdict));
+            }
+            Step::Gone(leaving) => {
+                flush(session).await?;
+                let messages = session.run.state().transcript().items().len();
+                let tokens = session.run.tokens();
+                let told = parts.hooks.gone(&leaving, &session.state, messages, tokens);
+                for text in told.await {
+                    parts.tell(&Event::Warning { text });
+                }
+            }
             Step::Execute(tool_call) => {
                 flush(session).await?;
                 let cancel = underway.cancel.child_token();
-                underway.tools.spawn(execute(
-                    parts.tools.get(&tool_call.name).cloned(),
-                    tool_call,
-                    cancel,
-                ));
+                let tool = session.tools.get(&tool_call.name);
+                let tool = tool.or_else(|| parts.tools.get(&tool_call.name)).cloned();
+                underway.tools.spawn(execute(tool, tool_call, cancel));
             }
             Step::Ask(question) => {
                 let gate = Arc::clone(&parts.gate);
@@ -77,6 +104,10 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
             Step::Wait => {
                 flush(session).await?;
                 let input = wait(&mut session.inbox, &mut underway).await;
+                if matches!(input, Input::Reply(_)) {
+                    session.called = Some(Instant::now());
+                }
+                session.run.set_idle(session.idle());
                 session.run.handle(input);
             }
             Step::Finish(outcome) => {
@@ -105,16 +136,25 @@ fn step(session: &mut Session) -> Step {
     let step = session.run.poll();
     match &step {
         Step::Record(entry) => session.pending.push(entry.clone()),
-        Step::Notify(event) => tell(&session.parts, event),
+        Step::Notify(event) => session.parts.tell(event),
         _ => {}
     }
     step
 }
 
-fn tell(parts: &Parts, event: &Event) {
-    for observer in &parts.observers {
-        observer.see(event);
+impl Parts {
+    /// Tells the observers.
+    pub(crate) fn tell(&self, event: &Event) {
+        for observer in &self.observers {
+            observer.see(event);
+        }
     }
+}
+
+/// Does what the machine says between two runs.
+pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
+    while !matches!(step(session), Step::Wait | Step::Finish(_)) {}
+    flush(session).await
 }
 
 /// Makes what was recorded durable.
@@ -136,7 +176,11 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
 
 async fn wait(inbox: &mut tokio::sync::mpsc::Receiver<Command>, underway: &mut Underway) -> Input {
     let Underway {
-        call, tools, asks, ..
+        call,
+        summary,
+        tools,
+        asks,
+        ..
     } = underway;
     tokio::select! {
         biased;
@@ -148,7 +192,14 @@ async fn wait(inbox: &mut tokio::sync::mpsc::Receiver<Command>, underway: &mut U
             *call = None;
             Input::Reply(Box::new(reply))
         }
-        Some(Ok(result)) = tools.join_next() => Input::ToolDone(result),
+        Some(reply) = async { Some(summary.as_mut()?.await) } => {
+            *summary = None;
+            Input::Summarized(Box::new(reply))
+        }
+        Some(Ok(done)) = tools.join_next() => Input::ToolDone {
+            result: done.result,
+            pins: done.pins,
+        },
         Some((call, answer)) = asks.next() => Input::Answer { call, answer },
         // The machine waits for nothing that is under way: it can only be a fault of ours, and an
         // end that can be resumed beats a hang.
@@ -156,11 +207,71 @@ async fn wait(inbox: &mut tokio::sync::mpsc::Receiver<Command>, underway: &mut U
     }
 }
 
+/// Keeps what is about to leave, and says whether it may.
+async fn keep(session: &Session, leaving: &Leaving) -> Verdict {
+    if let Err(why) = session.parts.hooks.before(leaving) {
+        return Verdict::Veto { why };
+    }
+    if !session.archives {
+        return Verdict::Go;
+    }
+    let why = format!(
+        "{}: {}",
+        leaving.plan.why.word(),
+        leaving.plan.stages.join(", ")
+    );
+    let originals = leaving.originals().map(|leaving| Archived {
+        seq: leaving.item.seq,
+        message: Arc::clone(&leaving.item.message),
+        tool: leaving.tool.clone(),
+        why: why.clone(),
+    });
+    let originals: Vec<Archived> = originals.collect();
+    match session
+        .parts
+        .store
+        .archive(&session.lease, &originals)
+        .await
+    {
+        Ok(()) => Verdict::Go,
+        Err(error) => Verdict::NotKept {
+            why: error.to_string(),
+        },
+    }
+}
+
+/// One call for a summary. It may be made again like any other, but not for ever: the run waits.
+async fn summarize(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure> {
+    let wait = parts.summary_timeout;
+    let mut attempt = 1;
+    let work = async {
+        loop {
+            let failure = match parts.summarizer.call(&request, &|_| {}).await {
+                Ok(reply) => return Ok(reply),
+                Err(failure) => failure,
+            };
+            match parts.retry.wait(attempt, &failure) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return Err(failure),
+            }
+            attempt += 1;
+        }
+    };
+    match tokio::time::timeout(wait, work).await {
+        Ok(reply) => reply,
+        Err(_) => Err(Failure::Transient {
+            status: None,
+            retry_after_ms: None,
+            message: format!("there was no summary within {} s", wait.as_secs_f32()),
+        }),
+    }
+}
+
 /// One model call, made again where that may help.
 async fn call(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure> {
     let mut attempt = 1;
     loop {
-        let deltas = |delta| tell(&parts, &Event::Delta(delta));
+        let deltas = |delta| parts.tell(&Event::Delta(delta));
         let failure = match parts.provider.call(&request, &deltas).await {
             Ok(reply) => return Ok(reply),
             Err(failure) => failure,
@@ -170,23 +281,36 @@ async fn call(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure
         };
         attempt += 1;
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        tell(
-            &parts,
-            &Event::Retrying {
-                attempt,
-                wait_ms,
-                why: failure.to_string(),
-            },
-        );
+        parts.tell(&Event::Retrying {
+            attempt,
+            wait_ms,
+            why: failure.to_string(),
+        });
         tokio::time::sleep(wait).await;
     }
 }
 
 /// One tool call; whatever happens, it has a result.
-async fn execute(
+async fn execute(tool: Option<Arc<dyn Tool>>, call: ToolCall, cancel: CancellationToken) -> Done {
+    let pins = Pins::default();
+    let result = work(tool, call, cancel, pins.clone()).await;
+    Done {
+        result,
+        pins: pins.take(),
+    }
+}
+
+/// What a tool call came to.
+struct Done {
+    result: ToolResult,
+    pins: Vec<String>,
+}
+
+async fn work(
     tool: Option<Arc<dyn Tool>>,
     call: ToolCall,
     cancel: CancellationToken,
+    pins: Pins,
 ) -> ToolResult {
     let id = call.id.clone();
     let name = call.name.clone();
@@ -197,6 +321,7 @@ async fn execute(
     let cx = ToolContext {
         call: call.id,
         cancel: cancel.clone(),
+        pins,
     };
     let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| serde_json::json!({}));
     // A task of its own contains a panic.

@@ -1,6 +1,6 @@
 //! [`Error`]: what keeps a run from being had at all. A run that is had and fails has an outcome.
 
-use plimsoll_agent::FoldError;
+use plimsoll_agent::{FoldError, PinError};
 
 use crate::store::StoreError;
 
@@ -17,6 +17,9 @@ pub enum Error {
     /// The log could not be written or read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Something cannot be pinned.
+    #[error(transparent)]
+    Pin(#[from] PinError),
     /// The log does not fold.
     #[error(transparent)]
     Fold(#[from] FoldError),

@@ -7,6 +7,7 @@ pub mod archive;
 mod driver;
 mod error;
 mod gate;
+mod hooks;
 mod observer;
 pub mod process;
 mod provider;
@@ -17,7 +18,8 @@ pub mod testing;
 mod tool;
 
 pub use agent::{
-    Agent, AgentBuilder, EvictionStrategy, MAX_PARALLEL_TOOLS, Window, new_session_id,
+    Agent, AgentBuilder, Archive, EvictionStrategy, MAX_PARALLEL_TOOLS, RECALL_LEAST_WINDOW,
+    SUMMARY_TIMEOUT, Window, new_session_id,
 };
 pub use archive::{
     ArchiveBounds, ArchiveRow, Archived, Hit, Kind, RecallError, RecallId, RecallKey, RecallTools,
@@ -25,6 +27,7 @@ pub use archive::{
 };
 pub use error::Error;
 pub use gate::{AllowAll, DenyAll, Gate};
+pub use hooks::{Evicted, HOOK_TIMEOUT};
 pub use observer::Observer;
 pub use provider::Provider;
 pub use retry::RetryConfig;
@@ -33,6 +36,6 @@ pub use store::{
     BadSessionId, Lease, MemoryStore, SessionId, SessionInfo, SessionStore, StoreError,
 };
 pub use tool::{
-    FnTool, MAX_TOOL_OUTPUT, TOOL_TIMEOUT, Tool, ToolContext, ToolError, ToolOutput,
-    parse_arguments, schema_of, tool,
+    FnTool, MAX_TOOL_OUTPUT, Pins, TOOL_TIMEOUT, Tool, ToolContext, ToolError, ToolOutput,
+    parse_arguments, pin_tool, schema_of, tool,
 };

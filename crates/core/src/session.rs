@@ -4,14 +4,16 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use plimsoll_agent::{EndReason, Entry, Input, Outcome, Run, State};
-use plimsoll_context::{Part, Tokens, Usage};
+use plimsoll_context::{Message, Part, Pinned, Seq, Tokens, Usage};
 use tokio::sync::mpsc;
 
 use crate::driver::{self, Parts};
 use crate::error::Error;
 use crate::store::{Lease, SessionId};
+use crate::tool::Tool;
 
 /// Commands that wait for the driver, at most; a sender waits beyond that.
 const INBOX: usize = 64;
@@ -26,12 +28,20 @@ pub struct Session {
     pub(crate) pending: Vec<Entry>,
     pub(crate) stale: bool,
     remote: Remote,
-    state: AgentState,
+    pub(crate) state: AgentState,
+    /// Tools of this session alone: those that recall what has left it.
+    pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
+    /// Whether what leaves the view is archived.
+    pub(crate) archives: bool,
+    /// When the provider last answered.
+    pub(crate) called: Option<Instant>,
 }
 
 /// What a host attaches to a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AgentState {
+    /// The session's name.
+    pub session_id: SessionId,
     /// Sent after the history of each request of the next run; not part of the log.
     pub dynamic_context: Option<String>,
     /// Anything of the host's, by type.
@@ -79,6 +89,11 @@ pub struct AgentOutput {
 impl Session {
     pub(crate) fn new(run: Run, lease: Lease, parts: Arc<Parts>) -> Self {
         let (commands, inbox) = mpsc::channel(INBOX);
+        let state = AgentState {
+            session_id: lease.session().clone(),
+            dynamic_context: None,
+            extensions: Extensions::default(),
+        };
         Self {
             run,
             lease,
@@ -87,8 +102,51 @@ impl Session {
             pending: Vec::new(),
             stale: false,
             remote: Remote { commands },
-            state: AgentState::default(),
+            state,
+            tools: HashMap::new(),
+            archives: false,
+            called: None,
         }
+    }
+
+    /// Pins an item of the view, or a part of it: it stays, whole, in every later request.
+    ///
+    /// # Errors
+    /// Where it is not in the view as it was said, where too much would be pinned, or where the
+    /// log cannot be written.
+    pub async fn pin(&mut self, seq: Seq, what: Pinned) -> Result<(), Error> {
+        self.run.pin(seq, what)?;
+        driver::settle(self).await
+    }
+
+    /// Says a rule in the host's name and pins it.
+    ///
+    /// # Errors
+    /// Where it is empty, where too much would be pinned, or where the log cannot be written.
+    pub async fn pin_text(&mut self, text: &str) -> Result<Seq, Error> {
+        let seq = self.run.pin_text(text)?;
+        driver::settle(self).await?;
+        Ok(seq)
+    }
+
+    /// Takes a pin off. False where there is none.
+    ///
+    /// # Errors
+    /// Where the log cannot be written.
+    pub async fn unpin(&mut self, seq: Seq) -> Result<bool, Error> {
+        let unpinned = self.run.unpin(seq);
+        driver::settle(self).await?;
+        Ok(unpinned)
+    }
+
+    /// What is pinned, in the order of the view.
+    pub fn pinned(&self) -> impl Iterator<Item = (Seq, &Message)> {
+        self.run.pinned()
+    }
+
+    /// How long ago the provider last answered, where this process knows.
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        self.called.map(|called| called.elapsed())
     }
 
     /// Runs a task. Dropping the future interrupts it; the session can be carried on.

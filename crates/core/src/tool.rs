@@ -4,12 +4,13 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_context::{Bytes, CallId, Part, ToolSpec};
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -55,6 +56,69 @@ pub struct ToolContext {
     pub call: CallId,
     /// Cancelled when the run no longer wants the result.
     pub cancel: CancellationToken,
+    /// Where a tool puts what is to be pinned once it has returned.
+    pub pins: Pins,
+}
+
+/// What a tool wants pinned. Only a tool's own code can put something here: nothing in what it
+/// returns can.
+#[derive(Debug, Clone, Default)]
+pub struct Pins(Arc<Mutex<Vec<String>>>);
+
+impl Pins {
+    /// One more text that must stay in the view.
+    pub fn push(&self, text: impl Into<String>) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(text.into());
+    }
+
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What [`pin_tool`] is told.
+#[derive(Deserialize, JsonSchema)]
+struct PinInput {
+    /// The rule or fact to keep, in full
+    text: String,
+}
+
+struct PinTool(ToolSpec);
+
+/// A tool by which the model itself pins a rule or a fact, so that no plan takes it out of the
+/// view. How much may be pinned is bounded: see `plimsoll_agent::MAX_PINS`.
+#[must_use]
+pub fn pin_tool() -> Arc<dyn Tool> {
+    Arc::new(PinTool(ToolSpec {
+        name: "pin".to_owned(),
+        description: "Keeps a rule or fact in view for the whole session. Use it for what must not be forgotten, such as a constraint of the user or a value found once.".to_owned(),
+        schema: schema_of::<PinInput>(),
+    }))
+}
+
+#[async_trait]
+impl Tool for PinTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn idempotent(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let input: PinInput = parse_arguments(&self.0, arguments)?;
+        if input.text.trim().is_empty() {
+            return Err(ToolError(
+                "there is nothing to pin; give the text".to_owned(),
+            ));
+        }
+        cx.pins.push(input.text);
+        Ok("It is kept in view from now on.".into())
+    }
 }
 
 /// What a tool returns: text, images or files.

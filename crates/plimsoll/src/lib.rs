@@ -36,16 +36,18 @@
 
 pub use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, FoldError, Input,
-    KnownTool, Outcome, Question, Request, Run, Sampling, Setup, State, Step, ToolChoice,
-    ToolPhase,
+    KnownTool, Leave, Leaving, LeavingItem, MAX_PINS, MAX_SUMMARY_CALLS, MAX_SUMMARY_FAILURES,
+    Outcome, PinError, Question, Request, Run, Sampling, Setup, State, Step, SummaryModel,
+    ToolChoice, ToolPhase, Verdict,
 };
 pub use plimsoll_context::*;
 pub use plimsoll_core::{
-    Agent, AgentBuilder, AgentOutput, AgentState, AllowAll, ArchiveBounds, ArchiveRow, Archived,
-    DenyAll, Error, EvictionStrategy, Extensions, FnTool, Gate, Lease, MemoryStore, Observer,
-    Provider, RecallError, RecallId, RecallKey, RecallTools, Recalled, Remote, RetryConfig,
-    Session, SessionId, SessionInfo, SessionStore, StoreError, Tool, ToolContext, ToolError,
-    ToolOutput, Window, archive, new_session_id, recall_tools, testing, tool,
+    Agent, AgentBuilder, AgentOutput, AgentState, AllowAll, Archive, ArchiveBounds, ArchiveRow,
+    Archived, DenyAll, Error, Evicted, EvictionStrategy, Extensions, FnTool, Gate, Lease,
+    MemoryStore, Observer, Provider, RECALL_LEAST_WINDOW, RecallError, RecallId, RecallKey,
+    RecallTools, Recalled, Remote, RetryConfig, Session, SessionId, SessionInfo, SessionStore,
+    StoreError, Tool, ToolContext, ToolError, ToolOutput, Window, archive, new_session_id,
+    pin_tool, recall_tools, testing, tool,
 };
 #[cfg(feature = "providers")]
 pub use plimsoll_providers as providers;

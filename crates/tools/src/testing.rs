@@ -47,6 +47,7 @@ pub(crate) fn context() -> ToolContext {
     ToolContext {
         call: CallId("c1".into()),
         cancel: CancellationToken::new(),
+        pins: Default::default(),
     }
 }
 

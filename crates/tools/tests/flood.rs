@@ -25,6 +25,7 @@ async fn a_flood_keeps_its_ends_and_a_later_cut_keeps_the_number_exact() {
     let cx = ToolContext {
         call: CallId("c1".into()),
         cancel: CancellationToken::new(),
+        pins: Default::default(),
     };
     let before = peak();
     let call = toolbox.tool("bash").unwrap();

@@ -16,12 +16,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Answer, AtLimit, Entry, Event, ExecutionLimits, Failure, Input, KnownTool, Outcome, Question,
-    Request, Run, Sampling, Setup, Step,
+    Answer, AtLimit, Entry, Event, ExecutionLimits, Failure, Input, KnownTool, Leave, Leaving,
+    Outcome, Question, Request, Run, Sampling, Setup, Step, Verdict,
 };
 use plimsoll_context::{
-    CallId, Chars4, ContextStrategy, Line, Part, Reply, SessionPruneConfig, StopReason, Tokens,
-    ToolCall, ToolResult, ToolSpec, Usage,
+    CallId, Chars4, ContextStrategy, Economy, Line, Part, Recall, Reply, SessionPruneConfig,
+    StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
 };
 
 /// Steps after which a run that has not ended never will.
@@ -44,6 +44,13 @@ pub(crate) struct Stage {
     pub(crate) calling: bool,
     pub(crate) running: VecDeque<ToolCall>,
     pub(crate) asked: VecDeque<Question>,
+    /// Calls for summaries that wait for an answer, at most one.
+    pub(crate) summaries: VecDeque<Request>,
+    /// What the host says to every plan.
+    pub(crate) verdict: Verdict,
+    /// What the host was asked about, and what it was told has left.
+    pub(crate) leaving: Vec<Leaving>,
+    pub(crate) gone: Vec<Leaving>,
 }
 
 /// A request as it went out, and what was known then.
@@ -73,8 +80,13 @@ pub(crate) fn setup() -> Setup {
             window: Some(Tokens(10_000)),
             ..Line::default()
         },
-        policy: ContextStrategy::default().policy(prune),
-        prune,
+        policy: ContextStrategy::default().policy(prune, SummaryConfig::default()),
+        economy: Economy::Fixed,
+        sheet: None,
+        recovery: ContextStrategy::default().recovery(prune, SummaryConfig::default()),
+        summary_model: None,
+        recall: Recall::None,
+        leave: Leave::Freely,
         limits: ExecutionLimits::default(),
         max_parallel_tools: 3,
         max_output: None,
@@ -109,12 +121,14 @@ pub(crate) fn limits(max_turns: u64, max_tool_calls: Option<u64>, at_limit: AtLi
 /// The same setup under a strategy and a window.
 pub(crate) fn strategy(strategy: ContextStrategy, window: Option<u64>) -> Setup {
     let setup = setup();
+    let prune = SessionPruneConfig::default();
     Setup {
         line: strategy.line(Line {
             window: window.map(Tokens),
             ..setup.line
         }),
-        policy: strategy.policy(setup.prune),
+        policy: strategy.policy(prune, SummaryConfig::default()),
+        recovery: strategy.recovery(prune, SummaryConfig::default()),
         ..setup
     }
 }
@@ -138,6 +152,10 @@ impl Stage {
             aborts: 0,
             at_once: 0,
             calling: false,
+            summaries: VecDeque::new(),
+            verdict: Verdict::Go,
+            leaving: Vec::new(),
+            gone: Vec::new(),
             running: VecDeque::new(),
             asked: VecDeque::new(),
         }
@@ -171,15 +189,27 @@ impl Stage {
                     self.at_once = self.at_once.max(self.running.len());
                 }
                 Step::Ask(question) => self.asked.push_back(question),
+                Step::Summarize(request) => {
+                    assert!(self.summaries.is_empty(), "two summaries at once");
+                    self.summaries.push_back(*request);
+                }
+                Step::Leave(leaving) => {
+                    self.leaving.push(*leaving);
+                    self.run.handle(Input::Left(self.verdict.clone()));
+                }
+                Step::Gone(leaving) => self.gone.push(*leaving),
                 Step::Abort => {
                     self.aborts += 1;
                     self.calling = false;
                     self.running.clear();
                     self.asked.clear();
+                    self.summaries.clear();
                 }
                 Step::Finish(outcome) => {
                     assert!(!self.calling && self.running.is_empty() && self.asked.is_empty());
                     assert!(!self.run.is_running());
+                    // One that was written beside the run is of no use any more.
+                    self.summaries.clear();
                     self.outcomes.push(outcome);
                     assert!(matches!(self.run.poll(), Step::Wait), "nothing follows");
                     return;
@@ -226,6 +256,26 @@ impl Stage {
         self.reply(calls.iter().map(|call| words::call(call)).collect(), None)
     }
 
+    /// The summariser answers.
+    pub(crate) fn summary(&mut self, text: &str) -> &mut Self {
+        self.summary_reply(Ok(Reply {
+            parts: vec![Part::text(text)],
+            stop: StopReason::Stop,
+            usage: Some(Usage {
+                input: Tokens(700),
+                output: Tokens(70),
+                ..Usage::default()
+            }),
+            model: None,
+        }))
+    }
+
+    pub(crate) fn summary_reply(&mut self, reply: Result<Reply, Failure>) -> &mut Self {
+        self.summaries.pop_front().expect("a summary is wanted");
+        self.tell(Input::Summarized(Box::new(reply)));
+        self
+    }
+
     pub(crate) fn refuse(&mut self, failure: Failure) -> &mut Self {
         assert!(self.calling, "nobody has called the model");
         self.calling = false;
@@ -236,11 +286,15 @@ impl Stage {
     pub(crate) fn done(&mut self, id: &str, text: &str) -> &mut Self {
         let at = self.running.iter().position(|call| call.id.0 == id);
         self.running.remove(at.expect(id));
-        self.tell(Input::ToolDone(ToolResult {
+        let result = ToolResult {
             call: CallId(id.into()),
             parts: vec![Part::text(text)],
             is_error: false,
-        }));
+        };
+        self.tell(Input::ToolDone {
+            result,
+            pins: Vec::new(),
+        });
         self
     }
 
@@ -268,6 +322,8 @@ impl Stage {
             } else if let Some(question) = self.asked.front() {
                 let id = question.call.id.0.clone();
                 self.answer(&id, Answer::Allow);
+            } else if !self.summaries.is_empty() {
+                self.summary("");
             } else {
                 panic!("the machine waits for nothing that is under way");
             }

@@ -53,7 +53,17 @@ fn a_task_is_done_with_tools() {
         .collect();
     assert_eq!(
         names,
-        ["bash", "edit", "glob", "grep", "list", "read", "write"]
+        [
+            "bash",
+            "edit",
+            "glob",
+            "grep",
+            "list",
+            "read",
+            "recall",
+            "recall_search",
+            "write"
+        ]
     );
     let (role, text) = messages(&asked[1]).pop().unwrap();
     assert!(
@@ -162,7 +172,8 @@ fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
         sent[0].1
     );
     assert_eq!(sent[1].1.trim_end(), "Count\nthem.");
-    assert_eq!(request["tools"].as_array().unwrap().len(), 2);
+    let tools = request["tools"].as_array().unwrap().len();
+    assert_eq!(tools, 4, "two, and two that recall");
     assert_eq!(
         (&request["temperature"], &request["seed"]),
         (&0.5.into(), &7.into())

@@ -35,7 +35,12 @@ impl Stage for Cap {
             if weight <= budget.max_result {
                 continue;
             }
-            let short = rendition::result_in_tokens(result, budget.max_result, draft.counter());
+            let short = rendition::result_in_tokens(
+                result,
+                budget.max_result,
+                draft.counter(),
+                &draft.marker(at),
+            );
             if let Some(short) = short {
                 draft.shrink(at, short);
             }

@@ -56,7 +56,9 @@ fn level_results(draft: &mut Draft<'_>, limit: Tokens) {
         let Some((Message::ToolResult(result), _)) = draft.current(at) else {
             continue;
         };
-        if let Some(short) = rendition::result_in_tokens(result, level, draft.counter()) {
+        if let Some(short) =
+            rendition::result_in_tokens(result, level, draft.counter(), &draft.marker(at))
+        {
             draft.shrink(at, short);
         }
     }
@@ -94,7 +96,9 @@ fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
         let Some((message, _)) = draft.current(at) else {
             continue;
         };
-        if let Some(short) = rendition::text_in_tokens(message, level, draft.counter()) {
+        if let Some(short) =
+            rendition::text_in_tokens(message, level, draft.counter(), &draft.marker(at))
+        {
             draft.shrink(at, short);
         }
     }
@@ -104,7 +108,7 @@ fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
 fn shrinkable(draft: &Draft<'_>) -> Vec<(usize, Tokens)> {
     let items = draft.items().iter().enumerate();
     items
-        .filter(|(_, item)| !item.pinned)
+        .filter(|(_, item)| item.pin.is_none())
         .filter_map(|(at, _)| Some((at, draft.current(at)?.1)))
         .collect()
 }

@@ -11,7 +11,6 @@ use crate::plan::Trigger;
 use crate::rendition;
 use crate::stage::Stage;
 use crate::tokens::Bytes;
-use crate::truncate;
 
 /// How [`Prune`] shrinks old results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,9 +65,11 @@ impl Stage for Prune {
             let Some((Message::ToolResult(result), _)) = draft.current(at) else {
                 continue;
             };
-            if let Some(short) =
-                rendition::result_in_bytes(result, config.pruned_tool_result_max_bytes)
-            {
+            if let Some(short) = rendition::result_in_bytes(
+                result,
+                config.pruned_tool_result_max_bytes,
+                &draft.marker(at),
+            ) {
                 draft.shrink(at, short);
             }
         }
@@ -108,7 +109,7 @@ fn prune_task(draft: &mut Draft<'_>, max: Bytes) {
     let Some((message, _)) = draft.current(at) else {
         return;
     };
-    let Some(short) = truncate::head_tail(&message.text(), max) else {
+    let Some(short) = draft.marker(at).head_tail(&message.text(), max) else {
         return;
     };
     let media = message

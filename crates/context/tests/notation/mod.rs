@@ -151,7 +151,7 @@ fn filler(name: &str, size: usize) -> String {
 }
 
 fn word(item: &Item, before: &Item) -> String {
-    let pin = if item.pinned { "+" } else { "" };
+    let pin = if item.pin.is_some() { "+" } else { "" };
     let written = |message: &Message| {
         let role = match message {
             Message::System { .. } => "s".to_owned(),

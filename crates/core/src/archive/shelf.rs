@@ -254,3 +254,61 @@ fn weight(message: &Message) -> u64 {
     let _ = serde_json::to_writer(&mut count, message);
     count.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn item(seq: u64) -> Archived {
+        Archived {
+            seq: Seq(seq),
+            message: Arc::new(Message::result(CallId("c".to_owned()), "some text")),
+            tool: None,
+            why: "test".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_too_old_has_expired_before_and_after_it_is_let_go() {
+        let session = SessionId::new("s").unwrap();
+        let mut shelf = Shelf::new(ArchiveBounds {
+            age: Duration::from_secs(10),
+            ..ArchiveBounds::default()
+        });
+        shelf.archive(&session, &[item(0)], 100).unwrap();
+        shelf.archive(&session, &[item(1)], 105).unwrap();
+        let has = |shelf: &Shelf, seq, now| {
+            let key = RecallKey::Id(RecallId(Seq(seq)));
+            shelf.recall(&session, &key, now).is_ok()
+        };
+        assert!(has(&shelf, 0, 110) && !has(&shelf, 0, 111) && has(&shelf, 1, 111));
+        assert_eq!(shelf.search(&session, "text", 9, 111).unwrap().len(), 1);
+        let both = shelf.bytes;
+        shelf.archive(&session, &[item(2)], 111).unwrap();
+        assert_eq!(shelf.bytes, both);
+        assert!(!has(&shelf, 0, 111) && has(&shelf, 1, 111) && has(&shelf, 2, 111));
+        let expired: Vec<bool> = shelf
+            .rows(&session, 111)
+            .iter()
+            .map(|row| row.expired)
+            .collect();
+        assert_eq!(expired, [true, false, false]);
+    }
+
+    #[test]
+    fn the_sums_are_right() {
+        let session = SessionId::new("s").unwrap();
+        let mut shelf = Shelf::new(ArchiveBounds {
+            session_items: 3,
+            ..ArchiveBounds::default()
+        });
+        for seq in 0..20 {
+            shelf.archive(&session, &[item(seq)], 1).unwrap();
+        }
+        assert_eq!(shelf.bytes, 3 * weight(&item(0).message));
+        let row = shelf.sessions.get(&session).unwrap();
+        assert_eq!((row.bytes, row.slots.len()), (shelf.bytes, 6));
+        assert_eq!(row.forgotten, Some(Seq(13)));
+    }
+}

@@ -1,0 +1,202 @@
+//! [`Digest`]: one summary in the making, by a model, in as many calls as its window asks for, and
+//! never more than [`MAX_SUMMARY_CALLS`]. It makes requests and reads replies; it calls nobody.
+
+mod check;
+mod material;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use plimsoll_context::{
+    MESSAGE_OVERHEAD, Message, Ppm, Ready, Reply, SUMMARY_FRAME, Span, StopReason, TokenCounter,
+    Tokens, Usage, extract, shorten,
+};
+
+use crate::request::{Request, Sampling, ToolChoice};
+use crate::setup::{REQUEST_OVERHEAD, SummaryModel};
+
+/// Model calls for one summary, at most: what is left over is shortened until it fits.
+pub const MAX_SUMMARY_CALLS: usize = 8;
+/// The share of a summary that is the model's; the rest is word for word what was said.
+const MODEL_SHARE: Ppm = Ppm(600_000);
+/// An answer may be this many times what is kept of it: a model that overshoots is cut, not refused.
+const OVERSHOOT: u64 = 2;
+/// The least that is asked of a model, since one that is cut off by length is refused.
+const LEAST_OUTPUT: Tokens = Tokens(256);
+/// The share of the summariser's window that its request may take by our counter, which is not its.
+const WINDOW_SHARE: Ppm = Ppm(850_000);
+/// What stands between the model's part of a summary and what was said word for word.
+const WORD_FOR_WORD: &str = "# Word for word";
+
+/// One summary in the making.
+#[derive(Debug)]
+pub(crate) struct Digest {
+    span: Span,
+    messages: Vec<Arc<Message>>,
+    /// What has not been read yet, in pieces that fit.
+    pieces: VecDeque<String>,
+    so_far: Option<String>,
+    model: SummaryModel,
+    counter: Arc<dyn TokenCounter>,
+    sampling: Sampling,
+    pub(crate) calls: u64,
+    pub(crate) usage: Usage,
+}
+
+/// What a reply has led to.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// One more call.
+    More,
+    /// The summary.
+    Done(Ready),
+    /// Why there will be none.
+    Failed(String),
+}
+
+impl Digest {
+    /// `None` where the model's window is too small for anything.
+    pub(crate) fn new(
+        span: Span,
+        messages: Vec<Arc<Message>>,
+        model: SummaryModel,
+        counter: Arc<dyn TokenCounter>,
+        sampling: Sampling,
+    ) -> Option<Self> {
+        let mut digest = Self {
+            span,
+            messages,
+            pieces: VecDeque::new(),
+            so_far: None,
+            model,
+            counter,
+            sampling,
+            calls: 0,
+            usage: Usage::default(),
+        };
+        digest.so_far = digest.former();
+        let room = digest.room()?;
+        digest.pieces = material::pieces(&digest.messages, room, digest.counter.as_ref());
+        (!digest.pieces.is_empty()).then_some(digest)
+    }
+
+    /// The next call.
+    pub(crate) fn request(&self) -> Request {
+        let piece = self.pieces.front().map_or("", String::as_str);
+        let text = material::framed(self.so_far.as_deref(), piece);
+        let system = Arc::clone(&self.model.prompt);
+        let counted = REQUEST_OVERHEAD
+            + MESSAGE_OVERHEAD.times(2)
+            + self.counter.text(&system)
+            + self.counter.text(&text);
+        Request {
+            system,
+            tools: Arc::from([]),
+            messages: vec![Arc::new(Message::user(text))],
+            dynamic_context: None,
+            tool_choice: ToolChoice::None,
+            max_output: Some(self.max_output()),
+            sampling: self.sampling,
+            counted,
+        }
+    }
+
+    /// Reads the answer to the last request.
+    pub(crate) fn take(&mut self, reply: &Reply) -> Progress {
+        self.calls += 1;
+        self.usage = self.usage.combine(reply.usage.unwrap_or_default());
+        if reply.stop == StopReason::Length {
+            return Progress::Failed("it was cut off by its length".to_owned());
+        }
+        let text = match check::summary(&reply.parts, &self.model.prompt) {
+            Ok(text) => text,
+            Err(why) => return Progress::Failed(why),
+        };
+        let most = self.model_part();
+        self.so_far = Some(shorten(&text, most, self.counter.as_ref()).unwrap_or(text));
+        self.pieces.pop_front();
+        if self.pieces.is_empty() {
+            return Progress::Done(self.ready());
+        }
+        Progress::More
+    }
+
+    /// What the summary is of.
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// The model's words, and behind them the user's, word for word, as far as they fit: a model
+    /// that forgets or lies takes nothing away.
+    fn ready(&self) -> Ready {
+        let model = self.so_far.clone().unwrap_or_default();
+        let model = model.replace(WORD_FOR_WORD, "Word for word");
+        let frame = self.counter.text(WORD_FOR_WORD) + Tokens(4);
+        let room = self.words().minus(self.counter.text(&model)).minus(frame);
+        let stripped: Vec<Message> = self.messages.iter().map(|message| kept(message)).collect();
+        let stripped: Vec<&Message> = stripped.iter().collect();
+        let text = match extract(&stripped, room, self.counter.as_ref()) {
+            Some(words) => format!("{model}\n\n{WORD_FOR_WORD}\n{words}"),
+            None => model,
+        };
+        Ready {
+            seqs: self.span.seqs.clone(),
+            fingerprint: self.span.fingerprint,
+            text: text.into(),
+        }
+    }
+
+    /// The former summary, all of it: the model may use what stands there word for word.
+    fn former(&self) -> Option<String> {
+        let former = self
+            .messages
+            .iter()
+            .rev()
+            .find_map(|message| match message.as_ref() {
+                Message::Summary { text } => Some(text.as_str()),
+                _ => None,
+            })?;
+        Some(former.to_owned())
+    }
+
+    /// What a summary's words may weigh.
+    fn words(&self) -> Tokens {
+        self.span.max.minus(MESSAGE_OVERHEAD + SUMMARY_FRAME)
+    }
+
+    fn model_part(&self) -> Tokens {
+        self.words().share(MODEL_SHARE)
+    }
+
+    fn max_output(&self) -> Tokens {
+        self.model_part().times(OVERSHOOT).max(LEAST_OUTPUT)
+    }
+
+    /// What a piece may weigh.
+    fn room(&self) -> Option<Tokens> {
+        let window = self.model.window?.share(WINDOW_SHARE);
+        let former = self
+            .so_far
+            .as_deref()
+            .map_or(Tokens::ZERO, |text| self.counter.text(text));
+        let fixed = REQUEST_OVERHEAD
+            + MESSAGE_OVERHEAD.times(2)
+            + self.counter.text(&self.model.prompt)
+            + self.counter.text(&material::framed(None, ""))
+            + self.max_output()
+            + former.max(self.model_part());
+        Some(window.minus(fixed)).filter(|room| *room >= material::LEAST_PIECE)
+    }
+}
+
+/// A message as it is kept word for word: of a former summary only that part, for the model's part
+/// of it has just been written anew.
+fn kept(message: &Message) -> Message {
+    let Message::Summary { text } = message else {
+        return message.clone();
+    };
+    let words = text.split_once(&format!("{WORD_FOR_WORD}\n"));
+    Message::Summary {
+        text: words.map_or_else(|| text.clone(), |(_, words)| words.to_owned()),
+    }
+}

@@ -1,0 +1,196 @@
+//! Whether an answer is a summary: it has our headings and says something under them. Not whether
+//! it is true; what must not be lost stands beside it, word for word.
+
+use plimsoll_context::Part;
+
+/// The headings that a summary has, in order.
+pub(crate) const HEADINGS: [&str; 7] = [
+    "Goal",
+    "Constraints",
+    "Decisions",
+    "Files",
+    "Errors",
+    "Open work",
+    "Next step",
+];
+/// So many of them it must have: small models leave out what they have nothing to say to.
+const LEAST_HEADINGS: usize = 4;
+/// Less than this many characters under all headings say nothing.
+const LEAST_TEXT: usize = 60;
+/// An answer with so many characters of the prompt in a row is the prompt.
+const ECHO: usize = 80;
+
+/// The summary in an answer, in our form: headings in order, what stands under them unchanged.
+///
+/// # Errors
+/// Why it is none.
+pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
+    if parts.iter().any(|part| matches!(part, Part::ToolCall(_))) {
+        return Err("it called a tool in place of an answer".to_owned());
+    }
+    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
+    let text = texts.join("\n");
+    if text.trim().is_empty() {
+        return Err("it was empty".to_owned());
+    }
+    if is_echo(&text, prompt) {
+        return Err("it was what it had been given".to_owned());
+    }
+    let sections = sections(&text);
+    let found = sections.iter().flatten().count();
+    if found < LEAST_HEADINGS {
+        return Err(format!(
+            "it had {found} of the {} headings that a summary has",
+            HEADINGS.len()
+        ));
+    }
+    let said: usize = sections
+        .iter()
+        .flatten()
+        .map(|text| text.chars().count())
+        .sum();
+    if said < LEAST_TEXT {
+        return Err("it said next to nothing".to_owned());
+    }
+    let mut summary = String::new();
+    for (heading, text) in HEADINGS.iter().zip(sections) {
+        if let Some(text) = text.filter(|text| !says_none(text)) {
+            summary.push_str(&format!("## {heading}\n{}\n", text.trim_end()));
+        }
+    }
+    Ok(summary.trim_end().to_owned())
+}
+
+/// What stands under each heading; `None` where the heading is missing. Lines before the first
+/// heading are chatter and are left out.
+fn sections(text: &str) -> [Option<String>; HEADINGS.len()] {
+    let mut sections: [Option<String>; HEADINGS.len()] = Default::default();
+    let mut open = None;
+    for line in text.lines() {
+        if let Some((index, rest)) = heading(line) {
+            open = Some(index);
+            if let Some(section) = sections.get_mut(index) {
+                let section = section.get_or_insert_default();
+                if !rest.is_empty() {
+                    section.push_str(&format!("- {rest}\n"));
+                }
+            }
+        } else if let Some(Some(section)) = open.and_then(|index| sections.get_mut(index))
+            && !(section.is_empty() && line.trim().is_empty())
+        {
+            section.push_str(line.trim_end());
+            section.push('\n');
+        }
+    }
+    sections
+}
+
+/// The heading that a line is, and what follows it on the line: models write `## Goal`, `**Goal**`,
+/// `Goal:` and `1. Goal`.
+fn heading(line: &str) -> Option<(usize, &str)> {
+    let bare = line
+        .trim()
+        .trim_start_matches(|c: char| "#*0123456789. ".contains(c));
+    let decorated = bare.len() < line.trim().len();
+    HEADINGS.iter().enumerate().find_map(|(index, heading)| {
+        let head = bare.get(..heading.len())?;
+        if !head.eq_ignore_ascii_case(heading) {
+            return None;
+        }
+        let rest = bare.get(heading.len()..)?;
+        let plain = rest.trim_start_matches('*').trim_start();
+        let after = plain.strip_prefix(':').or(plain.is_empty().then_some(""));
+        // A line that merely begins with the word is none.
+        let after =
+            after.filter(|_| decorated || rest.starts_with(':') || rest.trim().is_empty())?;
+        Some((index, after.trim_start_matches('*').trim()))
+    })
+}
+
+fn says_none(text: &str) -> bool {
+    let words = text
+        .trim()
+        .trim_start_matches('-')
+        .trim()
+        .trim_end_matches('.');
+    words.is_empty() || words.eq_ignore_ascii_case("none")
+}
+
+/// Whether an answer repeats its prompt or the frame of its material.
+fn is_echo(text: &str, prompt: &str) -> bool {
+    let mut chars = prompt.char_indices();
+    let start: String = prompt.chars().take(ECHO).collect();
+    let middle = chars
+        .nth(prompt.chars().count() / 2)
+        .map_or(0, |(at, _)| at);
+    let middle: String = prompt
+        .get(middle..)
+        .unwrap_or_default()
+        .chars()
+        .take(ECHO)
+        .collect();
+    let has = |piece: &str| piece.chars().count() >= ECHO && text.contains(piece);
+    has(&start) || has(&middle) || text.contains("<transcript>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_context::{CallId, ToolCall};
+
+    const PROMPT: &str = include_str!("../../prompts/summarize.md");
+
+    fn read(text: &str) -> Result<String, String> {
+        summary(&[Part::text(text)], PROMPT)
+    }
+
+    #[test]
+    fn headings_are_read_however_they_are_written() {
+        let text = "Here you are:\n**Goal**: port the parser to Rust\n### Constraints\n- never touch vendor/\n\
+             3. Decisions\n- keep the old API\n\n## Files\n- src/parser.rs read\n## Errors\nnone\n## Next step:\nrun the tests";
+        assert_eq!(
+            read(text).unwrap(),
+            "## Goal\n- port the parser to Rust\n## Constraints\n- never touch vendor/\n## Decisions\n\
+             - keep the old API\n## Files\n- src/parser.rs read\n## Next step\nrun the tests"
+        );
+    }
+
+    #[test]
+    fn what_is_no_summary_is_refused() {
+        for (text, why) in [
+            ("", "empty"),
+            (" \n ", "empty"),
+            (
+                "I'm sorry, but I can't help with that.",
+                "0 of the 7 headings",
+            ),
+            (
+                "Le fichier a été lu et tout va bien, rien à signaler de plus.",
+                "0 of the 7",
+            ),
+            (
+                &PROMPT.chars().take(600).collect::<String>(),
+                "what it had been given",
+            ),
+            (PROMPT, "what it had been given"),
+            (
+                "## Goal\n- a\n## Constraints\n## Decisions\n## Files\n- b",
+                "next to nothing",
+            ),
+            (
+                "Goals of the project are many, and errors too",
+                "0 of the 7",
+            ),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(said.contains(why), "{text}: {said}");
+        }
+        let call = Part::ToolCall(ToolCall {
+            id: CallId("c".into()),
+            name: "read".into(),
+            arguments: "{}".into(),
+            opaque: None,
+        });
+        assert!(summary(&[call], PROMPT).unwrap_err().contains("tool"));
+    }
+}

@@ -1,0 +1,123 @@
+//! Summaries by a model, beside the run or before a plan. A summary that fails never ends a run:
+//! the policy plans again without it.
+
+use std::sync::Arc;
+
+use plimsoll_context::{Means, Message, Reply, Span, Summarizer, When};
+
+use crate::digest::{Digest, Progress};
+use crate::entry::Entry;
+use crate::event::Event;
+use crate::failure::Failure;
+use crate::run::{Phase, Run};
+use crate::setup::SummaryModel;
+use crate::step::Step;
+
+/// Failures in a row after which a run asks its summariser no more: each may cost money and time.
+pub const MAX_SUMMARY_FAILURES: u32 = 3;
+
+impl Run {
+    /// What a policy may count on now.
+    pub(crate) fn means(&self) -> Means {
+        let summarizer = match &self.digest {
+            _ if self.setup.summary_model.is_none() || self.summary_failed => Summarizer::None,
+            _ if self.summary_failures >= MAX_SUMMARY_FAILURES => Summarizer::None,
+            Some(_) => Summarizer::Busy,
+            None => Summarizer::Free,
+        };
+        Means {
+            recall: self.recall,
+            summarizer,
+            ready: self.ready.clone(),
+        }
+    }
+
+    /// A policy would have this summarised. True where its plan should wait for that.
+    pub(crate) fn wants_summary(&mut self, span: Span) -> bool {
+        let when = span.when;
+        let under_way = self.digest.is_some() || self.begin_digest(span);
+        let waits = under_way && when == When::Now;
+        if waits {
+            self.phase = Phase::Summarizing;
+        }
+        waits
+    }
+
+    fn begin_digest(&mut self, span: Span) -> bool {
+        let Some(model) = self.setup.summary_model.clone() else {
+            return false;
+        };
+        let model = SummaryModel {
+            window: model.window.or(self.line().window),
+            ..model
+        };
+        let items = span
+            .seqs
+            .iter()
+            .filter_map(|seq| self.state.transcript.get(*seq));
+        let messages: Vec<Arc<Message>> = items.map(|item| Arc::clone(&item.message)).collect();
+        let started = Event::SummaryStarted {
+            model: model.model.clone(),
+            messages: messages.len(),
+            tokens: span.tokens,
+        };
+        let counter = Arc::clone(&self.setup.counter);
+        let digest = Digest::new(span, messages, model, counter, self.setup.sampling);
+        let Some(digest) = digest else {
+            self.summary_failed = true;
+            self.warn(
+                "the summariser's window is unknown or too small for a summary; what was said stands word for word".to_owned(),
+            );
+            return false;
+        };
+        self.ready = None;
+        self.notify(started);
+        let request = digest.request();
+        self.queue.push_back(Step::Summarize(Box::new(request)));
+        self.digest = Some(digest);
+        true
+    }
+
+    /// A model call for a summary has ended.
+    pub(crate) fn summarized(&mut self, reply: Result<Reply, Failure>) {
+        let Some(mut digest) = self.digest.take() else {
+            return;
+        };
+        let progress = match reply {
+            Ok(reply) => digest.take(&reply),
+            Err(failure) => Progress::Failed(failure.to_string()),
+        };
+        let failure = match progress {
+            Progress::More => {
+                let request = digest.request();
+                self.queue.push_back(Step::Summarize(Box::new(request)));
+                self.digest = Some(digest);
+                return;
+            }
+            Progress::Done(ready) => {
+                self.ready = Some(ready);
+                self.summary_failures = 0;
+                None
+            }
+            Progress::Failed(why) => {
+                self.summary_failed = true;
+                self.summary_failures += 1;
+                Some(why)
+            }
+        };
+        self.record(Entry::Summarized {
+            of: digest.span().fingerprint,
+            calls: digest.calls,
+            usage: digest.usage,
+            failure: failure.clone(),
+        });
+        self.notify(Event::SummaryEnded {
+            calls: digest.calls,
+            usage: digest.usage,
+            failure,
+        });
+        if matches!(self.phase, Phase::Summarizing) {
+            self.phase = Phase::Ready;
+        }
+    }
+}

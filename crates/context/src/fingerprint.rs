@@ -1,0 +1,93 @@
+//! [`Fingerprint`]: whether messages are still what they were. Not their identity; that is a
+//! sequence number.
+
+use std::fmt;
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{Message, Part};
+
+/// 128 bits of BLAKE3 over the JSON of messages or of a part: a chance of 2⁻⁶⁴ that among 2³² any
+/// two meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 16]);
+
+impl Fingerprint {
+    /// Of messages, in order.
+    #[must_use]
+    pub fn of<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for message in messages {
+            // Neither can fail: a message is plain data, and hashing takes any bytes.
+            let _ = serde_json::to_writer(&mut hasher, message);
+            let _ = hasher.write_all(b"\n");
+        }
+        Self::from_hasher(&hasher)
+    }
+
+    /// Of one part.
+    #[must_use]
+    pub fn of_part(part: &Part) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        let _ = serde_json::to_writer(&mut hasher, part);
+        Self::from_hasher(&hasher)
+    }
+
+    fn from_hasher(hasher: &blake3::Hasher) -> Self {
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        Self(bytes)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl Serialize for Fingerprint {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fingerprint {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let text = String::deserialize(deserializer)?;
+        let wrong = || D::Error::custom("expected 32 hexadecimal digits");
+        if text.len() != 32 || !text.is_ascii() {
+            return Err(wrong());
+        }
+        let mut bytes = [0; 16];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            let digits = text.get(2 * at..2 * at + 2).ok_or_else(wrong)?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_tells_apart_and_survives_json() {
+        let one = Fingerprint::of([&Message::user("a"), &Message::user("b")]);
+        assert_eq!(
+            one,
+            Fingerprint::of([&Message::user("a"), &Message::user("b")])
+        );
+        assert_ne!(one, Fingerprint::of([&Message::user("ab")]));
+        assert_ne!(
+            one,
+            Fingerprint::of([&Message::user("b"), &Message::user("a")])
+        );
+        let json = serde_json::to_string(&one).unwrap();
+        assert_eq!(serde_json::from_str::<Fingerprint>(&json).unwrap(), one);
+        assert!(serde_json::from_str::<Fingerprint>("\"zz\"").is_err());
+    }
+}

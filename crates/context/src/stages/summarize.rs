@@ -1,0 +1,247 @@
+//! [`Summarize`]: the oldest exchanges and the former summary become one new summary. Its words
+//! are a model's where one has written them, else [`extract`](crate::extract)'s; it calls no model.
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Budget;
+use crate::counter::{MESSAGE_OVERHEAD, SUMMARY_FRAME};
+use crate::draft::Draft;
+use crate::exchange::ExchangeKind;
+use crate::extract::extract;
+use crate::fingerprint::Fingerprint;
+use crate::item::Seq;
+use crate::means::{Ready, Summarizer, When};
+use crate::message::Message;
+use crate::plan::Trigger;
+use crate::stage::Stage;
+use crate::tokens::{Ppm, Tokens};
+use crate::truncate;
+
+/// A summary, at most, where nothing else is said.
+pub const MAX_SUMMARY: Tokens = Tokens(2_000);
+/// The share of the view's target that a summary may take, where nothing else is said.
+pub const SUMMARY_SHARE: Ppm = Ppm(250_000);
+/// The share of the trigger from which on a summary is written beside the run.
+pub const SOFT_MARK: Ppm = Ppm(850_000);
+/// A summary of fewer tokens says nothing that is worth a request.
+const LEAST_SUMMARY: Tokens = Tokens(48);
+
+/// How [`Summarize`] works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SummaryConfig {
+    /// A summary in all, at most. Default [`MAX_SUMMARY`].
+    #[serde(alias = "summary_token_limit", alias = "summaryTokenLimit")]
+    pub max_summary_tokens: Tokens,
+    /// The share of the view's target that it may take, at most. Default [`SUMMARY_SHARE`].
+    pub share: Ppm,
+    /// The share of the trigger from which on it is written beside the run; `None` writes it when
+    /// the plan is due. Default [`SOFT_MARK`].
+    pub soft_mark: Option<Ppm>,
+    /// Who writes it. Default: a model.
+    pub author: Author,
+}
+
+/// Who writes a summary.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Author {
+    /// A model where there is one and it does well, else nobody: what was said stands word for word.
+    #[default]
+    Model,
+    /// Nobody: no model is asked.
+    Extract,
+}
+
+/// Replaces the oldest exchanges, and the former summary, by one summary.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Summarize(
+    /// How.
+    pub SummaryConfig,
+);
+
+impl Default for SummaryConfig {
+    fn default() -> Self {
+        Self {
+            max_summary_tokens: MAX_SUMMARY,
+            share: SUMMARY_SHARE,
+            soft_mark: Some(SOFT_MARK),
+            author: Author::default(),
+        }
+    }
+}
+
+impl SummaryConfig {
+    /// What a summary may weigh under this budget, message and frame included.
+    #[must_use]
+    pub fn most(&self, budget: &Budget) -> Tokens {
+        self.max_summary_tokens.min(budget.target.share(self.share))
+    }
+}
+
+impl Stage for Summarize {
+    fn name(&self) -> &str {
+        match self.0.author {
+            Author::Model => "summarize",
+            Author::Extract => "extract",
+        }
+    }
+
+    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
+        let model = match self.0.author {
+            Author::Model => draft.means().summarizer,
+            Author::Extract => Summarizer::None,
+        };
+        if !draft.is_due(budget) {
+            if model == Summarizer::Free && draft.means().ready.is_none() {
+                self.prepare(draft, budget);
+            }
+            return;
+        }
+        if draft.tokens() <= budget.target || self.splice(draft, budget) {
+            return;
+        }
+        let need = draft.tokens().minus(budget.target);
+        let chosen = oldest(draft, need + self.0.most(budget));
+        let most = self.most_of(draft, &chosen, budget);
+        if most < LEAST_SUMMARY {
+            return;
+        }
+        if model != Summarizer::None {
+            let span = draft.span(&chosen, most, When::Now);
+            draft.want(span);
+        }
+        let words = {
+            let items = draft.items();
+            let at = chosen
+                .iter()
+                .filter_map(|index| draft.exchanges().get(*index));
+            let items = at
+                .filter_map(|exchange| items.get(exchange.at.clone()))
+                .flatten();
+            let messages: Vec<&Message> = items.map(|item| item.message.as_ref()).collect();
+            extract(&messages, text_of(most), draft.counter())
+        };
+        if let Some(words) = words {
+            draft.summarize(&chosen, words);
+        }
+    }
+}
+
+impl Summarize {
+    /// Asks for the summary that will be wanted at the trigger, a little before it.
+    fn prepare(&self, draft: &mut Draft<'_>, budget: &Budget) {
+        let Some(mark) = self.0.soft_mark else {
+            return;
+        };
+        if budget.trigger == Tokens::MAX || draft.tokens() <= budget.trigger.share(mark) {
+            return;
+        }
+        let need = budget.trigger.minus(budget.target);
+        let chosen = oldest(draft, need + self.0.most(budget));
+        let most = self.most_of(draft, &chosen, budget);
+        if most >= LEAST_SUMMARY {
+            let span = draft.span(&chosen, most, When::Soon);
+            draft.want(span);
+        }
+    }
+
+    /// Puts in the summary that is ready, if what it stands for is still what it was.
+    fn splice(&self, draft: &mut Draft<'_>, budget: &Budget) -> bool {
+        let Some(ready) = draft.means().ready.clone() else {
+            return false;
+        };
+        let Some(chosen) = matching(draft, &ready) else {
+            return false;
+        };
+        let room = text_of(self.most_of(draft, &chosen, budget));
+        let text = truncate::shorten(&ready.text, room, draft.counter());
+        let text = text.unwrap_or_else(|| ready.text.to_string());
+        let frees = weight(draft, &chosen)
+            .minus(draft.counter().text(&text) + MESSAGE_OVERHEAD + SUMMARY_FRAME);
+        // One that leaves the view over its trigger would be followed by another at once.
+        let enough = draft.tokens().minus(frees) <= budget.trigger;
+        enough && draft.summarize(&chosen, text) > Tokens::ZERO
+    }
+
+    /// What a summary of these may weigh: no more than half of what it stands for.
+    fn most_of(&self, draft: &Draft<'_>, chosen: &[usize], budget: &Budget) -> Tokens {
+        Tokens(weight(draft, chosen).0 / 2).min(self.0.most(budget))
+    }
+}
+
+/// The former summaries and so many of the oldest exchanges that they weigh `enough`; none where
+/// that is a single summary, which has nothing new to it, or where a summary stands that may not
+/// be covered yet: there would be two.
+fn oldest(draft: &Draft<'_>, enough: Tokens) -> Vec<usize> {
+    let is_former = |index: &usize| {
+        draft
+            .exchanges()
+            .get(*index)
+            .is_some_and(|exchange| exchange.kind == ExchangeKind::Summary)
+    };
+    let all = 0..draft.exchanges().len();
+    if all
+        .clone()
+        .any(|index| is_former(&index) && !draft.is_coverable(index))
+    {
+        return Vec::new();
+    }
+    let coverable = all.filter(|index| draft.is_coverable(*index));
+    let (former, rest): (Vec<usize>, Vec<usize>) = coverable.partition(is_former);
+    let mut chosen = former;
+    let mut sum = weight(draft, &chosen);
+    let formers = chosen.len();
+    for index in rest {
+        if sum >= enough && chosen.len() > formers {
+            break;
+        }
+        sum += weight(draft, &[index]);
+        chosen.push(index);
+    }
+    if chosen.len() == formers && formers < 2 {
+        return Vec::new();
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+/// The exchanges that a ready summary stands for, if all of them are still there, unchanged, and
+/// may go; with every other former summary, for only one lives at a time.
+fn matching(draft: &Draft<'_>, ready: &Ready) -> Option<Vec<usize>> {
+    let wanted = |seq: &Seq| ready.seqs.binary_search(seq).is_ok();
+    let mut chosen = Vec::new();
+    let mut found = Vec::new();
+    for (index, exchange) in draft.exchanges().iter().enumerate() {
+        let items = draft.items().get(exchange.at.clone()).unwrap_or_default();
+        let of_it = items.iter().filter(|item| wanted(&item.seq)).count();
+        if of_it == 0 {
+            if exchange.kind == ExchangeKind::Summary && draft.is_coverable(index) {
+                return None;
+            }
+            continue;
+        }
+        if of_it != items.len() || !draft.is_coverable(index) {
+            return None;
+        }
+        found.extend(items.iter().map(|item| item.message.as_ref()));
+        chosen.push(index);
+    }
+    let same = found.len() == ready.seqs.len() && Fingerprint::of(found) == ready.fingerprint;
+    same.then_some(chosen)
+}
+
+fn weight(draft: &Draft<'_>, chosen: &[usize]) -> Tokens {
+    let at = chosen
+        .iter()
+        .filter_map(|index| draft.exchanges().get(*index));
+    at.flat_map(|exchange| exchange.at.clone())
+        .filter_map(|at| draft.current(at))
+        .map(|(_, weight)| weight)
+        .sum()
+}
+
+/// What is left for words of a summary that weighs `most`.
+fn text_of(most: Tokens) -> Tokens {
+    most.minus(MESSAGE_OVERHEAD + SUMMARY_FRAME)
+}
