@@ -10,6 +10,7 @@ mod error;
 mod fresh;
 mod judge;
 mod light;
+mod money;
 mod soak;
 mod steps;
 mod test;
@@ -69,6 +70,12 @@ enum Chore {
         #[arg(long)]
         texts: Option<PathBuf>,
     },
+    /// What recorded sessions would have cost under our ways, under others', and at best
+    Money {
+        /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
+        #[arg(long)]
+        data: Option<PathBuf>,
+    },
     /// What the README tells a newcomer to do, in a fresh clone of the last commit
     Fresh {
         /// Start with empty caches, so that a model is fetched too
@@ -109,6 +116,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             };
             judge::run(root, data.as_deref(), texts.as_deref(), form)
         }
+        Chore::Money { data } => money::run(root, data.as_deref()),
         Chore::Fresh { cold: true } => fresh::run(root, fresh::Caches::Empty),
         Chore::Fresh { cold: false } => fresh::run(root, fresh::Caches::Kept),
     }

@@ -1,0 +1,25 @@
+//! Floor 4 of Plimsoll: what recorded sessions would have cost under another context policy.
+//!
+//! A [`Recording`] is driven through a [`Way`] of keeping the context small, request by request;
+//! the [`Bill`] says what a provider with a prompt cache would have charged. Our own ways are the
+//! very code that runs live; the others are simple versions of what is common elsewhere, and
+//! [`Way::Hindsight`] is the cheapest that anybody who drops the oldest could have done.
+//! It calls no model: the recorded answers are given, whatever the view.
+
+mod bill;
+mod error;
+mod hindsight;
+mod meter;
+mod recording;
+mod rivals;
+mod simulate;
+mod trail;
+mod way;
+
+pub use bill::Bill;
+pub use error::ReplayError;
+pub use hindsight::MAX_CELLS;
+pub use recording::{MAX_LINE, Recording, read};
+pub use rivals::{SUMMARIZER_PROMPT, SUMMARY};
+pub use simulate::{simulate, simulate_with};
+pub use way::{Keep, Reads, Way};

@@ -1,0 +1,155 @@
+//! [`Meter`]: one pricing for all ways. What a request shares with the one before, from its beginning
+//! on, is read from the provider's cache; the rest is written to it. λ = 0: recordings have no times,
+//! so no entry ever expires.
+
+use plimsoll_context::{PriceSheet, Tokens, Usage};
+
+use crate::bill::Bill;
+
+/// A message as it was sent: two are the same where these are.
+pub(crate) type Sent = (u64, Tokens);
+
+/// Whether the view was made smaller for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Made,
+    None,
+}
+
+/// Reads the requests of one session and writes its bill.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    sheet: PriceSheet,
+    limit: Tokens,
+    before: Vec<Sent>,
+    bill: Bill,
+}
+
+impl Meter {
+    pub(crate) fn new(sheet: &PriceSheet, limit: Tokens) -> Self {
+        Self {
+            sheet: *sheet,
+            limit,
+            before: Vec::new(),
+            bill: Bill::default(),
+        }
+    }
+
+    /// One request more, and its recorded answer.
+    pub(crate) fn request(&mut self, messages: Vec<Sent>, answer: Tokens, cut: Cut) {
+        let same = self.before.iter().zip(&messages);
+        let same = same.take_while(|(before, now)| before == now);
+        let common = same.map(|((_, tokens), _)| *tokens).sum();
+        let total = messages.iter().map(|(_, tokens)| *tokens).sum();
+        self.before = messages;
+        let bill = &mut self.bill;
+        if cut == Cut::Made {
+            bill.plans += 1;
+            bill.kept += total;
+        }
+        bill.unfit += u64::from(total > self.limit);
+        bill.requests += 1;
+        bill.answers += answer;
+        bill.usage = bill.usage.combine(Usage {
+            output: answer,
+            ..billed(common, total, least(&self.sheet))
+        });
+    }
+
+    /// A call for something else, such as a summary. It shares nothing with the session's requests.
+    pub(crate) fn aside(&mut self, input: Tokens, output: Tokens) {
+        self.bill.usage = self.bill.usage.combine(Usage {
+            input,
+            output,
+            ..Usage::default()
+        });
+    }
+
+    /// The same as a call that goes on from the last request.
+    pub(crate) fn aside_cached(&mut self, input: Tokens, output: Tokens) {
+        let before: Tokens = self.before.iter().map(|(_, tokens)| *tokens).sum();
+        self.bill.usage = self.bill.usage.combine(Usage {
+            output,
+            ..billed(before, before + input, least(&self.sheet))
+        });
+    }
+
+    /// The bill.
+    pub(crate) fn bill(self) -> Bill {
+        Bill {
+            money: self.bill.usage.estimated_cost(&self.sheet.rates),
+            ..self.bill
+        }
+    }
+}
+
+/// The least that this provider caches, as far as it is known.
+pub(crate) fn least(sheet: &PriceSheet) -> Tokens {
+    sheet.min_cacheable.unwrap_or(Tokens::ZERO)
+}
+
+/// What `total` tokens of input are billed as, `common` of which were sent before.
+pub(crate) fn billed(common: Tokens, total: Tokens, least: Tokens) -> Usage {
+    if total < least {
+        return Usage {
+            input: total,
+            ..Usage::default()
+        };
+    }
+    let read = if common < least { Tokens::ZERO } else { common };
+    Usage {
+        cache_read: read,
+        cache_write: total.minus(read),
+        ..Usage::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(read: u64, write: u64, input: u64) -> Usage {
+        Usage {
+            input: Tokens(input),
+            cache_read: Tokens(read),
+            cache_write: Tokens(write),
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn each_token_is_billed_as_what_it_was() {
+        let table = [
+            ((0, 500), usage(0, 0, 500)),
+            ((400, 1_023), usage(0, 0, 1_023)),
+            ((400, 1_024), usage(0, 1_024, 0)),
+            ((1_023, 2_000), usage(0, 2_000, 0)),
+            ((1_024, 2_000), usage(1_024, 976, 0)),
+        ];
+        for ((common, total), expected) in table {
+            let found = billed(Tokens(common), Tokens(total), Tokens(1_024));
+            assert_eq!(found, expected, "{common} of {total}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_the_same_from_the_beginning_is_read() {
+        let sheet = PriceSheet::of(plimsoll_context::Rates::FREE);
+        let mut meter = Meter::new(&sheet, Tokens(100));
+        let sent = |ids: &[u64]| ids.iter().map(|id| (*id, Tokens(10))).collect();
+        meter.request(sent(&[1, 2, 3]), Tokens(5), Cut::None);
+        meter.request(sent(&[1, 2, 3, 4]), Tokens(5), Cut::None);
+        meter.request(sent(&[1, 3, 4, 5]), Tokens(5), Cut::Made);
+        meter.request(vec![(1, Tokens(10)), (3, Tokens(9))], Tokens(0), Cut::None);
+        meter.aside(Tokens(7), Tokens(2));
+        let bill = meter.bill();
+        assert_eq!(bill.usage.cache_read, Tokens(30 + 10 + 10));
+        assert_eq!(bill.usage.cache_write, Tokens(30 + 10 + 30 + 9));
+        assert_eq!(
+            (bill.usage.input, bill.usage.output),
+            (Tokens(7), Tokens(17))
+        );
+        assert_eq!((bill.requests, bill.plans, bill.kept), (4, 1, Tokens(40)));
+        assert_eq!((bill.answers, bill.unfit), (Tokens(15), 0));
+    }
+}

@@ -1,0 +1,111 @@
+//! [`simulate`]: a recording under a way, turn by turn. Our own ways run here as they run live: the
+//! transcript, the policy, the budget and the economy of `context`.
+
+use std::sync::Arc;
+
+use plimsoll_context::{
+    Bpe, Budget, Calibration, ContextStrategy, Economy, Line, Memo, Message, Pace, Ppm, PriceSheet,
+    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, price,
+};
+
+use crate::bill::Bill;
+use crate::hindsight;
+use crate::meter::{Cut, Meter};
+use crate::recording::Recording;
+use crate::rivals;
+use crate::trail::Trail;
+use crate::way::Way;
+
+/// What a recording would have cost under `way`, with a model of this window and these prices. `None`
+/// where the window leaves no room, or a schedule in hindsight would take too long to find.
+#[must_use]
+pub fn simulate(
+    recording: &Recording,
+    way: Way,
+    window: Tokens,
+    sheet: &PriceSheet,
+) -> Option<Bill> {
+    let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
+    simulate_with(&counter, recording, way, window, sheet)
+}
+
+/// The same with a counter of the caller's, which may remember.
+#[must_use]
+pub fn simulate_with(
+    counter: &Arc<dyn TokenCounter>,
+    recording: &Recording,
+    way: Way,
+    window: Tokens,
+    sheet: &PriceSheet,
+) -> Option<Bill> {
+    let line = Line {
+        window: Some(window),
+        ..Line::default()
+    };
+    let budget = line.budget(Tokens::ZERO, Calibration::default()).ok()?;
+    let trail = || Trail::of(recording, &budget, counter);
+    Some(match way {
+        Way::Plimsoll {
+            policy,
+            economy,
+            target,
+        } => {
+            let line = Line {
+                target,
+                ..policy.line(line)
+            };
+            let budget = line.budget(Tokens::ZERO, Calibration::default()).ok()?;
+            ours(recording, policy, economy, &budget, sheet, counter)
+        }
+        Way::Fifo => {
+            let trail = trail();
+            rivals::window(&trail, trail.system, budget.limit, budget.limit, sheet)
+        }
+        Way::SlidingWindow { size } => {
+            let trail = trail();
+            let size = budget.limit.share(size);
+            rivals::window(&trail, trail.head, size, budget.limit, sheet)
+        }
+        Way::Summarize { keep, reads } => rivals::summarize(&trail(), keep, reads, &budget, sheet),
+        Way::Hindsight => hindsight::hindsight(&trail(), &budget, sheet)?,
+    })
+}
+
+fn ours(
+    recording: &Recording,
+    policy: ContextStrategy,
+    economy: Economy,
+    line: &Budget,
+    sheet: &PriceSheet,
+    counter: &Arc<dyn TokenCounter>,
+) -> Bill {
+    let policy = policy.policy(SessionPruneConfig::default(), SummaryConfig::default());
+    let mut view = Transcript::new(Arc::clone(counter));
+    let mut pace = Pace::default();
+    let mut meter = Meter::new(sheet, line.limit);
+    // Recordings have no times: the cache is never cold.
+    let cold = Ppm(0);
+    for message in &recording.messages {
+        if matches!(**message, Message::Assistant { .. }) && !view.items().is_empty() {
+            let outlook = pace.outlook(None, cold);
+            let budget = economy.budget(line, &view, Some(sheet), &outlook);
+            let mut cut = Cut::None;
+            // What does not fit is made as small as it can be, and counted.
+            if let Some(plan) = policy.best_plan(&view, &budget, Trigger::Request)
+                && let price = price(&plan, &view, line, Some(sheet), &outlook)
+                && view.apply(&plan).is_ok()
+                && plan.rewrites_from.is_some()
+            {
+                cut = Cut::Made;
+                pace.planned(&price);
+            }
+            pace.observe(view.unsent(), cold);
+            let items = view.items().iter();
+            let sent = items.map(|item| (item.seq.0, item.tokens)).collect();
+            meter.request(sent, counter.message(message), cut);
+            view.mark_sent();
+        }
+        view.push(Arc::clone(message));
+    }
+    meter.bill()
+}

@@ -1,0 +1,175 @@
+//! [`Trail`]: a recording as weights: what came when, and where one may cut. For ways that need no
+//! texts. Results are capped on arrival as ours are, so that all ways carry the same.
+
+use std::sync::Arc;
+
+use plimsoll_context::{
+    Budget, Cap, Exchange, Message, Policy, TokenCounter, Tokens, Transcript, Trigger,
+};
+
+use crate::meter::Sent;
+use crate::recording::Recording;
+
+/// A recording as weights.
+#[derive(Debug, Default)]
+pub(crate) struct Trail {
+    /// Each message, by its number.
+    pub(crate) sent: Vec<Sent>,
+    /// `sums[n]` is what the first `n` messages weigh.
+    sums: Vec<Tokens>,
+    /// Where exchanges begin, and the end.
+    pub(crate) cuts: Vec<usize>,
+    /// The requests.
+    pub(crate) turns: Vec<Turn>,
+    /// How many leading messages are the system's.
+    pub(crate) system: usize,
+    /// The same with the task, where it follows at once.
+    pub(crate) head: usize,
+}
+
+/// One request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    /// How many messages came before it.
+    pub(crate) at: usize,
+    /// The first place, no earlier than which a cut would take away what must stay: the newest
+    /// complete exchange, and what no request has carried.
+    pub(crate) last_cut: usize,
+    /// What was answered.
+    pub(crate) answer: Tokens,
+}
+
+impl Trail {
+    pub(crate) fn of(
+        recording: &Recording,
+        budget: &Budget,
+        counter: &Arc<dyn TokenCounter>,
+    ) -> Self {
+        let mut view = Transcript::new(Arc::clone(counter));
+        let cap = Policy::new(vec![Arc::new(Cap::Arrivals)]);
+        let roomy = Budget {
+            limit: Tokens::MAX,
+            trigger: Tokens::MAX,
+            target: Tokens::MAX,
+            ..*budget
+        };
+        let mut turns = Vec::new();
+        for (at, message) in recording.messages.iter().enumerate() {
+            if matches!(**message, Message::Assistant { .. }) && at > 0 {
+                turns.push(Turn {
+                    at,
+                    last_cut: 0,
+                    answer: counter.message(message),
+                });
+            }
+            view.push(Arc::clone(message));
+            if let Some(plan) = cap.best_plan(&view, &roomy, Trigger::Request) {
+                let _ = view.apply(&plan);
+            }
+            view.mark_sent();
+        }
+        let items = view.items();
+        let sent: Vec<Sent> = items.iter().map(|item| (item.seq.0, item.tokens)).collect();
+        let mut sums = vec![Tokens::ZERO];
+        let mut sum = Tokens::ZERO;
+        for item in items {
+            sum += item.tokens;
+            sums.push(sum);
+        }
+        let exchanges = Exchange::of(items);
+        let mut cuts: Vec<usize> = exchanges.iter().map(|found| found.at.start).collect();
+        cuts.push(items.len());
+        let is = |at: usize, role: fn(&Message) -> bool| {
+            items.get(at).is_some_and(|item| role(&item.message))
+        };
+        let system = (0..items.len())
+            .take_while(|at| is(*at, |message| matches!(message, Message::System { .. })))
+            .count();
+        let head = system
+            + usize::from(is(system, |message| {
+                matches!(message, Message::User { .. })
+            }));
+        // What is newest: the last exchange that an assistant began before the request.
+        let mut newest = 0;
+        for turn in &mut turns {
+            turn.last_cut = newest.max(head.min(turn.at));
+            newest = turn.at;
+        }
+        Self {
+            sent,
+            sums,
+            cuts,
+            turns,
+            system,
+            head,
+        }
+    }
+
+    /// What the messages from `from` up to `to` weigh.
+    pub(crate) fn weight(&self, from: usize, to: usize) -> Tokens {
+        let sum = |at: usize| self.sums.get(at).copied().unwrap_or_default();
+        sum(to).minus(sum(from))
+    }
+
+    /// The places between two exchanges from `from` up to `last`, both included where they are such.
+    pub(crate) fn cuts(&self, from: usize, last: usize) -> &[usize] {
+        let start = self.cuts.partition_point(|cut| *cut < from);
+        let end = self.cuts.partition_point(|cut| *cut <= last);
+        self.cuts.get(start..end).unwrap_or_default()
+    }
+
+    /// Where a cut must stand so that no more than `room` is left of what came before `turn`; where
+    /// nothing does that, the last place that may be.
+    pub(crate) fn fitting(&self, turn: &Turn, from: usize, room: Tokens) -> usize {
+        let cuts = self.cuts(from, turn.last_cut);
+        let found = cuts.partition_point(|cut| self.weight(*cut, turn.at) > room);
+        let last = cuts.last().copied().unwrap_or(from);
+        cuts.get(found).copied().unwrap_or(last)
+    }
+
+    /// The first `head` messages, and those from `from` up to the request.
+    pub(crate) fn view(
+        &self,
+        head: usize,
+        from: usize,
+        to: usize,
+    ) -> impl Iterator<Item = Sent> + '_ {
+        let head = self.sent.get(..head.min(to)).unwrap_or_default();
+        let rest = self.sent.get(from..to).unwrap_or_default();
+        head.iter().chain(rest).copied()
+    }
+}
+
+#[cfg(test)]
+impl Trail {
+    /// A system prompt, a task, and exchanges of these weights, each begun by an answer.
+    pub(crate) fn of_weights(head: [u64; 2], exchanges: &[Vec<u64>]) -> Self {
+        let mut weights = head.to_vec();
+        let (mut cuts, mut turns) = (vec![0, 1], Vec::new());
+        let mut newest = 2;
+        for exchange in exchanges {
+            let at = weights.len();
+            cuts.push(at);
+            turns.push(Turn {
+                at,
+                last_cut: newest,
+                answer: Tokens(exchange[0]),
+            });
+            newest = at;
+            weights.extend(exchange);
+        }
+        cuts.push(weights.len());
+        let mut sums = vec![Tokens::ZERO];
+        for weight in &weights {
+            sums.push(*sums.last().unwrap() + Tokens(*weight));
+        }
+        Self {
+            sent: (0..).zip(weights.into_iter().map(Tokens)).collect(),
+            sums,
+            cuts,
+            turns,
+            system: 1,
+            head: 2,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Recordings from files, and what ways do with them: on small sessions by table, on the recorded ones
+//! by what must hold for each.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use plimsoll_context::{
+    Bpe, ContextStrategy, Economy, Memo, Money, Ppm, PriceSheet, Rates, TokenCounter, Tokens,
+};
+use plimsoll_replay::{Bill, Keep, Reads, Recording, Way, read, simulate, simulate_with};
+
+fn sheet() -> PriceSheet {
+    let cents = |cents: u64| Some(Money(cents * 10_000_000));
+    PriceSheet {
+        min_cacheable: Some(Tokens(1_024)),
+        ..PriceSheet::of(Rates {
+            input: cents(300).unwrap(),
+            output: cents(1_500).unwrap(),
+            cache_read: cents(30),
+            cache_write: cents(375),
+        })
+    }
+}
+
+fn ours(economy: Economy) -> Way {
+    Way::Plimsoll {
+        policy: ContextStrategy::default(),
+        economy,
+        target: None,
+    }
+}
+
+fn ways() -> [Way; 8] {
+    [
+        ours(Economy::Priced),
+        ours(Economy::Fixed),
+        ours(Economy::Eager),
+        Way::Fifo,
+        Way::SlidingWindow { size: Ppm::ONE },
+        Way::Summarize {
+            keep: Keep::Target,
+            reads: Reads::Cached,
+        },
+        Way::Summarize {
+            keep: Keep::Messages(10),
+            reads: Reads::Fresh,
+        },
+        Way::Hindsight,
+    ]
+}
+
+/// A session of so many turns, each with a call and a result of 100 lines.
+fn session(turns: usize) -> String {
+    let mut messages =
+        r#"{"role":"system","content":"Be brief."},{"role":"user","content":"Do it."}"#.to_owned();
+    for turn in 0..turns {
+        let result = format!("line {turn} of the file is here\\n").repeat(100);
+        write!(
+            messages,
+            r#",{{"role":"assistant","content":"Next.","tool_calls":[{{"id":"c{turn}","type":"function","function":{{"name":"read","arguments":"{{}}"}}}}]}},{{"role":"tool","tool_call_id":"c{turn}","content":"{result}"}}"#
+        )
+        .unwrap();
+    }
+    format!(r#"{{"id":"s","messages":[{messages},{{"role":"assistant","content":"Done."}}]}}"#)
+}
+
+#[test]
+fn recordings_come_from_plain_and_packed_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("{}\n\n{}\n", session(2), session(3));
+    let plain = folder.path().join("a.jsonl");
+    std::fs::write(&plain, &text).unwrap();
+    let packed = folder.path().join("a.jsonl.gz");
+    let mut gzip = GzEncoder::new(std::fs::File::create(&packed).unwrap(), Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    gzip.finish().unwrap();
+    for path in [&plain, &packed] {
+        let found = read(path).unwrap();
+        let sizes: Vec<usize> = found.iter().map(|found| found.messages.len()).collect();
+        assert_eq!(sizes, [7, 9]);
+    }
+    std::fs::write(&plain, format!("{}\n[1]\n", session(1))).unwrap();
+    let error = read(&plain).unwrap_err().to_string();
+    assert!(error.contains("line 2"), "{error}");
+    std::fs::write(&packed, "not packed").unwrap();
+    assert!(
+        read(&packed)
+            .unwrap_err()
+            .to_string()
+            .contains("a.jsonl.gz")
+    );
+    assert!(read(&folder.path().join("none.jsonl")).is_err());
+}
+
+#[test]
+fn summaries_of_the_recorded_agent_are_not_replayed_and_damage_is_repaired() {
+    let line = r#"{"id":"s","messages":[
+        {"role":"user","content":"a"},
+        {"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},
+        {"role":"user","content":"sum of all"},
+        {"role":"tool","tool_call_id":"gone","content":"x"},
+        {"role":"user","content":"b"}],
+        "events":[{"kind":"compaction","at":2,"summary_at":2}]}"#;
+    let recording = Recording::parse(line).unwrap();
+    let texts: Vec<String> = recording
+        .messages
+        .iter()
+        .map(|message| message.text())
+        .collect();
+    assert_eq!(
+        texts.len(),
+        4,
+        "the open call got a result, the orphan went: {texts:?}"
+    );
+    assert!(!texts.iter().any(|text| text.contains("sum of all")));
+    assert!(Recording::parse("{}").is_err());
+}
+
+#[test]
+fn a_session_that_fits_costs_the_same_whatever_the_way() {
+    let recording = Recording::parse(&session(5)).unwrap();
+    let bills = ways().map(|way| simulate(&recording, way, Tokens(32_000), &sheet()).unwrap());
+    assert_eq!(bills[0].requests, 6);
+    assert_eq!(bills[0].plans, 0);
+    for bill in bills {
+        assert_eq!(bill, bills[0]);
+    }
+    let answers = bills[0].answers;
+    let money = bills[0].money.unwrap();
+    let input = bills[0].without_answers(&sheet().rates).unwrap();
+    assert_eq!(money, input + sheet().rates.output.of(answers));
+}
+
+#[test]
+fn a_long_session_is_dearest_where_every_turn_rewrites_it() {
+    let recording = Recording::parse(&session(200)).unwrap();
+    let money = |way| {
+        let bill = simulate(&recording, way, Tokens(32_000), &sheet()).unwrap();
+        assert_eq!(bill.unfit, 0, "{way:?}");
+        assert!(bill.plans > 0, "{way:?}");
+        bill.money.unwrap()
+    };
+    let [priced, fixed, eager, fifo, sliding, summed, _, best] = ways().map(money);
+    let slide = |economy| Way::Plimsoll {
+        policy: ContextStrategy::SlidingWindow { max_tokens: None },
+        economy,
+        target: None,
+    };
+    let dropping = money(slide(Economy::Priced));
+    // Constant growth is what the form is for.
+    assert!(
+        best <= dropping && dropping.0 * 100 <= best.0 * 103,
+        "{dropping} {best}"
+    );
+    assert!(dropping < money(slide(Economy::Fixed)));
+    assert!(
+        priced < best,
+        "pruning is of another family, and cheaper here: {priced} {best}"
+    );
+    assert!(priced < fixed, "{priced} {fixed}");
+    assert!(fixed.0 * 2 < eager.0, "{fixed} {eager}");
+    assert!(
+        fixed.0 * 2 < fifo.0 && fixed.0 * 2 < sliding.0,
+        "{fixed} {fifo} {sliding}"
+    );
+    assert!(priced < summed, "{priced} {summed}");
+    assert_eq!(
+        simulate(&recording, Way::Fifo, Tokens(0), &sheet()),
+        None,
+        "no room"
+    );
+}
+
+#[test]
+fn unknown_prices_stay_unknown() {
+    let recording = Recording::parse(&session(5)).unwrap();
+    let mut sheet = sheet();
+    sheet.rates.cache_read = None;
+    let bill = simulate(&recording, Way::default(), Tokens(32_000), &sheet).unwrap();
+    assert_eq!(bill.money, None);
+    assert!(bill.usage.cache_read > Tokens::ZERO);
+    assert_eq!(bill.combine(Bill::default()).money, None);
+}
+
+#[test]
+fn what_holds_for_every_recorded_session() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/normalized");
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        println!("skipped: no ../shared/data/normalized");
+        return;
+    };
+    let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
+    let (sheet, window) = (sheet(), Tokens(32_000));
+    let mut count = 0;
+    for entry in entries {
+        for recording in read(&entry.unwrap().path()).unwrap() {
+            let run = |way| simulate_with(&counter, &recording, way, window, &sheet).unwrap();
+            let bills = ways().map(run);
+            let best = bills[7];
+            for (way, bill) in ways().into_iter().zip(bills) {
+                let id = &recording.id;
+                assert_eq!(bill.requests, best.requests, "{id} {way:?}");
+                assert_eq!(bill.answers, best.answers, "{id} {way:?}");
+                assert_eq!(bill, run(way), "{id} {way:?}: the same twice");
+            }
+            if bills[0].plans == 0 && best.plans == 0 {
+                assert_eq!(bills[0].money, best.money, "{}", recording.id);
+            }
+            count += 1;
+        }
+    }
+    println!("{count} sessions");
+    assert!(count > 0);
+}

@@ -1,0 +1,296 @@
+//! `cargo xtask money`: what recorded sessions would have cost under our ways of keeping the context
+//! small, under those that are common elsewhere, and at best. It measures nothing itself; see
+//! `plimsoll-replay`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_context::{
+    Bpe, ContextStrategy, Economy, Memo, Money, Ppm, PriceSheet, Rates, TARGET, Threshold,
+    TokenCounter, Tokens,
+};
+use plimsoll_replay::{Bill, Keep, Reads, Recording, Way, read, simulate_with};
+
+use crate::error::Error;
+
+const DATA: &str = "../shared/data/normalized";
+const WINDOWS: [Tokens; 3] = [Tokens(32_000), Tokens(64_000), Tokens(128_000)];
+
+/// The priced default may cost this many times what hindsight would have, in percent.
+const REQUIRED: u64 = 115;
+
+/// One row of the tables.
+struct Row {
+    name: &'static str,
+    way: Way,
+    part: Part,
+}
+
+/// What a row is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The one that is judged.
+    Default,
+    /// It has to cost more than the default.
+    Rival,
+    /// The least that any of its family could have cost.
+    Best,
+    /// It is shown.
+    Shown,
+    /// It is shown, and keeps less than the others.
+    Low,
+}
+
+/// What a way did at one window: in the sessions in which anybody had to act, and in all of them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    touched: Bill,
+    all: Bill,
+}
+
+/// What all ways did at one window.
+struct Column {
+    window: Tokens,
+    touched: usize,
+    cells: Vec<Cell>,
+}
+
+/// Replays every session in the `.jsonl` and `.jsonl.gz` files of `data` and prints the tables.
+pub(crate) fn run(root: &Path, data: Option<&Path>) -> Result<(), Error> {
+    let folder = data.map_or_else(|| root.join(DATA), Path::to_path_buf);
+    if !folder.is_dir() {
+        println!("skipped: no {}", folder.display());
+        return Ok(());
+    }
+    let recordings = load(&folder)?;
+    let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
+    let mut missed = 0;
+    for (name, sheet) in sheets() {
+        println!("\n{name}\n");
+        missed += table(&sheet, &recordings, &counter);
+    }
+    match missed {
+        0 => Ok(()),
+        missed => Err(Error::Missed(missed)),
+    }
+}
+
+fn load(folder: &Path) -> Result<Vec<Recording>, Error> {
+    let entries = std::fs::read_dir(folder).map_err(Error::file(folder))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| {
+            let name = path.to_string_lossy();
+            name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")
+        })
+        .collect();
+    files.sort();
+    let mut recordings = Vec::new();
+    for file in files {
+        let read = read(&file).map_err(|error| Error::Unreadable {
+            what: file.display().to_string(),
+            why: error.to_string(),
+        })?;
+        recordings.extend(read);
+    }
+    Ok(recordings)
+}
+
+/// Prices of three kinds: a cache that is dear to write, one that is free to write, and one that is
+/// not much cheaper to read.
+fn sheets() -> [(&'static str, PriceSheet); 3] {
+    let cents = |cents: u64| Money(cents * 10_000_000);
+    let sheet = |input, output, read, write| PriceSheet {
+        min_cacheable: Some(Tokens(1_024)),
+        ..PriceSheet::of(Rates {
+            input,
+            output,
+            cache_read: Some(read),
+            cache_write: Some(write),
+        })
+    };
+    [
+        (
+            "Claude Sonnet 4.5 ($3.00, output $15, cache read $0.30, write $3.75)",
+            sheet(cents(300), cents(1_500), cents(30), cents(375)),
+        ),
+        (
+            "GPT-5 ($1.25, output $10, cache read $0.125, write $1.25)",
+            sheet(cents(125), cents(1_000), Money(125_000_000), cents(125)),
+        ),
+        (
+            "GPT-4o ($2.50, output $10, cache read $1.25, write $2.50)",
+            sheet(cents(250), cents(1_000), cents(125), cents(250)),
+        ),
+    ]
+}
+
+fn rows() -> Vec<Row> {
+    let evict = ContextStrategy::Evict { max_tokens: None };
+    let slide = ContextStrategy::SlidingWindow { max_tokens: None };
+    let ours = |policy, economy| Way::Plimsoll {
+        policy,
+        economy,
+        target: None,
+    };
+    let summary = |keep, reads| Way::Summarize { keep, reads };
+    let lean = Threshold::Share(Ppm(300_000));
+    let row = |name, way, part| Row { name, way, part };
+    vec![
+        row(
+            "`evict`, priced: the default",
+            ours(evict, Economy::Priced),
+            Part::Default,
+        ),
+        row(
+            "`sliding_window`, priced",
+            ours(slide, Economy::Priced),
+            Part::Shown,
+        ),
+        row("`evict`, fixed", ours(evict, Economy::Fixed), Part::Shown),
+        row("`evict`, eager", ours(evict, Economy::Eager), Part::Shown),
+        row("drop the oldest, each turn", Way::Fifo, Part::Rival),
+        row(
+            "sliding window, each turn",
+            Way::SlidingWindow { size: Ppm::ONE },
+            Part::Rival,
+        ),
+        row(
+            "the same, of our target's size",
+            Way::SlidingWindow { size: TARGET },
+            Part::Rival,
+        ),
+        row(
+            "summary at the trigger, down to our target",
+            summary(Keep::Target, Reads::Fresh),
+            Part::Rival,
+        ),
+        row(
+            "the same, its writer reading from the cache",
+            summary(Keep::Target, Reads::Cached),
+            Part::Rival,
+        ),
+        row(
+            "summary at the trigger, down to 10 messages",
+            summary(Keep::Messages(10), Reads::Fresh),
+            Part::Shown,
+        ),
+        row(
+            "`evict`, priced, target 30 % of room",
+            Way::Plimsoll {
+                policy: evict,
+                economy: Economy::Priced,
+                target: Some(lean),
+            },
+            Part::Low,
+        ),
+        row("drop the oldest, in hindsight", Way::Hindsight, Part::Best),
+    ]
+}
+
+/// Prints the table of one sheet, and says how many figures are not what they have to be.
+fn table(sheet: &PriceSheet, recordings: &[Recording], counter: &Arc<dyn TokenCounter>) -> usize {
+    let rows = rows();
+    let columns: Vec<Column> = WINDOWS
+        .into_iter()
+        .map(|window| column(&rows, window, sheet, recordings, counter))
+        .collect();
+    print!("| dollars without the recorded answers |");
+    for Column {
+        window, touched, ..
+    } in &columns
+    {
+        print!(" {}k, {touched} sessions |", window.0 / 1_000);
+    }
+    println!("\n|---|--:|--:|--:|");
+    let mut missed = 0;
+    for (at, row) in rows.iter().enumerate() {
+        print!("| {} |", row.name);
+        for column in &columns {
+            let cost = |part: Part| {
+                let at = rows.iter().position(|row| row.part == part);
+                at.map_or(0, |at| column.cost(at, sheet).0)
+            };
+            let (this, default) = (column.cost(at, sheet), cost(Part::Default));
+            let best = cost(Part::Best).max(1);
+            let bill = column.cells.get(at).copied().unwrap_or_default().touched;
+            let holds = match row.part {
+                Part::Default => this.0.saturating_mul(100) <= best.saturating_mul(REQUIRED),
+                Part::Rival => this.0 > default,
+                _ => true,
+            };
+            missed += usize::from(!holds);
+            let mark = if holds { "" } else { " MISSED" };
+            let times = this.0 as f64 / best as f64;
+            let kept = bill.mean_kept().0 as f64 / 1_000.0;
+            print!(
+                " {this}, {times:.2} ×, {} to {kept:.1}k{mark} |",
+                bill.plans
+            );
+        }
+        println!();
+    }
+    for column in &columns {
+        let all = |at: usize| column.cells.get(at).copied().unwrap_or_default().all;
+        let money = |bill: Bill| {
+            bill.money
+                .map_or("unknown".to_owned(), |money| money.to_string())
+        };
+        let unfit: Vec<String> = (0..rows.len())
+            .map(|at| all(at).unfit.to_string())
+            .collect();
+        println!(
+            "\n{}k, all {} sessions and their {} answers: {} by default, {} where the oldest is dropped each turn; requests over the limit, by row: {}",
+            column.window.0 / 1_000,
+            recordings.len(),
+            all(0).requests,
+            money(all(0)),
+            rows.iter()
+                .position(|row| row.way == Way::Fifo)
+                .map_or(String::new(), |at| money(all(at))),
+            unfit.join(" "),
+        );
+    }
+    missed
+}
+
+fn column(
+    rows: &[Row],
+    window: Tokens,
+    sheet: &PriceSheet,
+    recordings: &[Recording],
+    counter: &Arc<dyn TokenCounter>,
+) -> Column {
+    let mut column = Column {
+        window,
+        touched: 0,
+        cells: vec![Cell::default(); rows.len()],
+    };
+    for recording in recordings {
+        let bill = |row: &Row| simulate_with(counter, recording, row.way, window, sheet);
+        let bills: Vec<Bill> = rows
+            .iter()
+            .map(|row| bill(row).unwrap_or_default())
+            .collect();
+        let mut seen = rows.iter().zip(&bills);
+        let is_touched = seen.any(|(row, bill)| row.part != Part::Low && bill.plans > 0);
+        column.touched += usize::from(is_touched);
+        for (cell, bill) in column.cells.iter_mut().zip(bills) {
+            cell.all = cell.all.combine(bill);
+            if is_touched {
+                cell.touched = cell.touched.combine(bill);
+            }
+        }
+    }
+    column
+}
+
+impl Column {
+    /// What a policy can change of what the way cost where anybody had to act.
+    fn cost(&self, at: usize, sheet: &PriceSheet) -> Money {
+        let cell = self.cells.get(at).copied().unwrap_or_default();
+        cell.touched
+            .without_answers(&sheet.rates)
+            .unwrap_or_default()
+    }
+}
