@@ -56,9 +56,9 @@ impl Bench {
         }
     }
 
-    fn filled() -> Self {
+    fn filled(items: u64) -> Self {
         let bench = Self::new(Durability::Normal);
-        for _ in 0..HELD {
+        for _ in 0..items {
             let item = bench.item();
             bench.archive(&[item]);
         }
@@ -126,7 +126,7 @@ fn take_twenty_in(bencher: Bencher, durability: Durability) {
 
 #[divan::bench(sample_count = 100)]
 fn recall_one_of_a_thousand(bencher: Bencher) {
-    let bench = Bench::filled();
+    let bench = Bench::filled(HELD);
     let next = AtomicU64::new(0);
     bencher.bench(|| {
         let seq = next.fetch_add(379, Ordering::Relaxed) % HELD;
@@ -142,13 +142,14 @@ fn recall_one_of_a_thousand(bencher: Bencher) {
     sample_count = 20
 )]
 fn search_a_thousand(bencher: Bencher, query: &str) {
-    let bench = Bench::filled();
+    let bench = Bench::filled(HELD);
     bencher.bench(|| black_box(bench.search(query)));
 }
 
-#[divan::bench(sample_count = 10)]
-fn open_and_check_a_thousand(bencher: Bencher) {
-    let Bench { folder, .. } = Bench::filled();
+/// A small file is checked whole, a large one is not.
+#[divan::bench(args = [10, 300, HELD], sample_count = 10)]
+fn open_and_check(bencher: Bencher, items: u64) {
+    let Bench { folder, .. } = Bench::filled(items);
     let runtime = Runtime::new().unwrap();
     bencher.bench(|| {
         runtime.block_on(async {

@@ -21,9 +21,10 @@ pub const ARCHIVE_FILE: u64 = 4;
 /// its index take, with room.
 pub const ARCHIVE_FILE_MIN: Bytes = Bytes(64 << 20);
 
-/// Up to this size, the whole archive is checked for damage when it is opened, in some tenths of
-/// a second; of a larger one only the parts that every use reads.
-pub const ARCHIVE_CHECKED: Bytes = Bytes(64 << 20);
+/// Up to this size, the whole archive is checked for damage when it is opened, in less than a tenth
+/// of a second; of a larger one only what every use reads, and damage elsewhere is told when it is
+/// met.
+pub const ARCHIVE_CHECKED: Bytes = Bytes(16 << 20);
 
 /// What can be chosen when a store is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -193,3 +193,124 @@ fn forget(transaction: &Transaction<'_>, bounds: &ArchiveBounds, key: i64) -> ru
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use plimsoll_context::{Bytes, CallId, Message, Seq};
+    use plimsoll_core::archive::RecallError;
+    use plimsoll_core::{RecallId, RecallKey};
+
+    use super::*;
+    use crate::archive::read;
+    use crate::schema;
+
+    struct File {
+        connection: Connection,
+        session: SessionId,
+        bounds: ArchiveBounds,
+    }
+
+    impl File {
+        fn new(bounds: ArchiveBounds) -> Self {
+            let mut connection = Connection::open_in_memory().unwrap();
+            schema::migrate(&mut connection, Path::new("a.db"), schema::ARCHIVE).unwrap();
+            Self {
+                connection,
+                session: SessionId::new("s").unwrap(),
+                bounds,
+            }
+        }
+
+        fn take(&mut self, seq: u64, now: i64) {
+            let item = Archived {
+                seq: Seq(seq),
+                message: Arc::new(Message::result(CallId("c".to_owned()), "some text")),
+                tool: None,
+                why: "test".to_owned(),
+            };
+            let path = Path::new("a.db");
+            let (bounds, session) = (self.bounds, self.session.clone());
+            archive(&mut self.connection, path, &bounds, &session, &[item], now).unwrap();
+        }
+
+        fn has(&mut self, seq: u64, now: u64) -> bool {
+            let key = RecallKey::Id(RecallId(Seq(seq)));
+            let path = Path::new("a.db");
+            let (bounds, session) = (self.bounds, self.session.clone());
+            match read::recall(&mut self.connection, path, &bounds, &session, &key, now) {
+                Ok(_) => true,
+                Err(RecallError::Expired(_)) => false,
+                Err(other) => panic!("{other}"),
+            }
+        }
+
+        fn count(&self, sql: &str) -> i64 {
+            self.connection
+                .query_row(sql, [], |row| row.get(0))
+                .unwrap()
+        }
+    }
+
+    #[test]
+    fn what_is_too_old_has_expired_before_and_after_it_is_let_go() {
+        let mut file = File::new(ArchiveBounds {
+            age: Duration::from_secs(10),
+            ..ArchiveBounds::default()
+        });
+        file.take(0, 100);
+        file.take(1, 105);
+        assert!(file.has(0, 110) && file.has(1, 110));
+        assert!(!file.has(0, 111) && file.has(1, 111));
+        assert_eq!(file.count("SELECT count(*) FROM bodies"), 2);
+        file.take(2, 111);
+        assert_eq!(file.count("SELECT count(*) FROM bodies"), 2);
+        assert!(!file.has(0, 111) && file.has(1, 111) && file.has(2, 111));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_lets_nothing_go_early() {
+        let mut file = File::new(ArchiveBounds {
+            age: Duration::from_secs(10),
+            ..ArchiveBounds::default()
+        });
+        file.take(0, 100);
+        file.take(1, 5);
+        file.take(2, 101);
+        assert!((0..3).all(|seq| file.has(seq, 105)));
+        assert_eq!(file.count("SELECT left_at FROM items WHERE seq = 1"), 100);
+    }
+
+    #[test]
+    fn what_expires_leaves_nothing_but_a_line_and_the_sums_are_right() {
+        let mut file = File::new(ArchiveBounds {
+            session_items: 3,
+            bytes: Bytes(1_000_000),
+            ..ArchiveBounds::default()
+        });
+        for seq in 0..20 {
+            file.take(seq, 1);
+        }
+        assert_eq!(file.count("SELECT count(*) FROM bodies"), 3);
+        assert_eq!(
+            file.count("SELECT count(*) FROM words WHERE words MATCH 'text'"),
+            3
+        );
+        assert_eq!(file.count("SELECT count(*) FROM items"), 6);
+        for sums in [
+            "SELECT bytes - (SELECT sum(held) FROM items) FROM sessions",
+            "SELECT bytes - (SELECT sum(length(message)) FROM bodies) FROM sessions",
+            "SELECT held - 3 FROM sessions",
+            "SELECT expired - 3 FROM sessions",
+            "SELECT forgotten - 13 FROM sessions",
+        ] {
+            assert_eq!(file.count(sums), 0, "{sums}");
+        }
+        let kept = file
+            .connection
+            .execute("DELETE FROM items WHERE held IS NOT NULL", []);
+        assert!(kept.unwrap_err().to_string().contains("expires before"));
+    }
+}
