@@ -8,6 +8,8 @@ use super::cues;
 
 /// A longer sentence states no value.
 const SENTENCE_MAX: usize = 240;
+/// With a colon in it, a sentence of more words is a title.
+const TITLE: usize = 6;
 /// A thing is named by at most so many words.
 const FRAME_MAX: usize = 6;
 
@@ -20,22 +22,31 @@ pub(super) fn stale(messages: &[Vec<&str>]) -> Vec<(usize, usize)> {
     for (m, sentences) in messages.iter().enumerate() {
         for (s, sentence) in sentences.iter().enumerate() {
             let at = (m, s);
-            if sentence.len() > SENTENCE_MAX || cues::is_machine(sentence) {
+            let is_heading = sentence.starts_with('#');
+            if sentence.len() > SENTENCE_MAX || is_heading || cues::is_machine(sentence) {
                 continue;
             }
             let words = words(sentence);
+            let statement = Statement::of(&words, at);
             for gone in gone(&words) {
-                for old in values.remove(&gone).unwrap_or_default() {
-                    if old != at {
-                        stale.push(old);
-                    }
+                // Not what the same message said: nobody corrects himself in one breath.
+                let (old, here): (Vec<_>, Vec<_>) = values
+                    .remove(&gone)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .partition(|old: &(usize, usize)| old.0 != m);
+                stale.extend(old);
+                if !here.is_empty() {
+                    values.insert(gone, here);
                 }
             }
-            let Some(statement) = Statement::of(&words, at) else {
+            let Some(statement) = statement else {
                 continue;
             };
-            for value in &statement.values {
-                values.entry(value.clone()).or_default().push(at);
+            if statement.form == Form::Assigned || statement.is_update {
+                for value in &statement.values {
+                    values.entry(value.clone()).or_default().push(at);
+                }
             }
             if let Some(frame) = updated(&live, &statement) {
                 stale.extend(live.remove(&frame).map(|old| old.at));
@@ -108,6 +119,9 @@ impl Statement {
         let copula = words
             .iter()
             .rposition(|word| COPULAS.contains(&word.low.as_str()));
+        // "Step 5: build the API" is a title, no value.
+        let is_title = words.iter().any(|word| word.low == ":") && words.len() > TITLE;
+        let copula = copula.filter(|_| !is_title);
         let assigns = copula.is_some()
             || words.iter().any(|word| SETS.contains(&word.low.as_str()))
             || words
@@ -176,7 +190,8 @@ fn gone(words: &[Word]) -> Vec<String> {
         let next = |by: usize| words.get(n + by).map(|word| word.low.as_str());
         let start = match (word.low.as_str(), next(1)) {
             ("instead", Some("of")) | ("rather", Some("than")) | ("no", Some("longer")) => n + 2,
-            ("not" | "replace" | "replaces" | "forget" | "ignore" | "drop" | "from", Some(_)) => {
+            ("from", Some(_)) if words.iter().any(|word| word.low == "to") => n + 1,
+            ("not" | "replace" | "replaces" | "forget", Some(_)) => {
                 n + 1
             }
             _ => continue,
