@@ -24,7 +24,8 @@ Exit codes:
   130  interrupted; the session can be carried on
   141  whoever read the output went away
 
-Files: sessions and models are kept under $PLIMSOLL_HOME, else under the XDG directories.";
+Files: sessions and models are kept under $PLIMSOLL_HOME, else under the XDG directories. Prices of
+your own stand in prices.toml there.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -47,6 +48,8 @@ Examples:
   plimsoll run \"What does this project do? Read README.md.\"
   plimsoll run --model openai/gpt-4o --yes \"Run the tests and say what fails\"
   plimsoll run --model local --max-context 3000 \"Summarise docs/\"
+  plimsoll run --policy summarize --summarizer openai/gpt-5-mini --model openai/gpt-5 \"Port it\"
+  plimsoll run --pin \"Never touch vendor/\" \"Make the tests pass\"
   git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
   plimsoll run --session 18f2c-a1 \"And now the other file\"
   plimsoll run --session 18f2c-a1            # go on where it was interrupted";
@@ -65,9 +68,27 @@ pub(crate) struct RunArgs {
     /// The model's window in tokens, or `unknown` to learn it from refusals [default: ask the server]
     #[arg(long, value_name = "TOKENS")]
     pub(crate) max_context: Option<String>,
-    /// What happens when the context fills: evict, sliding_window or unlimited
+    /// What happens when the context fills: evict, summarize, extract (a summary without a model),
+    /// sliding_window or unlimited
     #[arg(long, default_value = "evict", value_name = "NAME")]
     pub(crate) policy: String,
+    /// When a plan is due: priced (when it pays, or must be), fixed (at the trigger) or eager
+    /// (every turn)
+    #[arg(long, default_value = "priced", value_name = "NAME")]
+    pub(crate) economy: String,
+    /// The model that writes summaries, as PROVIDER/NAME [default: the run's own]
+    #[arg(long, value_name = "PROVIDER/NAME")]
+    pub(crate) summarizer: Option<String>,
+    /// What the summariser is told, in place of the built-in prompt
+    #[arg(long, value_name = "FILE")]
+    pub(crate) summary_prompt: Option<PathBuf>,
+    /// A rule that stays in view, whole; may be given more than once. In AGENTS.md, what stands
+    /// between <!-- pin --> and <!-- /pin --> is pinned too
+    #[arg(long, value_name = "RULE")]
+    pub(crate) pin: Vec<String>,
+    /// Keep no archive: what leaves the view is in the log only, and cannot be recalled
+    #[arg(long)]
+    pub(crate) no_archive: bool,
     /// Plan as soon as this many tokens would be sent [default: 80 % of the room]
     #[arg(long, value_name = "TOKENS")]
     pub(crate) trigger: Option<u64>,

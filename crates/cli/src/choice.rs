@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll::providers::{
-    self, ModelRef, OpenAiChat, ServerState, Timeouts, WindowSource, known_rates, resolve_window,
+    self, ModelRef, OpenAiChat, ServerState, Timeouts, WindowSource, resolve_window,
 };
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
-use plimsoll::{Provider, Rates, Tokens, Window};
+use plimsoll::{PriceSheet, Provider, Rates, Tokens, Window};
 
 use crate::args::RunArgs;
 use crate::exit::Stop;
 use crate::local;
+use crate::prices;
 
 /// Servers on this machine that go before our own local model.
 const PREFERRED: [&str; 2] = ["llama.cpp", "ollama"];
@@ -24,13 +25,20 @@ pub(crate) struct Choice {
     /// Where the window comes from, in words.
     pub(crate) window_from: &'static str,
     /// What it costs; `None` where it is not known.
-    pub(crate) rates: Option<Rates>,
+    pub(crate) prices: Option<PriceSheet>,
     /// Tokens of one answer where the user does not say.
     pub(crate) max_tokens: Option<u64>,
     /// The same tool calls in a row, at most, where the user does not say.
     pub(crate) max_identical_tool_calls: Option<u64>,
     /// Our own server, which stops when this is dropped.
     pub(crate) _server: Option<local::Server>,
+}
+
+impl Choice {
+    /// What its tokens cost, where that is known.
+    pub(crate) fn rates(&self) -> Option<Rates> {
+        self.prices.map(|sheet| sheet.rates)
+    }
 }
 
 /// What `--max-context` says.
@@ -104,13 +112,14 @@ async fn provider(
             ..dialect
         });
     }
+    let prices = prices::sheet(&model)?;
     let provider = builder.build().map_err(Stop::usage)?;
     let (window, window_from) = window(&provider, &model, max_context).await;
     Ok(Choice {
         provider: Arc::new(provider),
         window,
         window_from,
-        rates: known_rates(&model),
+        prices,
         max_tokens: None,
         max_identical_tool_calls: None,
         _server: None,
@@ -156,6 +165,16 @@ async fn local_model(args: &RunArgs, max_context: MaxContext) -> Result<Choice, 
         }
     }
     local::start(args, max_context).await
+}
+
+/// The model that writes summaries, where the user names one.
+pub(crate) fn summarizer(args: &RunArgs) -> Result<Option<Arc<dyn Provider>>, Stop> {
+    let Some(name) = args.summarizer.as_deref() else {
+        return Ok(None);
+    };
+    let model = ModelRef::parse(name).map_err(Stop::usage)?;
+    let builder = OpenAiChat::builder(model).timeouts(timeouts(args));
+    Ok(Some(Arc::new(builder.build().map_err(Stop::usage)?)))
 }
 
 /// What `--tool-style` says.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll::providers::local::{Fetched, Kept, LocalError, LocalModels, Progress, Running};
-use plimsoll::providers::{ModelRef, OpenAiChat, known_rates};
+use plimsoll::providers::{ModelRef, OpenAiChat};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::choice::{self, Choice, MaxContext};
 use crate::exit::{DONE, INTERRUPTED, Stop};
 use crate::out::out;
 use crate::paths;
+use crate::prices;
 
 /// The window where none is asked for: enough for real tasks, in half a gigabyte.
 const WINDOW: u64 = 8192;
@@ -159,6 +160,7 @@ pub(crate) async fn start(args: &RunArgs, max_context: MaxContext) -> Result<Cho
     let running = interruptible(models.start(name, serve, &watch)).await?;
     shown.close();
     let model = ModelRef::parse(&format!("local/{}", running.model)).map_err(Stop::model)?;
+    let prices = prices::sheet(&model)?;
     let dialect = Dialect {
         tools: style,
         ..model.vendor().dialect()
@@ -174,7 +176,7 @@ pub(crate) async fn start(args: &RunArgs, max_context: MaxContext) -> Result<Cho
         provider: Arc::new(provider),
         window,
         window_from,
-        rates: known_rates(&model),
+        prices,
         max_tokens: Some(MAX_TOKENS),
         max_identical_tool_calls: Some(MAX_IDENTICAL),
         _server: Some(Server { _running: running }),

@@ -18,6 +18,7 @@ mod ledger;
 mod local;
 mod out;
 mod paths;
+mod prices;
 mod recall;
 mod run;
 mod screen;

@@ -1,4 +1,4 @@
-//! Where sessions and models are kept: `$PLIMSOLL_HOME`, else the XDG directories. Nothing is
+//! Where sessions, models and settings are kept: `$PLIMSOLL_HOME`, else the XDG directories. Nothing is
 //! created here.
 
 use std::env;
@@ -9,6 +9,11 @@ use crate::exit::Stop;
 /// The directory of the sessions.
 pub(crate) fn data() -> Result<PathBuf, Stop> {
     place("XDG_DATA_HOME", &[".local", "share"])
+}
+
+/// The directory of settings.
+pub(crate) fn config() -> Result<PathBuf, Stop> {
+    place("XDG_CONFIG_HOME", &[".config"])
 }
 
 /// The directory of the models.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll::store::SqliteStore;
 use plimsoll::tools::{Root, Toolbox};
 use plimsoll::{
-    Agent, AgentOutput, ContextStrategy, EndReason, Error, Event, RECALL_LEAST_WINDOW, Remote,
-    Session, SessionId, Tokens, new_session_id,
+    Agent, AgentOutput, Archive, ContextStrategy, Economy, EndReason, Error, Event,
+    RECALL_LEAST_WINDOW, Remote, Session, SessionId, Tokens, Window, new_session_id, pin_tool,
 };
 
 use crate::args::RunArgs;
@@ -26,6 +26,9 @@ const SYSTEM: &str = include_str!("../prompts/system.md");
 const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
 /// What the tools that recall take of a window, at most, a test says.
 const RECALL_TOOLS: u64 = 600;
+/// What opens and closes a pinned passage of AGENTS.md.
+const PIN: &str = "<!-- pin -->";
+const UNPIN: &str = "<!-- /pin -->";
 /// Of AGENTS.md, at most; it is sent with every request.
 const AGENTS_LIMIT: plimsoll::Bytes = plimsoll::Bytes(32 * 1024);
 
@@ -36,7 +39,15 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let tools = Toolbox::new(root)
         .select(&args.tools)
         .map_err(Stop::usage)?;
-    let system = system(args)?;
+    let has_tools = !tools.is_empty();
+    let (system, mut pins) = system(args)?;
+    pins.extend(args.pin.iter().cloned());
+    let economy = Economy::named(&args.economy).ok_or_else(|| {
+        let names = Economy::NAMES.join(", ");
+        let name = &args.economy;
+        Stop::usage(format!("there is no economy `{name}`; there is: {names}"))
+    })?;
+    let summarizer = choice::summarizer(args)?;
     let strategy = strategy(args)?;
     let id = match &args.session {
         Some(id) => SessionId::new(id).map_err(Stop::usage)?,
@@ -54,7 +65,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         )));
     }
     let choice = choice::choose(args).await?;
-    let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(choice.rates)));
+    let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(choice.rates())));
     if let Some(screen) = &screen {
         let window = match choice.window {
             plimsoll::Window::Known(tokens) => format!("{tokens} tokens, {}", choice.window_from),
@@ -76,10 +87,29 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         .tools(tools)
         .window(choice.window)
         .context_strategy(strategy)
+        .economy(economy)
         .max_turns(args.max_turns)
         .max_parallel_tools(args.max_parallel_tools)
         .store(Arc::new(store))
         .shared_gate(ask::gate(consent, screen.clone()));
+    if let Some(sheet) = choice.prices {
+        builder = builder.prices(sheet);
+    }
+    if let Some(summarizer) = summarizer {
+        builder = builder.summarizer(summarizer);
+    }
+    if let Some(path) = &args.summary_prompt {
+        builder = builder.summary_prompt(required_text(path, "a summary prompt")?);
+    }
+    if args.no_archive {
+        builder = builder.archive(Archive::Off);
+    }
+    for pin in pins {
+        builder = builder.pin(pin);
+    }
+    if has_tools && has_room(choice.window) {
+        builder = builder.tools([pin_tool()]);
+    }
     if let Some(calls) = args.max_tool_calls {
         builder = builder.max_tool_calls(calls);
     }
@@ -164,7 +194,7 @@ fn close(
 /// answered │ 7 turns, 6 tool calls │ read 9,120 (71 % cached), wrote 310 │ 2 plans freed 1,804 │ $0.0000 │ session …
 fn summary(choice: &Choice, output: &AgentOutput) -> String {
     let used = output.tokens_used;
-    let money = choice.rates.and_then(|rates| used.estimated_cost(&rates));
+    let money = choice.rates().and_then(|rates| used.estimated_cost(&rates));
     let money = money.map_or("price unknown".to_owned(), |money| money.to_string());
     format!(
         "{} │ {} turns, {} tool calls │ read {} ({:.0} % cached), wrote {} │ {} plans freed {} │ {money} │ session {}",
@@ -276,18 +306,24 @@ fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
     Ok(Some(task))
 }
 
-/// The system prompt, with the root's AGENTS.md behind it.
-fn system(args: &RunArgs) -> Result<String, Stop> {
+/// Whether a window can spare what the pin tool takes of it.
+fn has_room(window: Window) -> bool {
+    match window {
+        Window::Known(tokens) => tokens >= RECALL_LEAST_WINDOW,
+        Window::Discover | Window::Unknown => true,
+    }
+}
+
+/// The system prompt, with the root's AGENTS.md behind it; and what that file pins.
+fn system(args: &RunArgs) -> Result<(String, Vec<String>), Stop> {
     let mut system = match &args.system {
-        Some(path) => read_text(path)?.ok_or_else(|| {
-            Stop::usage(format!(
-                "{} does not exist; name a file with the system prompt",
-                path.display()
-            ))
-        })?,
+        Some(path) => required_text(path, "the system prompt")?,
         None => SYSTEM.to_owned(),
     };
-    if let Some(agents) = read_text(&args.root.join("AGENTS.md"))? {
+    let mut pins = Vec::new();
+    if let Some(text) = read_text(&args.root.join("AGENTS.md"))? {
+        let agents;
+        (agents, pins) = pinned(&text);
         let agents = plimsoll::head_tail(&agents, AGENTS_LIMIT).unwrap_or(agents);
         system = format!(
             "{}\n\nAGENTS.md of this directory:\n\n{}",
@@ -295,7 +331,34 @@ fn system(args: &RunArgs) -> Result<String, Stop> {
             agents.trim()
         );
     }
-    Ok(system.trim_end().to_owned())
+    Ok((system.trim_end().to_owned(), pins))
+}
+
+/// The text without what it pins, and what it pins: all between `<!-- pin -->` and `<!-- /pin -->`.
+/// A pin that is never closed goes to the end.
+fn pinned(text: &str) -> (String, Vec<String>) {
+    let (mut rest, mut pins) = (String::new(), Vec::new());
+    let mut left = text;
+    while let Some((before, after)) = left.split_once(PIN) {
+        rest.push_str(before);
+        let (pin, behind) = after.split_once(UNPIN).unwrap_or((after, ""));
+        if !pin.trim().is_empty() {
+            pins.push(pin.trim().to_owned());
+        }
+        left = behind;
+    }
+    rest.push_str(left);
+    (rest, pins)
+}
+
+/// A text file that has to be there.
+fn required_text(path: &Path, what: &str) -> Result<String, Stop> {
+    read_text(path)?.ok_or_else(|| {
+        Stop::usage(format!(
+            "{} does not exist; name a file with {what}",
+            path.display()
+        ))
+    })
 }
 
 /// A text file; `None` where there is none.
@@ -367,5 +430,34 @@ impl plimsoll::Observer for Lines {
             .and_then(|line| writeln!(out, "{line}"))
             .and_then(|()| out.flush());
         *failed = written.err();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_pins_is_taken_out_of_it_whole() {
+        for (text, rest, pins) in [
+            ("plain", "plain", vec![]),
+            ("a<!-- pin -->\n b \n<!-- /pin -->c", "ac", vec!["b"]),
+            (
+                "<!-- pin -->x<!-- /pin --><!-- pin -->y",
+                "",
+                vec!["x", "y"],
+            ),
+            (
+                "<!-- pin --> <!-- /pin -->z<!-- /pin -->",
+                "z<!-- /pin -->",
+                vec![],
+            ),
+        ] {
+            let (left, found) = pinned(text);
+            assert_eq!(
+                (left.as_str(), found),
+                (rest, pins.iter().map(|pin| (*pin).to_owned()).collect())
+            );
+        }
     }
 }

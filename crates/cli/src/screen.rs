@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll::{Delta, Event, Observer, Plan, Rates, Tokens, ToolPhase, Usage};
+use plimsoll::{Delta, Edit, Event, Observer, Plan, Rates, Tokens, ToolPhase, Usage};
 
 /// A tool's arguments or result on one line, at most.
 const LINE: usize = 100;
@@ -212,14 +212,30 @@ impl Observer for Screen {
             }
             Event::CompactionEnded {
                 plan,
+                messages_before,
+                messages_after,
                 tokens_before,
                 tokens_after,
-                ..
             } => {
-                let text = plan_line(plan, *tokens_before, *tokens_after);
+                let gone = messages_before.saturating_sub(*messages_after);
+                let text = plan_line(plan, gone, *tokens_before, *tokens_after);
                 state.tokens = *tokens_after;
                 self.line(state, &self.bold(&text));
                 state.last_plan = Some(format!("−{}", plan.frees));
+            }
+            Event::SummaryStarted {
+                model,
+                messages,
+                tokens,
+            } => {
+                let text = format!("{model} sums up {messages} messages, {tokens} tokens");
+                self.line(state, &self.dim(&text));
+            }
+            Event::SummaryEnded {
+                failure: Some(why), ..
+            } => {
+                let text = format!("no summary: {why}; what was said stands word for word");
+                self.line(state, &format!("{} {text}", self.bold("note:")));
             }
             Event::Overflow {
                 window, message, ..
@@ -241,37 +257,26 @@ impl Observer for Screen {
     }
 }
 
-/// What a plan did, in one line.
-pub(crate) fn plan_line(plan: &Plan, before: Tokens, after: Tokens) -> String {
-    let mut shrunk = 0_u64;
-    let mut dropped = 0_u64;
-    let mut summed = 0_u64;
-    for edit in &plan.edits {
-        match edit {
-            plimsoll::Edit::Shrink { .. } => shrunk += 1,
-            plimsoll::Edit::Drop { first, last } => dropped += 1 + last.0.saturating_sub(first.0),
-            plimsoll::Edit::Summarize { covers, .. } => {
-                let each = covers
-                    .iter()
-                    .map(|range| 1 + range.last.0.saturating_sub(range.first.0));
-                summed += each.sum::<u64>();
-            }
-        }
-    }
+/// What a plan did, in one line; `gone` messages are no longer in the view.
+pub(crate) fn plan_line(plan: &Plan, gone: usize, before: Tokens, after: Tokens) -> String {
+    let count = |is: fn(&&Edit) -> bool| plan.edits.iter().filter(is).count();
+    let shrunk = count(|edit| matches!(edit, Edit::Shrink { .. }));
+    let summaries = count(|edit| matches!(edit, Edit::Summarize { .. }));
     let mut what = Vec::new();
     if shrunk > 0 {
         what.push(format!("{shrunk} shortened"));
     }
-    if dropped > 0 {
-        what.push(format!("{dropped} left the view"));
+    match (gone, summaries) {
+        (0, _) => {}
+        (_, 0) => what.push(format!("{gone} left the view")),
+        _ => what.push(format!("{} became one summary", gone + summaries)),
     }
-    if summed > 0 {
-        what.push(format!("{summed} became one summary"));
-    }
+    let price = plan.price.map(|price| format!("; {price}"));
     format!(
-        "plan ({}): {before} → {after} tokens, {}",
+        "plan ({}): {before} → {after} tokens, {}{}",
         plan.stages.join(", "),
-        what.join(", ")
+        what.join(", "),
+        price.unwrap_or_default(),
     )
 }
 

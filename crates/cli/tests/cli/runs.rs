@@ -59,6 +59,7 @@ fn a_task_is_done_with_tools() {
             "glob",
             "grep",
             "list",
+            "pin",
             "read",
             "recall",
             "recall_search",
@@ -173,7 +174,7 @@ fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
     );
     assert_eq!(sent[1].1.trim_end(), "Count\nthem.");
     let tools = request["tools"].as_array().unwrap().len();
-    assert_eq!(tools, 4, "two, and two that recall");
+    assert_eq!(tools, 5, "two, one that pins and two that recall");
     assert_eq!(
         (&request["temperature"], &request["seed"]),
         (&0.5.into(), &7.into())
