@@ -10,19 +10,24 @@ use super::names::{self, Kind};
 use super::notes::{Line, Notes};
 use super::purse::Purse;
 
-/// Shares of the room, in percent. The user's words may have half of it, the rules among them a
-/// third; names cost least for what they tell.
-const RULES: u64 = 35;
-const SAID: u64 = 50;
-const FORMER: u64 = 15;
-const DECISIONS: u64 = 10;
-const ERRORS: u64 = 4;
-const CALLS: u64 = 8;
-const NAMES: u64 = 40;
+/// Shares of the room, in percent. The user's words may have half of it, in steps that each leave
+/// something to the next; names cost least for what they tell.
+const RULES: u64 = 22;
+const SHORT: u64 = 38;
+const WHOLE: u64 = 50;
+const SAID: u64 = 52;
+const FORMER: u64 = 8;
+const DECISIONS: u64 = 8;
+const ERRORS: u64 = 3;
+const CALLS: u64 = 5;
+const FILES: u64 = 6;
+const NAMES: u64 = 45;
 /// What a heading weighs at most, line ends included.
 const HEADING: u64 = 7;
 /// How much a name's length counts against it: 0 not at all, 1 in proportion.
 const DENSITY: f64 = 0.6;
+/// What a line of its own costs more than a place in a list.
+const LINE: u64 = 3;
 /// A name less likely than this is not told, however much room there is.
 const LEAST: f64 = 0.002;
 
@@ -42,11 +47,20 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
     let share = |percent: u64| room * percent / 100;
 
     // Both headings of the user's words, and what each of them needs.
-    purse.share(share(RULES));
     purse.pay_tokens(2 * HEADING);
+    let up_to = |purse: &mut Purse<'_>, percent: u64| {
+        let spent = room - purse.whole();
+        purse.share(share(percent).saturating_sub(spent));
+    };
+    up_to(&mut purse, RULES);
     said.spend_on_rules(&mut purse);
-    purse.share(share(SAID).saturating_sub(room - purse.whole()));
-    said.spend(&mut purse);
+    up_to(&mut purse, SHORT);
+    said.spend_on_short(&mut purse);
+    up_to(&mut purse, WHOLE);
+    said.spend_on_whole(&mut purse);
+    up_to(&mut purse, SAID);
+    said.spend_on_inner_rules(&mut purse);
+    said.spend_on_pieces(&mut purse);
     for (chosen, percent) in [
         (&mut foreign, FORMER),
         (&mut decisions, DECISIONS),
@@ -57,12 +71,17 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
         chosen.spend(&mut purse);
     }
     map.cover(&said, &[&foreign, &decisions, &errors, &calls]);
+    purse.share(share(FILES));
+    map.spend_on_changed(&mut purse);
     purse.share(share(NAMES));
     map.spend(&mut purse);
     // What is left over.
     purse.share(u64::MAX);
     said.spend_on_rules(&mut purse);
-    said.spend(&mut purse);
+    said.spend_on_short(&mut purse);
+    said.spend_on_whole(&mut purse);
+    said.spend_on_inner_rules(&mut purse);
+    said.spend_on_pieces(&mut purse);
     for chosen in [&mut foreign, &mut decisions, &mut calls, &mut errors] {
         chosen.spend(&mut purse);
     }
@@ -160,6 +179,8 @@ struct Map<'n> {
     chosen: Vec<Candidate<'n>>,
     /// Names that stand in what is told already, or must not be told.
     covered: HashSet<String>,
+    /// Files that nothing was done with and of which no name is told: they are names too.
+    alone: HashSet<&'n str>,
     is_headed: bool,
 }
 
@@ -210,6 +231,7 @@ impl<'n> Map<'n> {
             order,
             chosen: Vec::new(),
             covered: HashSet::new(),
+            alone: HashSet::new(),
             is_headed: false,
         };
         map.forget_stale();
@@ -246,26 +268,62 @@ impl<'n> Map<'n> {
 
     fn spend(&mut self, purse: &mut Purse<'_>) {
         // From the start each time: what did not fit a share may fit the whole.
-        for candidate in self.order.iter().copied() {
+        let order = std::mem::take(&mut self.order);
+        for candidate in &order {
+            if purse.is_spent() {
+                break;
+            }
+            if !self.covered.contains(candidate.word) {
+                self.pay(*candidate, purse);
+            }
+        }
+        self.order = order;
+    }
+
+    /// Spends on files that were changed, the newest first.
+    fn spend_on_changed(&mut self, purse: &mut Purse<'_>) {
+        let mut changed: Vec<(usize, Candidate<'n>)> = Vec::new();
+        for candidate in &self.order {
+            let deeds = self.notes.files.get(candidate.word);
+            let deeds = deeds.filter(|deeds| deeds.written + deeds.edited > 0);
+            changed.extend(deeds.map(|deeds| (deeds.last, *candidate)));
+        }
+        changed.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.word.cmp(b.1.word)));
+        for (_, candidate) in changed {
             if purse.is_spent() {
                 return;
             }
-            if self.covered.contains(candidate.word) {
-                continue;
-            }
-            let heading = if self.is_headed { 0 } else { 2 * HEADING };
-            let cost = if candidate.is_file {
-                purse.weigh(&Section::Files.item(&self.file(candidate.word)))
-            } else {
-                // With its comma.
-                purse.weigh(&format!(", {}", candidate.word))
-            };
-            if purse.pay_tokens(heading + cost) {
-                self.is_headed = true;
-                cover(&mut self.covered, candidate.word);
-                self.chosen.push(candidate);
-            }
+            self.pay(candidate, purse);
         }
+    }
+
+    fn pay(&mut self, candidate: Candidate<'n>, purse: &mut Purse<'_>) {
+        let heading = if self.is_headed { 0 } else { 2 * HEADING };
+        let cost = if self.notes.files.contains_key(candidate.word) {
+            purse.weigh(&Section::Files.item(&self.file(candidate.word)))
+        } else {
+            // With its comma.
+            purse.weigh(&format!(", {}", candidate.word))
+        };
+        // The first name of a file makes it a line of its own.
+        let home = candidate.home.and_then(|home| self.notes.names.path(home));
+        let home = home.filter(|_| !candidate.is_file);
+        let line = match home {
+            Some(home) if self.alone.contains(home) => LINE,
+            _ => 0,
+        };
+        if !purse.pay_tokens(heading + cost + line) {
+            return;
+        }
+        if line > 0 {
+            home.map(|home| self.alone.remove(home));
+        }
+        self.is_headed = true;
+        cover(&mut self.covered, candidate.word);
+        if candidate.is_file && !self.notes.files.contains_key(candidate.word) {
+            self.alone.insert(candidate.word);
+        }
+        self.chosen.push(candidate);
     }
 
     fn file(&self, path: &str) -> String {
@@ -283,10 +341,14 @@ impl<'n> Map<'n> {
         };
         let mut chosen: Vec<&Candidate<'_>> = self.chosen.iter().collect();
         chosen.sort_by(by_likely);
-        for (rank, file) in chosen.iter().filter(|one| one.is_file).enumerate() {
-            files.insert(file.word, (rank, Vec::new()));
-        }
         let mut elsewhere: Vec<&str> = Vec::new();
+        for (rank, file) in chosen.iter().filter(|one| one.is_file).enumerate() {
+            if self.alone.contains(file.word) {
+                elsewhere.push(file.word);
+            } else {
+                files.insert(file.word, (rank, Vec::new()));
+            }
+        }
         for name in chosen.iter().filter(|one| !one.is_file) {
             let home = name.home.and_then(|home| self.notes.names.path(home));
             match home.and_then(|home| files.get_mut(home)) {

@@ -184,7 +184,7 @@ impl<'t> Reader<'t> {
             }
             Text::Foreign(text) => {
                 self.notes.names.read(text, Who::Agent, age, None);
-                self.foreign(at, text);
+                self.foreign(text);
             }
         }
     }
@@ -223,19 +223,28 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn foreign(&mut self, at: usize, text: &str) {
-        let _ = at;
+    fn foreign(&mut self, text: &str) {
+        let mut fenced = false;
         for line in text.lines() {
             let line = line.trim();
-            if !line.chars().any(char::is_alphanumeric) {
+            if line.starts_with("```") {
+                fenced = !fenced;
                 continue;
             }
-            let mut worth = 1.0;
-            super::names::each(line, &mut |_, _| worth += 0.3);
-            worth += 0.5 * cues::decision(line);
+            let bare = line.trim_start_matches(['-', '*', '•', ' ']);
+            if bare.chars().filter(|c| c.is_alphanumeric()).count() < SENTENCE_MIN {
+                continue;
+            }
+            let mut names = 0.0;
+            super::names::each(line, &mut |_, _| names += 1.0);
+            let prose = if fenced || cues::is_machine(line) || line.starts_with('#') {
+                0.3
+            } else {
+                0.5 + cues::decision(line)
+            };
             self.notes.foreign.push(Line {
-                text: one_line(line, LINE_MAX),
-                worth,
+                text: one_line(bare, LINE_MAX),
+                worth: prose + 0.3 * names,
                 times: 1,
             });
         }
@@ -349,7 +358,7 @@ impl<'t> Reader<'t> {
             }
             Section::Former => {
                 self.notes.names.read(item, Who::Agent, age, None);
-                self.foreign(at, item);
+                self.foreign(item);
             }
             Section::Decisions => {
                 self.notes.names.read(item, Who::Agent, age, None);

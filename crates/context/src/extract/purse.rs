@@ -4,7 +4,7 @@ use crate::counter::TokenCounter;
 
 /// So many candidates in a row that did not fit mean that there is no room: this bounds how much is
 /// counted in vain.
-const MISSES: u32 = 48;
+const MISSES: u32 = 400;
 
 /// Tokens left, of the whole and of the share that is being spent.
 pub(super) struct Purse<'c> {

@@ -13,6 +13,8 @@ use super::stale::stale;
 /// A message of at most so many bytes is kept whole or not at all; longer ones go sentence by
 /// sentence where there is no room for the whole.
 const SHORT: usize = 400;
+/// Short messages are as good as equally short within so many bytes.
+const LINE: usize = 100;
 /// A long message is kept whole if it takes at most this share of the room, in percent.
 const WHOLE: u64 = 60;
 /// What the sign for left-out words weighs, at most.
@@ -108,64 +110,64 @@ impl Said {
         })
     }
 
-    /// Spends on rules, the strong ones first and of those the newest.
+    /// Spends on short messages with a rule in them, the strong ones first and of those the newest.
     pub(super) fn spend_on_rules(&mut self, purse: &mut Purse<'_>) {
         let mut found = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
-            if message.is_short() {
-                let strength = message.pieces.iter().filter(|piece| !piece.is_stale);
-                let strength = strength.filter_map(|piece| piece.rule).max();
+            if message.is_short() && message.kept == Kept::No {
+                let live = message.pieces.iter().filter(|piece| !piece.is_stale);
+                let strength = live.filter_map(|piece| piece.rule).max();
                 let strength = strength.max(message.is_former_rule.then_some(Rule::Weak));
-                found.extend(strength.map(|strength| (strength, m, None)));
-                continue;
-            }
-            for (p, piece) in message.pieces.iter().enumerate() {
-                // In a long text "use" and "keep" are everywhere; there they are no rules.
-                if piece.rule == Some(Rule::Strong) && piece.is_fresh() {
-                    found.push((Rule::Strong, m, Some(p)));
-                }
+                found.extend(strength.map(|strength| (strength, m)));
             }
         }
-        found.sort_by_key(|(strength, m, p)| std::cmp::Reverse((*strength, p.is_none(), *m, *p)));
-        for (_, m, p) in found {
+        found.sort_by_key(|found| std::cmp::Reverse(*found));
+        for (_, m) in found {
             if purse.is_spent() {
                 break;
             }
-            let Some(message) = self.messages.get_mut(m) else {
-                continue;
-            };
-            match p {
-                None if message.kept == Kept::No => {
-                    if purse.pay(&Section::Rules.item(&message.live())) {
-                        message.kept = Kept::Rule;
-                    }
-                }
-                Some(p) => {
-                    let Some((text, piece)) = message.piece_mut(p) else {
-                        continue;
-                    };
-                    if piece.kept.is_none() && purse.pay(&Section::Rules.item(text.trim())) {
-                        piece.kept = Some(Section::Rules);
-                    }
-                }
-                None => {}
+            if let Some(message) = self.messages.get_mut(m)
+                && purse.pay(&Section::Rules.item(&message.live()))
+            {
+                message.kept = Kept::Rule;
             }
         }
     }
 
-    /// Spends on everything else: short messages, long ones that fit whole, sentences of the rest.
-    pub(super) fn spend(&mut self, purse: &mut Purse<'_>) {
-        self.spend_on_short(purse);
-        self.spend_on_whole(purse);
-        self.spend_on_pieces(purse);
+    /// Spends on the strong rules in long messages that are not kept whole. In a long text "use" and
+    /// "keep" are everywhere; there they are no rules.
+    pub(super) fn spend_on_inner_rules(&mut self, purse: &mut Purse<'_>) {
+        for message in self.messages.iter_mut().rev() {
+            if !message.is_open() {
+                continue;
+            }
+            for n in (0..message.pieces.len()).rev() {
+                if purse.is_spent() {
+                    return;
+                }
+                let Some((text, piece)) = message.piece_mut(n) else {
+                    continue;
+                };
+                let is_rule = piece.rule == Some(Rule::Strong) && piece.is_fresh();
+                if !is_rule || piece.kept.is_some() {
+                    continue;
+                }
+                let cost = purse.weigh(&Section::Rules.item(text.trim()));
+                if purse.pay_tokens(cost) {
+                    piece.kept = Some(Section::Rules);
+                    message.paid += cost;
+                }
+            }
+        }
     }
 
-    fn spend_on_short(&mut self, purse: &mut Purse<'_>) {
-        // Those of one or two lines first, and of each kind the newest: so the room holds many.
+    /// Spends on short messages: those of one line first, and of each size the newest, so the room
+    /// holds many.
+    pub(super) fn spend_on_short(&mut self, purse: &mut Purse<'_>) {
         let mut found: Vec<(usize, usize)> = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
             if message.is_short() && message.kept == Kept::No {
-                found.push((message.text.len() / (SHORT / 2), m));
+                found.push((message.text.len() / LINE, m));
             }
         }
         found.sort_by_key(|(size, m)| (*size, std::cmp::Reverse(*m)));
@@ -182,7 +184,8 @@ impl Said {
         }
     }
 
-    fn spend_on_whole(&mut self, purse: &mut Purse<'_>) {
+    /// Spends on long messages that fit whole, the shorter ones first.
+    pub(super) fn spend_on_whole(&mut self, purse: &mut Purse<'_>) {
         let mut long: Vec<usize> = (0..self.messages.len()).collect();
         long.retain(|m| self.messages.get(*m).is_some_and(Utterance::is_open));
         long.sort_by_key(|m| self.messages.get(*m).map(|message| message.text.len()));
@@ -203,7 +206,8 @@ impl Said {
         }
     }
 
-    fn spend_on_pieces(&mut self, purse: &mut Purse<'_>) {
+    /// Spends on sentences of the others, by what they are worth for their length.
+    pub(super) fn spend_on_pieces(&mut self, purse: &mut Purse<'_>) {
         let newest = self.messages.len().max(1) as f64;
         let mut found: Vec<(f64, usize, usize)> = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
@@ -259,6 +263,7 @@ impl Said {
             match message.kept {
                 Kept::Rule => rules.push(message.live()),
                 Kept::Whole => rest.push(message.live()),
+                // What is kept whole needs no sentence of it twice.
                 Kept::Pieces | Kept::No => {
                     for piece in &message.pieces {
                         if piece.kept == Some(Section::Rules) {

@@ -191,9 +191,7 @@ fn gone(words: &[Word]) -> Vec<String> {
         let start = match (word.low.as_str(), next(1)) {
             ("instead", Some("of")) | ("rather", Some("than")) | ("no", Some("longer")) => n + 2,
             ("from", Some(_)) if words.iter().any(|word| word.low == "to") => n + 1,
-            ("not" | "replace" | "replaces" | "forget", Some(_)) => {
-                n + 1
-            }
+            ("not" | "replace" | "replaces" | "forget", Some(_)) => n + 1,
             _ => continue,
         };
         let rest = words.get(start..).unwrap_or_default();
