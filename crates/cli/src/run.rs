@@ -310,7 +310,9 @@ fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
 fn has_room(window: Window) -> bool {
     match window {
         Window::Known(tokens) => tokens >= RECALL_LEAST_WINDOW,
-        Window::Discover | Window::Unknown => true,
+        Window::Discover => true,
+        // It may be as small as any.
+        Window::Unknown => false,
     }
 }
 

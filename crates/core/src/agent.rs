@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_agent::{
-    AtLimit, Event, ExecutionLimits, KnownTool, Leave, Run, Sampling, Setup, SummaryModel,
+    AtLimit, Entry, Event, ExecutionLimits, KnownTool, Leave, Run, Sampling, Setup, SummaryModel,
 };
 use plimsoll_context::{
-    Author, Bpe, ContextStrategy, Economy, FALLBACK_WINDOW, Line, Memo, Policy, PriceSheet, Recall,
-    SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
+    Author, Bpe, Calibration, ContextStrategy, Economy, FALLBACK_WINDOW, Line, MAX_RESULT, Memo,
+    Policy, PriceSheet, Recall, SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 
-use crate::archive::recall_tools;
+use crate::archive::RecallTools;
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
@@ -183,6 +183,7 @@ impl Agent {
         if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
             model.window = Some(parts.summarizer.window().await.unwrap_or(FALLBACK_WINDOW));
         }
+        let window = setup.line.window;
         // `unlimited` sends whatever there is, however large the window is said to be.
         if setup.policy.stages().is_empty() {
             setup.line = ContextStrategy::Unlimited {}.line(setup.line);
@@ -197,9 +198,13 @@ impl Agent {
         let mut tools = Vec::new();
         if archive.is_ok() {
             setup.leave = Leave::Asked;
-            if offers_recall(&setup) {
+            if offers_recall(&setup, window, &log) {
                 setup.recall = Recall::Offered;
-                tools = recall_tools(Arc::clone(&parts.store), id);
+                // A page that is larger than a result may be would be shortened in its turn.
+                let budget = setup.line.budget(setup.overhead(), Calibration::default());
+                let most = budget.map_or(MAX_RESULT, |budget| budget.max_result);
+                let recall = RecallTools::new(Arc::clone(&parts.store), id);
+                tools = recall.for_results(most).tools();
             }
         }
         setup.tools.extend(tools.iter().map(known));
@@ -237,12 +242,14 @@ fn known(tool: &Arc<dyn Tool>) -> KnownTool {
 
 /// Whether the tools that recall are worth what they take of the window, in every request; an agent
 /// that was given no tools gets none of ours.
-fn offers_recall(setup: &Setup) -> bool {
+fn offers_recall(setup: &Setup, window: Option<Tokens>, log: &[Entry]) -> bool {
     let taken = |name: &str| setup.tools.iter().any(|tool| tool.spec.name == name);
-    let room = setup
-        .line
-        .window
-        .is_none_or(|window| window >= RECALL_LEAST_WINDOW);
+    let learned = log.iter().rev().find_map(|entry| match entry {
+        Entry::Learned { window, .. } => Some(*window),
+        _ => None,
+    });
+    let room = window
+        .is_some_and(|window| window.min(learned.unwrap_or(Tokens::MAX)) >= RECALL_LEAST_WINDOW);
     room && !setup.tools.is_empty() && !taken("recall") && !taken("recall_search")
 }
 
