@@ -20,6 +20,10 @@ use notes::Notes;
 
 /// How often the choice is made again with less, where the whole weighs more than its parts did.
 const TRIES: u32 = 8;
+/// How often it is made again with more, where the whole weighs less.
+const MORE: u32 = 3;
+/// Room that is not worth another try, in parts of the whole.
+const SLACK: u64 = 100;
 
 /// What stands for `messages` (those that leave the view, in order) where no model sums them up:
 /// at most `max` tokens by `counter`. `None` where nothing is worth saying or `max` is too small.
@@ -34,14 +38,25 @@ const TRIES: u32 = 8;
 pub fn extract(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
     let texts = notes::texts(messages);
     let notes = Notes::of(&texts);
-    let mut room = max.0;
+    let (mut room, mut best, mut more) = (max.0, None, 0);
     for _ in 0..TRIES {
-        let text = choice::choose(&notes, room, counter)?;
+        let Some(text) = choice::choose(&notes, room, counter) else {
+            return best;
+        };
         let weight = counter.text(&text).0;
-        if weight <= max.0 {
-            return Some(text);
+        let Some(slack) = max.0.checked_sub(weight) else {
+            if best.is_some() {
+                return best;
+            }
+            room = room.checked_sub((weight - max.0).max(room / 50 + 1))?;
+            continue;
+        };
+        best = Some(text);
+        more += 1;
+        if slack * SLACK <= max.0 || more >= MORE {
+            break;
         }
-        room = room.checked_sub((weight - max.0).max(room / 50 + 1))?;
+        room += slack;
     }
-    None
+    best
 }

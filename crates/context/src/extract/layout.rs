@@ -5,8 +5,7 @@
 /// What the first line begins with; eight digits of the seal follow.
 const HEAD: &str = "[extract ";
 /// How the first line ends.
-const HEAD_END: &str =
-    "] Of what left the view, made without a model. Behind `>`: the user, word for word.";
+const HEAD_END: &str = "] Made without a model. Behind `>`: the user, word for word.";
 /// Digits of the seal.
 const SEAL: usize = 8;
 /// Stands where words of a user's message were left out.
