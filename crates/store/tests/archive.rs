@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_context::{Bytes, CallId, Message, Part, Seq, ToolCall};
+use plimsoll_context::{Bytes, CallId, Message, Part, Seq, Tokens, ToolCall};
 use plimsoll_core::archive::{RecallTools, SNIPPET};
 use plimsoll_core::{
     ArchiveBounds, Archived, Hit, Kind, Lease, MemoryStore, RecallError, RecallId, RecallKey,
@@ -741,6 +741,31 @@ async fn the_tools_say_what_there_is_and_what_to_do() {
             "{is}"
         );
         assert!(call(search.as_ref(), json!({"query": "?!"})).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn no_page_is_larger_than_a_result_may_be_whatever_is_asked_for() {
+    for case in stores(ArchiveBounds::default()).await {
+        let (session, lease) = leased(case.store.as_ref(), "s").await;
+        let whole = "word ".repeat(20_000);
+        let items = [result(1, "a", &whole)];
+        case.store.archive(&lease, &items).await.unwrap();
+        let recall = RecallTools::new(Arc::clone(&case.store), session);
+        let table = [(1, 512), (1_000, 3_000), (100_000, 32_000)];
+        for (tokens, most) in table {
+            let tool = recall
+                .clone()
+                .for_results(Tokens(tokens))
+                .get_tool_response();
+            let ask = json!({"execution_id": "m1", "limit": 1_000_000});
+            let page = call(tool.as_ref(), ask).await.unwrap();
+            assert_eq!(parted(&page).1.len(), most, "{}", case.name);
+            let page = call(tool.as_ref(), json!({"execution_id": "m1"}))
+                .await
+                .unwrap();
+            assert_eq!(parted(&page).1.len(), most.min(8_000));
+        }
     }
 }
 

@@ -4,16 +4,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plimsoll_context::{Bytes, Part, ToolSpec};
-use schemars::JsonSchema;
+use plimsoll_context::{Bytes, Part, Tokens, ToolSpec};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::archive::item::{Hit, Kind, Recalled};
 use crate::archive::key::RecallKey;
 use crate::archive::page::{Piece, matches, page};
 use crate::store::{SessionId, SessionStore};
-use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
 
 /// A page of a recalled text, unless another size is asked for: about 2,700 tokens of English.
 pub const RECALL_PAGE: Bytes = Bytes(8_000);
@@ -21,6 +20,8 @@ pub const RECALL_PAGE: Bytes = Bytes(8_000);
 pub const RECALL_PAGE_MAX: Bytes = Bytes(32_000);
 /// No page is set smaller: a search result must fit.
 const RECALL_PAGE_MIN: Bytes = Bytes(512);
+/// What a token is worth at least in English and code.
+const BYTES_PER_TOKEN: u64 = 3;
 /// Hits of a search, unless another number is asked for.
 const HITS: usize = 5;
 /// Hits of a search, at most.
@@ -32,6 +33,7 @@ pub struct RecallTools {
     store: Arc<dyn SessionStore>,
     session: SessionId,
     page: Bytes,
+    most: Bytes,
 }
 
 /// `recall` and `recall_search`, with pages of [`RECALL_PAGE`].
@@ -40,54 +42,27 @@ pub fn recall_tools(store: Arc<dyn SessionStore>, session: SessionId) -> Vec<Arc
     RecallTools::new(store, session).tools()
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 struct RecallInput {
-    /// What to bring back: the id, such as m12
     #[serde(
         alias = "execution_id",
         alias = "executionId",
         deserialize_with = "key"
     )]
     id: String,
-    /// The byte to begin at
     #[serde(default)]
-    #[schemars(with = "u64")]
     offset: Option<u64>,
-    /// Bytes at most
     #[serde(default)]
-    #[schemars(with = "u64")]
     limit: Option<u64>,
-    /// Only lines that have this: a regular expression or plain text
     #[serde(default)]
-    #[schemars(with = "String")]
     pattern: Option<String>,
 }
 
-/// Only the schema of `get_tool_response`: it is read as the one above.
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "its fields are named in the schema")]
-struct ResponseInput {
-    /// The id that stands where the response was
-    execution_id: String,
-    /// The byte to begin at
-    #[schemars(default)]
-    offset: u64,
-    /// Bytes at most
-    #[schemars(default)]
-    limit: u64,
-    /// Only lines that have this: a regular expression or plain text
-    #[schemars(default)]
-    pattern: String,
-}
-
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 struct SearchInput {
-    /// Words that it has
     #[serde(alias = "pattern", alias = "text", alias = "q")]
     query: String,
-    /// Results at most
     #[serde(default)]
-    #[schemars(with = "u64")]
     limit: Option<u64>,
 }
 
@@ -112,30 +87,48 @@ impl RecallTools {
             store,
             session,
             page: RECALL_PAGE,
+            most: RECALL_PAGE_MAX,
         }
     }
 
-    /// How large a page is unless the model asks for another size, up to [`RECALL_PAGE_MAX`]. Set
-    /// it below what one result may weigh in the model's window, at three bytes a token: then a
-    /// result is a page that says how to go on, not one that the policy has to shorten.
+    /// How large a page is unless the model asks for another size. Default: [`RECALL_PAGE`].
     #[must_use]
     pub fn page(mut self, page: Bytes) -> Self {
-        self.page = page.clamp(RECALL_PAGE_MIN, RECALL_PAGE_MAX);
+        self.page = page.clamp(RECALL_PAGE_MIN, self.most);
+        self
+    }
+
+    /// Makes no page larger than one result may weigh in the model's window, whatever size is asked
+    /// for: then a result is a page that says how to go on, not one that the policy has to shorten.
+    #[must_use]
+    pub fn for_results(mut self, max_result: Tokens) -> Self {
+        let bytes = Bytes(max_result.0.saturating_mul(BYTES_PER_TOKEN));
+        self.most = bytes.clamp(RECALL_PAGE_MIN, RECALL_PAGE_MAX);
+        self.page = self.page.min(self.most);
         self
     }
 
     /// `recall` and `recall_search`.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let recall = self.tool::<RecallInput>(
+        let recall = self.tool(
             "recall",
             "Brings back what was shortened or left out above, exactly, by its id (m12); a long \
              text in pages.",
+            recall_schema("id", "Such as m12"),
             Does::Recall,
         );
-        let search = self.tool::<SearchInput>(
+        let search = self.tool(
             "recall_search",
             "Finds what was shortened or left out above by words in it, and says its ids.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "query": { "type": "string", "description": "Words that it has" },
+                    "limit": { "type": "integer", "description": "Results at most" }
+                },
+                "required": ["query"]
+            }),
             Does::Search,
         );
         vec![recall, search]
@@ -144,19 +137,20 @@ impl RecallTools {
     /// `get_tool_response(execution_id)`: `recall` under a name that some prompts and models know.
     #[must_use]
     pub fn get_tool_response(&self) -> Arc<dyn Tool> {
-        self.tool::<ResponseInput>(
+        self.tool(
             "get_tool_response",
             "Brings back a tool's whole response that was shortened or left out above, exactly; \
              a long one in pages.",
+            recall_schema("execution_id", "The id that stands in its place"),
             Does::Recall,
         )
     }
 
-    fn tool<I: JsonSchema>(&self, name: &str, description: &str, does: Does) -> Arc<dyn Tool> {
+    fn tool(&self, name: &str, description: &str, schema: Value, does: Does) -> Arc<dyn Tool> {
         let spec = ToolSpec {
             name: name.to_owned(),
             description: description.to_owned(),
-            schema: schema_of::<I>(),
+            schema,
         };
         let from = self.clone();
         Arc::new(RecallTool { spec, does, from })
@@ -170,7 +164,7 @@ impl RecallTools {
             .map_err(ToolError::new)?;
         let limit = match wanted.limit {
             None | Some(0) => self.page,
-            Some(limit) => Bytes(limit).min(RECALL_PAGE_MAX),
+            Some(limit) => Bytes(limit).min(self.most),
         };
         let offset = wanted.offset.unwrap_or(0);
         let pattern = wanted.pattern.filter(|pattern| !pattern.is_empty());
@@ -224,6 +218,20 @@ impl Tool for RecallTool {
             }
         }
     }
+}
+
+/// Written out, because every request carries it: no word more than a model needs.
+fn recall_schema(id: &str, what: &str) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            id: { "type": "string", "description": what },
+            "offset": { "type": "integer", "description": "First byte" },
+            "limit": { "type": "integer", "description": "Bytes at most" },
+            "pattern": { "type": "string", "description": "Only lines with this; may be a regex" }
+        },
+        "required": [id]
+    })
 }
 
 /// What the model sees: one line in brackets, and below it the bytes. Images and files come with
