@@ -1,6 +1,6 @@
-//! `cargo xtask money`: what recorded sessions would have cost under our ways of keeping the context
-//! small, under those that are common elsewhere, and at best. It measures nothing itself; see
-//! `plimsoll-replay`.
+//! `cargo xtask money`: what recorded sessions would have cost under our ways of keeping the
+//! context small, under those that are common elsewhere, and at best. It measures nothing itself;
+//! see `plimsoll-replay`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

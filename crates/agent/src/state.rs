@@ -164,6 +164,9 @@ impl State {
                 let released = self.transcript.replay(plan)?;
                 self.tally.plans += 1;
                 self.tally.freed += released.freed;
+                if let Some(price) = &plan.price {
+                    self.pace.planned(price);
+                }
             }
             Entry::Summarized { usage, .. } => {
                 self.tally.usage = self.tally.usage.combine(*usage);

@@ -1,5 +1,5 @@
-//! Where sessions, models and settings are kept: `$PLIMSOLL_HOME`, else the XDG directories. Nothing is
-//! created here.
+//! Where sessions, models and settings are kept: `$PLIMSOLL_HOME`, else the XDG directories.
+//! Nothing is created here.
 
 use std::env;
 use std::path::PathBuf;

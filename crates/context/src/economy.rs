@@ -1,5 +1,5 @@
-//! [`Economy`]: when a rewrite of the view is worth its money. Integers in, integers out: it sees no
-//! clock, and decides nothing about what leaves.
+//! [`Economy`]: when a rewrite of the view is worth its money. Integers in, integers out: it sees
+//! no clock, and decides nothing about what leaves.
 
 mod outlook;
 mod price;
@@ -32,7 +32,8 @@ pub enum Economy {
     Priced,
     /// At the trigger, down to the target, whatever it costs.
     Fixed,
-    /// Whenever the view is over its trigger, and by no more than that: every turn, once it is full.
+    /// Whenever the view is over its trigger, and by no more than that: every turn, once it is
+    /// full.
     Eager,
 }
 
@@ -61,10 +62,11 @@ impl Economy {
     /// The budget to plan with, made of the line's: `Priced` moves its trigger.
     ///
     /// A view that is cut to its target and then grows is a saw. What a cut keeps and writes again,
-    /// `P`, is the target without what stands before every cut and stays in the cache ([`head`]), and
-    /// without what a turn brings, which is new anyway. The view may outgrow its target by
-    /// [`batch`]`(P)`, and by `1 - √(Δ/P)` of that where `Δ` more than usual has just arrived: at such
-    /// a turn a cut writes less again (waiting at `M` is worth `a·(M*·M - M²/2)/(g+c)`; equal
+    /// `P`, is the target without what stands before every cut and stays in the cache ([`head`]),
+    /// and without what a turn brings, which is new anyway; or what the last plan rewrote
+    /// ([`Pace::planned`]), where that was less. The view may outgrow its target by
+    /// [`batch`]`(P)`, and by `1 - √(Δ/P)` of that where `Δ` more than usual has just arrived: at
+    /// such a turn a cut writes less again (waiting at `M` is worth `a·(M*·M - M²/2)/(g+c)`; equal
     /// to `b·(P-Δ)` at that share). It must also pay for itself in the turns that are left.
     ///
     /// The trigger ends below the mark where a plan must be made: where one was set, there; else at
@@ -136,9 +138,10 @@ pub fn head(transcript: &Transcript) -> Tokens {
 /// The batch that minimises money: by how much a view that is cut to `kept` tokens, all of them
 /// written again, may grow before the next cut.
 ///
-/// A token in the view costs `a = r(1-λ) + wλ` a turn, so that a batch of `M` costs `a·M/2` a turn on
-/// average; a cut costs `b·P` with `b = (w-r)(1-λ)`, and there is one in `M/(g+c)` turns. The sum is
-/// least at `M* = √(2·b·P·(g+c)/a)`. `r` and `w` are the prices of reading and of writing the cache.
+/// A token in the view costs `a = r(1-λ) + wλ` a turn, so that a batch of `M` costs `a·M/2` a turn
+/// on average; a cut costs `b·P` with `b = (w-r)(1-λ)`, and there is one in `M/(g+c)` turns. The
+/// sum is least at `M* = √(2·b·P·(g+c)/a)`. `r` and `w` are the prices of reading and of writing
+/// the cache.
 ///
 /// ```
 /// use plimsoll_context::{Outlook, Tokens, batch};

@@ -122,8 +122,8 @@ impl PriceSheet {
 }
 
 impl Usage {
-    /// What this usage costs at these rates: each token is billed once, as what it was. `None` where
-    /// it holds tokens of a kind whose price is not known.
+    /// What this usage costs at these rates: each token is billed once, as what it was. `None`
+    /// where it holds tokens of a kind whose price is not known.
     #[must_use]
     pub fn estimated_cost(&self, rates: &Rates) -> Option<Money> {
         let part = |tokens: Tokens, rate: Option<Money>| match rate {

@@ -1,5 +1,5 @@
-//! [`PriceBook`]: what models cost, as far as it is known: what we know, and what a user knows better.
-//! Not what a run has cost; that is usage times rates.
+//! [`PriceBook`]: what models cost, as far as it is known: what we know, and what a user knows
+//! better. Not what a run has cost; that is usage times rates.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,7 +14,8 @@ use crate::windows::undated;
 
 /// Prices above this, in dollars for a million tokens, are taken for a slip.
 pub const MAX_PRICE: f64 = 1_000_000.0;
-/// Prices below this, but above nothing, are taken for prices of one token: no model costs so little.
+/// Prices below this, but above nothing, are taken for prices of one token: no model costs so
+/// little.
 pub const MIN_PRICE: f64 = 0.000_1;
 
 /// What a row may say.
@@ -149,8 +150,9 @@ impl PriceBook {
         self
     }
 
-    /// What a model costs. A name with a date at its end is the name without it, where the book does
-    /// not have it whole. A model on this machine costs nothing, unless the book says otherwise.
+    /// What a model costs. A name with a date at its end is the name without it, where the book
+    /// does not have it whole. A model on this machine costs nothing, unless the book says
+    /// otherwise.
     #[must_use]
     pub fn sheet(&self, model: &ModelRef) -> Option<PriceSheet> {
         let here = matches!(model.vendor().place, Place::ThisMachine | Place::Ours);

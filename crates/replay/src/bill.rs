@@ -23,7 +23,8 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// What it costs at these rates without the recorded answers: the part that a policy can change.
+    /// What it costs at these rates without the recorded answers: the part that a policy can
+    /// change.
     #[must_use]
     pub fn without_answers(&self, rates: &Rates) -> Option<Money> {
         let usage = Usage {

@@ -1,6 +1,6 @@
-//! The cheapest schedule of dropping the oldest exchanges, by dynamic programming over where the cut
-//! stands at each request. It bounds a whole family of policies from below; it is none itself, for
-//! it knows the session.
+//! The cheapest schedule of dropping the oldest exchanges, by dynamic programming over where the
+//! cut stands at each request. It bounds a whole family of policies from below; it is none itself,
+//! for it knows the session.
 
 use plimsoll_context::{Budget, PriceSheet, Tokens, Usage};
 
@@ -17,14 +17,14 @@ const NEVER: u128 = u128::MAX;
 /// The cheapest schedule; `None` where the session is too long to consider all of them.
 ///
 /// At each request the cut stays, or moves to a later place between two exchanges. If it stays, the
-/// cache holds all but what is new; if it moves, all but the head is written again, wherever it stood.
-/// So the best way to a new place is the best of all earlier places, a running minimum, and a session
-/// of T requests and K places takes O(T·K).
+/// cache holds all but what is new; if it moves, all but the head is written again, wherever it
+/// stood. So the best way to a new place is the best of all earlier places, a running minimum, and
+/// a session of T requests and K places takes O(T·K).
 ///
 /// What must stay is what stays for us: the system prompt, the task, the newest complete exchange
-/// and what is new. (For us also the newest question. Here it may go, so that the bound is a little too low
-/// rather than too high.) The floor of kept content is ours as well: a cut takes no more than it takes to
-/// come to the target. Between cuts the view may fill the limit.
+/// and what is new. (For us also the newest question. Here it may go, so that the bound is a little
+/// too low rather than too high.) The floor of kept content is ours as well: a cut takes no more
+/// than it takes to come to the target. Between cuts the view may fill the limit.
 pub(crate) fn hindsight(trail: &Trail, budget: &Budget, sheet: &PriceSheet) -> Option<Bill> {
     let schedule = schedule(trail, budget, sheet)?;
     let mut meter = Meter::new(sheet, budget.limit);

@@ -1,6 +1,6 @@
-//! [`Meter`]: one pricing for all ways. What a request shares with the one before, from its beginning
-//! on, is read from the provider's cache; the rest is written to it. λ = 0: recordings have no times,
-//! so no entry ever expires.
+//! [`Meter`]: one pricing for all ways. What a request shares with the one before, from its
+//! beginning on, is read from the provider's cache; the rest is written to it. λ = 0: recordings
+//! have no times, so no entry ever expires.
 
 use plimsoll_context::{PriceSheet, Tokens, Usage};
 

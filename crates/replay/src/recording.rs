@@ -42,8 +42,8 @@ struct Event {
 
 impl Recording {
     /// Of a JSON object with `messages` in the shape of Chat Completions (`reasoning_content` is
-    /// read too), an `id`, and `events` whose `summary_at` names messages that the agent itself wrote
-    /// to sum up. Damage is repaired.
+    /// read too), an `id`, and `events` whose `summary_at` names messages that the agent itself
+    /// wrote to sum up. Damage is repaired.
     ///
     /// # Errors
     /// When it is no such object.

@@ -1,6 +1,6 @@
-//! What is common elsewhere, in its simplest form: dropping the oldest or sliding a window before each
-//! request, and summing up at a trigger. They are given what ours are: results capped on arrival,
-//! cuts between exchanges only, the newest exchange kept.
+//! What is common elsewhere, in its simplest form: dropping the oldest or sliding a window before
+//! each request, and summing up at a trigger. They are given what ours are: results capped on
+//! arrival, cuts between exchanges only, the newest exchange kept.
 
 use plimsoll_context::{Budget, PriceSheet, Tokens};
 

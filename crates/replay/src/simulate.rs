@@ -16,8 +16,9 @@ use crate::rivals;
 use crate::trail::Trail;
 use crate::way::Way;
 
-/// What a recording would have cost under `way`, with a model of this window and these prices. `None`
-/// where the window leaves no room, or a schedule in hindsight would take too long to find.
+/// What a recording would have cost under `way`, with a model of this window and these prices.
+/// `None` where the window leaves no room; for [`Way::Hindsight`] also where the cache's prices are
+/// not known, or the session is so long that its best schedule would take too much memory to find.
 #[must_use]
 pub fn simulate(
     recording: &Recording,

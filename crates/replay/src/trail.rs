@@ -111,7 +111,8 @@ impl Trail {
         sum(to).minus(sum(from))
     }
 
-    /// The places between two exchanges from `from` up to `last`, both included where they are such.
+    /// The places between two exchanges from `from` up to `last`, both included where they are
+    /// such.
     pub(crate) fn cuts(&self, from: usize, last: usize) -> &[usize] {
         let start = self.cuts.partition_point(|cut| *cut < from);
         let end = self.cuts.partition_point(|cut| *cut <= last);

@@ -1,5 +1,5 @@
-//! [`Way`]: how a context is kept small. Only names; `simulate.rs`, `rivals.rs` and `hindsight.rs` do
-//! what they say.
+//! [`Way`]: how a context is kept small. Only names; `simulate.rs`, `rivals.rs` and `hindsight.rs`
+//! do what they say.
 
 use plimsoll_context::{ContextStrategy, Economy, Ppm, Threshold};
 

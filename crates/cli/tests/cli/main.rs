@@ -20,6 +20,7 @@ mod count;
 mod failures;
 mod fake;
 mod ledger;
+mod prices;
 mod recorded;
 mod runs;
 mod sessions;

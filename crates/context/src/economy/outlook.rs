@@ -72,8 +72,8 @@ impl Pace {
         }
     }
 
-    /// Notes what a plan rewrote: where results are pruned, what was pruned before stays as it is, and
-    /// a plan rewrites less than all that it keeps.
+    /// Notes what a plan rewrote: where results are pruned, what was pruned before stays as it is,
+    /// and a plan rewrites less than all that it keeps.
     pub fn planned(&mut self, price: &Price) {
         if price.rewrites > Tokens::ZERO {
             self.rewrites = Some(price.rewrites);

@@ -1,5 +1,5 @@
-//! [`Price`]: what a plan costs and saves on the view that it was made for, and why it was made now.
-//! Not the price of a token; that is a `PriceSheet`.
+//! [`Price`]: what a plan costs and saves on the view that it was made for, and why it was made
+//! now. Not the price of a token; that is a `PriceSheet`.
 
 use std::fmt;
 
