@@ -693,6 +693,10 @@ async fn the_tools_say_what_there_is_and_what_to_do() {
                 "[m3, result of read: bytes 4-7 of 13; next offset 7]\ntwo",
             ),
             (
+                json!({"id": "m3", "offset": "4", "limit": " 3 "}),
+                "[m3, result of read: bytes 4-7 of 13; next offset 7]\ntwo",
+            ),
+            (
                 json!({"id": "m3", "pattern": "t.*e"}),
                 "[m3, result of read: 1 match, as line:offset: text]\n3:8: three\n",
             ),
@@ -720,6 +724,10 @@ async fn the_tools_say_what_there_is_and_what_to_do() {
             ),
             (json!({"id": ["m3"]}), "an id such as \"m12\" is needed"),
             (json!({}), "missing field `id`"),
+            (
+                json!({"id": "m3", "offset": -1}),
+                "a whole number of 0 or more",
+            ),
         ];
         for (arguments, text) in refused {
             let is = call(recall.as_ref(), arguments.clone()).await.unwrap_err();

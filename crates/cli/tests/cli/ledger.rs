@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::command::Home;
 use super::fake::{Answer, Fake};
+use super::runs::messages;
 
 /// What the tool reads: more than one result may weigh in the window below, on several lines.
 fn story() -> String {
@@ -83,6 +84,66 @@ fn what_was_shortened_is_in_the_ledger_and_comes_back() {
     let message = home.run(["sessions", "recall", &id, item, "--json"]).done();
     let message: Message = serde_json::from_str(&message.out).unwrap();
     assert!(matches!(message, Message::ToolResult(_)));
+}
+
+/// The id that a marker in the newest result names.
+fn marked(request: &Value) -> String {
+    let (role, text) = messages(request).pop().unwrap();
+    assert_eq!(role, "tool");
+    assert!(text.len() < story().len(), "{}", text.len());
+    let (_, after) = text.split_once("recall m").expect("a marker");
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    format!("m{digits}")
+}
+
+#[test]
+fn a_model_follows_the_marker_and_gets_the_bytes() {
+    let home = Home::new();
+    home.file("story.txt", story());
+    // What the model would do: each answer comes from what it is shown.
+    let fake = Fake::scripted("compatible", Vec::new(), |request, number| {
+        match number + 1 {
+            1 => Answer::call(&[("bash", "{\"command\":\"cat story.txt\"}")]),
+            2 => {
+                let id = marked(request);
+                let ask = format!("{{\"id\":\"{id}\",\"offset\":0}}");
+                Answer::call(&[("recall", &ask)])
+            }
+            3 => {
+                let (_, text) = messages(request).pop().unwrap();
+                let (note, page) = text.split_once("]\n").unwrap();
+                assert!(note.contains("result of bash: bytes 0-"), "{note}");
+                assert!(
+                    story().contains(page.trim_start_matches(|c| c != 'l')),
+                    "{page}"
+                );
+                let query = "{\"query\":\"line 777 of\"}";
+                Answer::call(&[("recall_search", query)])
+            }
+            4 => {
+                let (_, text) = messages(request).pop().unwrap();
+                assert!(
+                    text.contains("result of bash") && text.contains("line 777 of"),
+                    "{text}"
+                );
+                let id = text.split(',').next().unwrap();
+                let ask = format!("{{\"id\":\"{id}\",\"pattern\":\"line 777 \"}}");
+                Answer::call(&[("recall", &ask)])
+            }
+            5 => {
+                let (_, text) = messages(request).pop().unwrap();
+                assert!(text.contains(": line 777 of the é story\n"), "{text}");
+                Answer::say("found")
+            }
+            more => panic!("asked {more} times"),
+        }
+    });
+    let args = ["--yes", "--max-context", "12000", "Look for line 777."];
+    let said = home.agent(&fake, &args).done();
+    assert_eq!(said.out, "found\n");
+    let rows = ledger(&home, &said.session());
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0]["archive"], "held");
 }
 
 #[test]

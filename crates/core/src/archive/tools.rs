@@ -50,9 +50,9 @@ struct RecallInput {
         deserialize_with = "key"
     )]
     id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     offset: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     limit: Option<u64>,
     #[serde(default)]
     pattern: Option<String>,
@@ -62,7 +62,7 @@ struct RecallInput {
 struct SearchInput {
     #[serde(alias = "pattern", alias = "text", alias = "q")]
     query: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     limit: Option<u64>,
 }
 
@@ -294,4 +294,16 @@ fn key<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
             "an id such as \"m12\" is needed, not {other}"
         ))),
     }
+}
+
+/// A whole number that may be left out; models also write it as a text.
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let number = match Value::deserialize(from)? {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let fault = || serde::de::Error::custom("a whole number of 0 or more is expected");
+    number.map(Some).ok_or_else(fault)
 }
