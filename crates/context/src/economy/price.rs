@@ -56,7 +56,7 @@ impl Price {
 }
 
 /// What a plan costs and saves on this view, before it is applied; `line` is the budget before
-/// [`Economy::budget`].
+/// [`Economy::budget`](super::Economy::budget).
 #[must_use]
 pub fn price(
     plan: &Plan,
