@@ -10,13 +10,6 @@ use crate::archive::read::owner;
 use crate::fault;
 use crate::read::to_column;
 
-/// An item as it is written.
-struct Fresh<'a> {
-    item: &'a Archived,
-    json: String,
-    text: String,
-}
-
 /// Takes items in, all or none; the clock is the caller's.
 pub(super) fn archive(
     connection: &mut Connection,
@@ -32,19 +25,22 @@ pub(super) fn archive(
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fault)?;
     let key = key(&transaction, session).map_err(&fault)?;
-    let fresh = fresh(&transaction, path, key, items)?;
-    let bytes = fresh.iter().map(|fresh| fresh.json.len() as u64).sum();
-    bounds.admit(bytes, fresh.len() as u64, &fault::text(path))?;
-    let work = || {
-        let now = now.max(newest(&transaction)?);
-        for item in &fresh {
-            insert(&transaction, key, item, now)?;
+    let now = now.max(newest(&transaction).map_err(&fault)?);
+    let (mut bytes, mut fresh) = (0, 0);
+    for item in items {
+        // One that was taken in before, by this call or an earlier one, stays: it was the whole.
+        if is_known(&transaction, key, item).map_err(&fault)? {
+            continue;
         }
-        drop(fresh);
-        expire(&transaction, bounds, key, now)?;
-        forget(&transaction, bounds, key)
-    };
-    work().map_err(&fault)?;
+        let json = serde_json::to_string(&item.message)
+            .map_err(|error| fault::other(path, format!("an item cannot be written: {error}")))?;
+        bytes += json.len() as u64;
+        fresh += 1;
+        bounds.admit(bytes, fresh, &fault::text(path))?;
+        insert(&transaction, key, item, &json, now).map_err(&fault)?;
+    }
+    expire(&transaction, bounds, key, now).map_err(&fault)?;
+    forget(&transaction, bounds, key).map_err(&fault)?;
     transaction.commit().map_err(&fault)
 }
 
@@ -57,39 +53,20 @@ fn key(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<i
         .query_row([session.as_str()], |row| row.get(0))
 }
 
-/// Those that were never taken in, each once: the first was the whole of it.
-fn fresh<'a>(
-    transaction: &Transaction<'_>,
-    path: &Path,
-    key: i64,
-    items: &'a [Archived],
-) -> Result<Vec<Fresh<'a>>, StoreError> {
-    let fault = fault::sqlite(path);
-    let mut known = transaction
-        .prepare_cached("SELECT 1 FROM items WHERE session = ?1 AND seq = ?2")
-        .map_err(&fault)?;
-    let mut fresh: Vec<Fresh<'a>> = Vec::new();
-    for item in items {
-        let twice = fresh.iter().any(|other| other.item.seq == item.seq);
-        let row = params![key, to_column(item.seq.0)];
-        if twice || known.exists(row).map_err(&fault)? {
-            continue;
-        }
-        let json = serde_json::to_string(&item.message)
-            .map_err(|error| fault::other(path, format!("an item cannot be written: {error}")))?;
-        let text = recall_text(&item.message);
-        fresh.push(Fresh { item, json, text });
-    }
-    Ok(fresh)
+fn is_known(transaction: &Transaction<'_>, key: i64, item: &Archived) -> rusqlite::Result<bool> {
+    transaction
+        .prepare_cached("SELECT 1 FROM items WHERE session = ?1 AND seq = ?2")?
+        .exists(params![key, to_column(item.seq.0)])
 }
 
 fn insert(
     transaction: &Transaction<'_>,
     key: i64,
-    fresh: &Fresh<'_>,
+    item: &Archived,
+    json: &str,
     now: i64,
 ) -> rusqlite::Result<()> {
-    let item = fresh.item;
+    let text = recall_text(&item.message);
     transaction
         .prepare_cached(
             "INSERT INTO items (session, seq, kind, tool, call, bytes, left_at, why, held)
@@ -101,18 +78,18 @@ fn insert(
             item.kind().as_str(),
             item.tool,
             item.call().map(|call| call.0.as_str()),
-            to_column(fresh.text.len() as u64),
+            to_column(text.len() as u64),
             now,
             item.why,
-            to_column(fresh.json.len() as u64),
+            to_column(json.len() as u64),
         ])?;
     let row = transaction.last_insert_rowid();
     transaction
         .prepare_cached("INSERT INTO bodies (row, message) VALUES (?1, ?2)")?
-        .execute(params![row, fresh.json])?;
+        .execute(params![row, json])?;
     transaction
         .prepare_cached("INSERT INTO words (rowid, owner, text) VALUES (?1, ?2, ?3)")?
-        .execute(params![row, owner(key), spaced_words(&fresh.text)])?;
+        .execute(params![row, owner(key), spaced_words(&text)])?;
     Ok(())
 }
 
@@ -281,6 +258,31 @@ mod tests {
         file.take(2, 101);
         assert!((0..3).all(|seq| file.has(seq, 105)));
         assert_eq!(file.count("SELECT left_at FROM items WHERE seq = 1"), 100);
+    }
+
+    #[test]
+    fn a_full_disk_takes_nothing_in_and_loses_nothing() {
+        let mut file = File::new(ArchiveBounds::default());
+        file.take(0, 1);
+        let pages = file.count("PRAGMA page_count") + 2;
+        let limit = file
+            .connection
+            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
+        limit.unwrap();
+        let items = [(1, 10), (2, 1_000_000)].map(|(seq, length)| Archived {
+            seq: Seq(seq),
+            message: Arc::new(Message::user("x".repeat(length))),
+            tool: None,
+            why: "test".to_owned(),
+        });
+        let path = Path::new("a.db");
+        let (bounds, session) = (file.bounds, file.session.clone());
+        let error = archive(&mut file.connection, path, &bounds, &session, &items, 1).unwrap_err();
+        assert!(matches!(error, StoreError::Full { .. }), "{error}");
+        assert!(file.has(0, 1));
+        assert_eq!(file.count("SELECT count(*) FROM items"), 1);
+        file.take(3, 1);
+        assert!(file.has(3, 1));
     }
 
     #[test]
