@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::cues;
+use super::cues::Signs;
 use super::pieces::one_line;
 
 /// Longest signature, in bytes.
@@ -199,7 +199,7 @@ pub(super) fn outcome(text: &str, is_error: bool) -> String {
     let lines = trimmed.lines().count();
     // Tests and builds say last how it went.
     let last = trimmed.lines().next_back().unwrap_or_default();
-    if last.len() <= OUTCOME_MAX && cues::ends(last) {
+    if last.len() <= OUTCOME_MAX && Signs::of(last).is_end() {
         return one_line(last, OUTCOME_MAX);
     }
     format!("{lines} lines")
@@ -207,7 +207,7 @@ pub(super) fn outcome(text: &str, is_error: bool) -> String {
 
 /// The line of a result that tells the error, where there is one.
 pub(super) fn error(text: &str, is_error: bool) -> Option<String> {
-    let tells = |line: &&str| line.len() <= ERROR_LINE_MAX && cues::is_error(line);
+    let tells = |line: &&str| line.len() <= ERROR_LINE_MAX && Signs::of(line).is_error();
     let head = text.lines().take(ENDS).find(tells);
     let found = head.or_else(|| text.lines().rev().take(ENDS).find(tells));
     let found = found.or_else(|| {

@@ -22,12 +22,16 @@ const ERRORS: u64 = 3;
 const CALLS: u64 = 4;
 const FILES: u64 = 5;
 const NAMES: u64 = 45;
+/// Where there is little room it is the user's, up to so many tokens.
+const LEAST_SAID: u64 = 120;
 /// What a heading weighs at most, line ends included.
 const HEADING: u64 = 7;
 /// How much a name's length counts against it: 0 not at all, 1 in proportion.
 const DENSITY: f64 = 0.6;
 /// What a line of its own costs more than a place in a list.
 const LINE: u64 = 3;
+/// Names less likely than this only take what nothing else wants.
+const LIKELY: f64 = 0.006;
 /// A name less likely than this is not told, however much room there is.
 const LEAST: f64 = 0.002;
 
@@ -50,7 +54,7 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
     purse.pay_tokens(2 * HEADING);
     let up_to = |purse: &mut Purse<'_>, percent: u64| {
         let spent = room - purse.whole();
-        purse.share(share(percent).saturating_sub(spent));
+        purse.share(share(percent).max(LEAST_SAID).saturating_sub(spent));
     };
     up_to(&mut purse, RULES);
     said.spend_on_rules(&mut purse);
@@ -74,7 +78,7 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
     purse.share(share(FILES));
     map.spend_on_changed(&mut purse);
     purse.share(share(NAMES));
-    map.spend(&mut purse);
+    map.spend(&mut purse, LIKELY);
     // What is left over.
     purse.share(u64::MAX);
     said.spend_on_rules(&mut purse);
@@ -86,7 +90,7 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
         chosen.spend(&mut purse);
     }
     map.cover(&said, &[&foreign, &decisions, &errors, &calls]);
-    map.spend(&mut purse);
+    map.spend(&mut purse, LEAST);
 
     let (rules, rest) = said.items();
     let (files, elsewhere) = map.items();
@@ -266,14 +270,15 @@ impl<'n> Map<'n> {
         }
     }
 
-    fn spend(&mut self, purse: &mut Purse<'_>) {
+    /// Spends on what is at least as likely as `least`.
+    fn spend(&mut self, purse: &mut Purse<'_>, least: f64) {
         // From the start each time: what did not fit a share may fit the whole.
         let order = std::mem::take(&mut self.order);
         for candidate in &order {
             if purse.is_spent() {
                 break;
             }
-            if !self.covered.contains(candidate.word) {
+            if candidate.likely >= least && !self.covered.contains(candidate.word) {
                 self.pay(*candidate, purse);
             }
         }

@@ -8,7 +8,7 @@ use super::cues::{self, Rule};
 use super::layout::{GAP, Section};
 use super::pieces::{normal, pieces};
 use super::purse::Purse;
-use super::stale::stale;
+use super::stale::{stale, states};
 
 /// A message of at most so many bytes is kept whole or not at all; longer ones go sentence by
 /// sentence where there is no room for the whole.
@@ -16,7 +16,7 @@ const SHORT: usize = 400;
 /// Short messages are as good as equally short within so many bytes.
 const LINE: usize = 100;
 /// A long message is kept whole if it takes at most this share of the room, in percent.
-const WHOLE: u64 = 60;
+const WHOLE: u64 = 50;
 /// What the sign for left-out words weighs, at most.
 const GAP_COST: u64 = 2;
 /// A sentence of fewer characters says little by itself.
@@ -148,7 +148,7 @@ impl Said {
                 let Some((text, piece)) = message.piece_mut(n) else {
                     continue;
                 };
-                let is_rule = piece.rule == Some(Rule::Strong) && piece.is_fresh();
+                let is_rule = piece.rule > Some(Rule::Weak) && piece.is_fresh();
                 if !is_rule || piece.kept.is_some() {
                     continue;
                 }
@@ -220,7 +220,7 @@ impl Said {
                     continue;
                 }
                 let text = message.text_of(piece).trim();
-                let mut worth = f64::from(piece.times).sqrt();
+                let mut worth = f64::from(piece.times).powf(0.8);
                 worth *= if text.chars().count() < PHRASE {
                     0.2
                 } else {
@@ -295,8 +295,11 @@ impl Utterance {
             .map(|at| {
                 let piece = text.get(at.clone()).unwrap_or_default();
                 let is_machine = cues::is_machine(piece);
+                let value = || states(piece).then_some(Rule::Value);
                 Piece {
-                    rule: cues::rule(piece).filter(|_| !is_machine),
+                    rule: (!is_machine)
+                        .then(|| cues::rule(piece).max(value()))
+                        .flatten(),
                     at,
                     kept: None,
                     is_stale: false,

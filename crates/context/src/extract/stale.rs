@@ -59,6 +59,15 @@ pub(super) fn stale(messages: &[Vec<&str>]) -> Vec<(usize, usize)> {
     stale
 }
 
+/// Whether a sentence states a value, so that a later one could update it.
+pub(super) fn states(sentence: &str) -> bool {
+    if sentence.len() > SENTENCE_MAX || sentence.starts_with('#') || cues::is_machine(sentence) {
+        return false;
+    }
+    let statement = Statement::of(&words(sentence), (0, 0));
+    statement.is_some_and(|statement| statement.form == Form::Assigned || statement.is_update)
+}
+
 /// The thing in `live` of which `new` states another value.
 fn updated(live: &HashMap<Vec<String>, Statement>, new: &Statement) -> Option<Vec<String>> {
     // A list of things under one name ("file: a", "file: b") is said in one breath; what replaces
