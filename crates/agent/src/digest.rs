@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    MESSAGE_OVERHEAD, Message, Ppm, Ready, Reply, SUMMARY_FRAME, Span, StopReason, TokenCounter,
+    CachePlan, MESSAGE_OVERHEAD, Message, Ppm, Ready, Reply, SUMMARY_FRAME, Span, StopReason, TokenCounter,
     Tokens, Usage, extract, shorten,
 };
 
-use crate::request::{Request, Sampling, ToolChoice};
+use crate::request::{Expects, Request, Sampling, ToolChoice};
 use crate::setup::{REQUEST_OVERHEAD, SummaryModel};
 
 /// Model calls for one summary, at most: what is left over is shortened until it fits.
@@ -25,6 +25,11 @@ const OVERSHOOT: u64 = 2;
 const LEAST_OUTPUT: Tokens = Tokens(256);
 /// The share of the summariser's window that its request may take by our counter, which is not its.
 const WINDOW_SHARE: Ppm = Ppm(850_000);
+/// What the model writes may take this part of its window, and what it is told of a former summary
+/// twice that: a small model writes a short summary, and the rest of its room is for reading.
+const WINDOW_PART: u64 = 8;
+/// What keys, quotes and brackets take of an answer that is held to a schema.
+const SCHEMA_OUTPUT: Tokens = Tokens(128);
 /// What stands between the model's part of a summary and what was said word for word.
 const WORD_FOR_WORD: &str = "# Word for word";
 
@@ -95,18 +100,26 @@ impl Digest {
             messages: vec![Arc::new(Message::user(text))],
             dynamic_context: None,
             tool_choice: ToolChoice::None,
+            format: Some(Arc::new(check::schema(self.model_part()))),
             max_output: Some(self.max_output()),
             sampling: self.sampling,
             counted,
+            cache: CachePlan::default(),
+            expects: Expects::default(),
         }
     }
 
     /// Reads the answer to the last request.
     pub(crate) fn take(&mut self, reply: &Reply) -> Progress {
-        self.calls += 1;
         self.usage = self.usage.combine(reply.usage.unwrap_or_default());
-        if reply.stop == StopReason::Length {
-            return Progress::Failed("it was cut off by its length".to_owned());
+        match reply.stop {
+            StopReason::Length => {
+                return Progress::Failed("it was cut off by its length".to_owned());
+            }
+            StopReason::ContentFilter => {
+                return Progress::Failed("a part of it was withheld by the provider".to_owned());
+            }
+            _ => {}
         }
         let text = match check::summary(&reply.parts, &self.model.prompt) {
             Ok(text) => text,
@@ -146,7 +159,8 @@ impl Digest {
         }
     }
 
-    /// The former summary, all of it: the model may use what stands there word for word.
+    /// The former summary, all of it where it fits: the model may use what stands there word for
+    /// word.
     fn former(&self) -> Option<String> {
         let former = self
             .messages
@@ -156,7 +170,9 @@ impl Digest {
                 Message::Summary { text } => Some(text.as_str()),
                 _ => None,
             })?;
-        Some(former.to_owned())
+        let most = self.part_of_window().times(2);
+        let short = shorten(former, most, self.counter.as_ref());
+        Some(short.unwrap_or_else(|| former.to_owned()))
     }
 
     /// What a summary's words may weigh.
@@ -165,11 +181,16 @@ impl Digest {
     }
 
     fn model_part(&self) -> Tokens {
-        self.words().share(MODEL_SHARE)
+        self.words().share(MODEL_SHARE).min(self.part_of_window())
+    }
+
+    fn part_of_window(&self) -> Tokens {
+        let part = |window: Tokens| Tokens(window.0 / WINDOW_PART);
+        self.model.window.map_or(Tokens::MAX, part)
     }
 
     fn max_output(&self) -> Tokens {
-        self.model_part().times(OVERSHOOT).max(LEAST_OUTPUT)
+        (self.model_part().times(OVERSHOOT) + SCHEMA_OUTPUT).max(LEAST_OUTPUT)
     }
 
     /// What a piece may weigh.

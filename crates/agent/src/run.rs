@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CallId, CannotFit, Draft, Line, Message, Part, Plan, Ready, Recall, Seq, Tokens, ToolSpec,
+    CacheBreak, CallId, CannotFit, Draft, Line, Message, Part, Plan, Ready, Recall, Seq, Tokens, ToolSpec,
     Trigger,
 };
 
 use crate::digest::Digest;
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::Event;
+use crate::expect::Aside;
 use crate::leave::Next;
 use crate::notice;
 use crate::outcome::{EndReason, Outcome};
@@ -33,7 +34,7 @@ pub const MAX_STEERS: usize = 64;
 /// # let setup = Setup { model: "test/test".into(), system: "".into(), dynamic_context: None,
 /// #   tools: vec![], counter: Arc::new(Chars4), line: Line::default(),
 /// #   policy: strategy.policy(Default::default(), Default::default()),
-/// #   economy: Default::default(), sheet: None,
+/// #   economy: Default::default(), sheet: None, cache: Default::default(),
 /// #   recovery: strategy.recovery(Default::default(), Default::default()),
 /// #   summary_model: None, recall: Recall::None, leave: Leave::Freely, limits: ExecutionLimits::default(),
 /// #   max_parallel_tools: 1, max_output: None, sampling: Sampling::default() };
@@ -84,6 +85,8 @@ pub struct Run {
     pub(crate) to_pin: Vec<String>,
     /// How long ago the provider was last called, where that is known.
     pub(crate) idle: Option<Duration>,
+    /// What the last request carried that no log tells of.
+    pub(crate) aside: Aside,
 }
 
 /// What is under way.
@@ -103,8 +106,8 @@ pub(crate) enum Phase {
     Leaving(Box<(Leaving, Next)>),
 }
 
-/// A model call, as far as it matters if it is refused.
-#[derive(Debug, Clone, Copy)]
+/// A model call, as far as it matters if it is refused or misses the cache.
+#[derive(Debug, Clone)]
 pub(crate) struct Calling {
     /// The request's weight by our counter.
     pub(crate) counted: Tokens,
@@ -112,6 +115,8 @@ pub(crate) struct Calling {
     pub(crate) max_output: Option<Tokens>,
     /// How often it was refused as too long before.
     pub(crate) rung: u32,
+    /// Why it may miss the cache though the view is as it was.
+    pub(crate) not_view: Option<CacheBreak>,
 }
 
 /// The tool calls that this process has in its hands.
@@ -149,6 +154,7 @@ impl Run {
             vetoed: false,
             to_pin: Vec::new(),
             idle: None,
+            aside: Aside::default(),
         })
     }
 
@@ -365,6 +371,7 @@ impl Run {
                     .to_owned(),
             );
         }
+        self.drop_digest();
         let tally = self.state.tally;
         let outcome = Outcome {
             text: self.closing_text(&reason),
@@ -374,6 +381,7 @@ impl Run {
             plans: tally.plans,
             freed: tally.freed,
             usage: tally.usage,
+            cache: self.state.cache.tally(),
         };
         self.record(Entry::Ended {
             outcome: outcome.clone(),
@@ -382,7 +390,6 @@ impl Run {
             outcome: outcome.clone(),
         });
         self.queue.push_back(Step::Finish(outcome));
-        self.digest = None;
         self.to_pin.clear();
         self.phase = Phase::Idle;
     }

@@ -64,7 +64,8 @@ impl Run {
         let counter = Arc::clone(&self.setup.counter);
         let digest = Digest::new(span, messages, model, counter, self.setup.sampling);
         let Some(digest) = digest else {
-            self.summary_failed = true;
+            // It will be no larger for the rest of the run: said once.
+            self.summary_failures = MAX_SUMMARY_FAILURES;
             self.warn(
                 "the summariser's window is unknown or too small for a summary; what was said stands word for word".to_owned(),
             );
@@ -83,6 +84,7 @@ impl Run {
         let Some(mut digest) = self.digest.take() else {
             return;
         };
+        digest.calls += 1;
         let progress = match reply {
             Ok(reply) => digest.take(&reply),
             Err(failure) => Progress::Failed(failure.to_string()),
@@ -105,6 +107,25 @@ impl Run {
                 Some(why)
             }
         };
+        self.end_digest(&digest, failure);
+        if matches!(self.phase, Phase::Summarizing) {
+            self.phase = Phase::Ready;
+        }
+    }
+
+    /// The run ends while a summary is being written: what it has used so far is counted.
+    pub(crate) fn drop_digest(&mut self) {
+        if let Some(mut digest) = self.digest.take() {
+            // The call that is under way, whose use nobody will tell.
+            digest.calls += 1;
+            self.end_digest(
+                &digest,
+                Some("the run ended before it was written".to_owned()),
+            );
+        }
+    }
+
+    fn end_digest(&mut self, digest: &Digest, failure: Option<String>) {
         self.record(Entry::Summarized {
             of: digest.span().fingerprint,
             calls: digest.calls,
@@ -116,8 +137,5 @@ impl Run {
             usage: digest.usage,
             failure,
         });
-        if matches!(self.phase, Phase::Summarizing) {
-            self.phase = Phase::Ready;
-        }
     }
 }

@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use plimsoll_agent::{
     Answer, AtLimit, Entry, Event, ExecutionLimits, Failure, Input, KnownTool, Leave, Leaving,
-    Outcome, Question, Request, Run, Sampling, Setup, Step, Verdict,
+    Outcome, Question, Request, Run, Sampling, Setup, Step, SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    CallId, Chars4, ContextStrategy, Economy, Line, Part, Recall, Reply, SessionPruneConfig,
-    StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
+    CacheConfig, CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Recall, Reply,
+    SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
 };
 
 /// Steps after which a run that has not ended never will.
@@ -46,6 +46,8 @@ pub(crate) struct Stage {
     pub(crate) asked: VecDeque<Question>,
     /// Calls for summaries that wait for an answer, at most one.
     pub(crate) summaries: VecDeque<Request>,
+    /// Calls for summaries that were answered.
+    pub(crate) asked_for: Vec<Request>,
     /// What the host says to every plan.
     pub(crate) verdict: Verdict,
     /// What the host was asked about, and what it was told has left.
@@ -83,6 +85,7 @@ pub(crate) fn setup() -> Setup {
         policy: ContextStrategy::default().policy(prune, SummaryConfig::default()),
         economy: Economy::Fixed,
         sheet: None,
+        cache: CacheConfig::default(),
         recovery: ContextStrategy::default().recovery(prune, SummaryConfig::default()),
         summary_model: None,
         recall: Recall::None,
@@ -133,6 +136,28 @@ pub(crate) fn strategy(strategy: ContextStrategy, window: Option<u64>) -> Setup 
     }
 }
 
+/// The strategy `summarize` with a trigger, and a summariser with a window of its own.
+pub(crate) fn summarizing(trigger: u64, window: u64) -> Setup {
+    let max_tokens = Some(Tokens(trigger));
+    Setup {
+        summary_model: Some(SummaryModel {
+            model: "test/short".into(),
+            window: Some(Tokens(window)),
+            prompt: SummaryModel::PROMPT.into(),
+        }),
+        ..strategy(ContextStrategy::Summarize { max_tokens }, None)
+    }
+}
+
+/// What a summariser says that does its work; `fact` is in it.
+pub(crate) fn good_summary(fact: &str) -> String {
+    format!(
+        "## Goal\n- port the parser\n## Constraints\n- never touch vendor/\n## Decisions\n- {fact}\n\
+         ## Files\n- src/parser.rs was read\n## Errors\n- none\n## Open work\n- the tests\n\
+         ## Next step\n- run the tests"
+    )
+}
+
 impl Stage {
     pub(crate) fn new(setup: Setup) -> Self {
         Self::resume(Vec::new(), setup)
@@ -153,6 +178,7 @@ impl Stage {
             at_once: 0,
             calling: false,
             summaries: VecDeque::new(),
+            asked_for: Vec::new(),
             verdict: Verdict::Go,
             leaving: Vec::new(),
             gone: Vec::new(),
@@ -271,7 +297,8 @@ impl Stage {
     }
 
     pub(crate) fn summary_reply(&mut self, reply: Result<Reply, Failure>) -> &mut Self {
-        self.summaries.pop_front().expect("a summary is wanted");
+        let request = self.summaries.pop_front().expect("a summary is wanted");
+        self.asked_for.push(request);
         self.tell(Input::Summarized(Box::new(reply)));
         self
     }
@@ -306,6 +333,62 @@ impl Stage {
             answer,
         });
         self
+    }
+
+    /// One turn with one call, whose result has so many bytes; summaries that are asked for before
+    /// or beside it are answered by `answer`.
+    pub(crate) fn turn(&mut self, n: usize, bytes: usize, answer: &mut dyn FnMut(&mut Self)) {
+        self.summaries_by(answer);
+        let id = format!("c{n}");
+        let call = format!("{id}:read:{{\"path\":\"src/f{n}.rs\"}}");
+        self.calls(&[&call]).done(&id, &filler(n, bytes));
+        self.summaries_by(answer);
+    }
+
+    pub(crate) fn summaries_by(&mut self, answer: &mut dyn FnMut(&mut Self)) {
+        for _ in 0..STEPS {
+            if self.summaries.is_empty() {
+                return;
+            }
+            answer(self);
+        }
+        panic!("summaries without end");
+    }
+
+    /// The messages of the newest request.
+    pub(crate) fn seen(&self) -> &[Arc<Message>] {
+        &self.requests.last().expect("a request").request.messages
+    }
+
+    /// The texts of the summaries in the newest request.
+    pub(crate) fn seen_summaries(&self) -> Vec<String> {
+        let summaries = self.seen().iter();
+        let summaries = summaries.filter(|m| matches!(***m, Message::Summary { .. }));
+        summaries.map(|message| message.text()).collect()
+    }
+
+    /// How each summary ended, from the events: its calls, and why there was none.
+    pub(crate) fn summaries_ended(&self) -> Vec<(u64, Option<String>)> {
+        let ended = self.events.iter().filter_map(|event| match event {
+            Event::SummaryEnded { calls, failure, .. } => Some((*calls, failure.clone())),
+            _ => None,
+        });
+        ended.collect()
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<&str> {
+        let texts = self.events.iter().filter_map(|event| match event {
+            Event::Warning { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    pub(crate) fn plans(&self) -> usize {
+        let plans = self.log.iter();
+        plans
+            .filter(|entry| matches!(entry, Entry::Planned { .. }))
+            .count()
     }
 
     /// Plays on with the shortest answers until the run ends.
@@ -360,4 +443,12 @@ pub(crate) fn overflow(used: Option<u64>, window: Option<u64>) -> Failure {
         window: window.map(Tokens),
         message: "too long, said the provider".into(),
     }
+}
+
+/// A text of so many bytes, in lines, that says which one it is.
+pub(crate) fn filler(n: usize, bytes: usize) -> String {
+    let line = format!("line of result number {n}\n");
+    let mut text = line.repeat(bytes / line.len() + 1);
+    text.truncate(bytes);
+    text
 }

@@ -88,28 +88,47 @@ impl Stage for Summarize {
     }
 
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
+        self.choosing(draft, budget, &oldest);
+    }
+}
+
+impl Summarize {
+    /// As the stage does, of the exchanges that `choose` names when so much must be covered.
+    pub(super) fn choosing(
+        &self,
+        draft: &mut Draft<'_>,
+        budget: &Budget,
+        choose: &dyn Fn(&Draft<'_>, Tokens) -> Vec<usize>,
+    ) {
         let model = match self.0.author {
             Author::Model => draft.means().summarizer,
             Author::Extract => Summarizer::None,
         };
         if !draft.is_due(budget) {
-            if model == Summarizer::Free && draft.means().ready.is_none() {
-                self.prepare(draft, budget);
+            if model == Summarizer::Free {
+                self.prepare(draft, budget, choose);
             }
             return;
         }
-        if draft.tokens() <= budget.target || self.splice(draft, budget) {
+        if draft.tokens() <= budget.target {
             return;
         }
         let need = draft.tokens().minus(budget.target);
-        let chosen = oldest(draft, need + self.0.most(budget));
+        let chosen = choose(draft, need + self.0.most(budget));
+        if self.splice(draft, budget, &chosen) {
+            return;
+        }
         let most = self.most_of(draft, &chosen, budget);
         if most < LEAST_SUMMARY {
             return;
         }
         if model != Summarizer::None {
             let span = draft.span(&chosen, most, When::Now);
-            draft.want(span);
+            let ready = draft.means().ready.as_ref();
+            // One that has just been written of this and does not help is not written again.
+            if ready.is_none_or(|ready| ready.fingerprint != span.fingerprint) {
+                draft.want(span);
+            }
         }
         let words = {
             let items = draft.items();
@@ -126,19 +145,26 @@ impl Stage for Summarize {
             draft.summarize(&chosen, words);
         }
     }
-}
 
-impl Summarize {
     /// Asks for the summary that will be wanted at the trigger, a little before it.
-    fn prepare(&self, draft: &mut Draft<'_>, budget: &Budget) {
+    fn prepare(
+        &self,
+        draft: &mut Draft<'_>,
+        budget: &Budget,
+        choose: &dyn Fn(&Draft<'_>, Tokens) -> Vec<usize>,
+    ) {
         let Some(mark) = self.0.soft_mark else {
             return;
         };
         if budget.trigger == Tokens::MAX || draft.tokens() <= budget.trigger.share(mark) {
             return;
         }
+        let ready = draft.means().ready.as_ref();
+        if ready.is_some_and(|ready| matching(draft, ready).is_some()) {
+            return;
+        }
         let need = budget.trigger.minus(budget.target);
-        let chosen = oldest(draft, need + self.0.most(budget));
+        let chosen = choose(draft, need + self.0.most(budget));
         let most = self.most_of(draft, &chosen, budget);
         if most >= LEAST_SUMMARY {
             let span = draft.span(&chosen, most, When::Soon);
@@ -146,8 +172,9 @@ impl Summarize {
         }
     }
 
-    /// Puts in the summary that is ready, if what it stands for is still what it was.
-    fn splice(&self, draft: &mut Draft<'_>, budget: &Budget) -> bool {
+    /// Puts in the summary that is ready, if what it stands for is still what it was, and either
+    /// enough or all that would be chosen now.
+    fn splice(&self, draft: &mut Draft<'_>, budget: &Budget, wanted: &[usize]) -> bool {
         let Some(ready) = draft.means().ready.clone() else {
             return false;
         };
@@ -159,8 +186,12 @@ impl Summarize {
         let text = text.unwrap_or_else(|| ready.text.to_string());
         let frees = weight(draft, &chosen)
             .minus(draft.counter().text(&text) + MESSAGE_OVERHEAD + SUMMARY_FRAME);
-        // One that leaves the view over its trigger would be followed by another at once.
-        let enough = draft.tokens().minus(frees) <= budget.trigger;
+        // One that leaves the view over its trigger would be followed by another at once, unless
+        // nothing more can be summed up.
+        let enough = draft.tokens().minus(frees) <= budget.trigger
+            || wanted
+                .iter()
+                .all(|index| chosen.binary_search(index).is_ok());
         enough && draft.summarize(&chosen, text) > Tokens::ZERO
     }
 
@@ -231,7 +262,7 @@ fn matching(draft: &Draft<'_>, ready: &Ready) -> Option<Vec<usize>> {
     same.then_some(chosen)
 }
 
-fn weight(draft: &Draft<'_>, chosen: &[usize]) -> Tokens {
+pub(super) fn weight(draft: &Draft<'_>, chosen: &[usize]) -> Tokens {
     let at = chosen
         .iter()
         .filter_map(|index| draft.exchanges().get(*index));
