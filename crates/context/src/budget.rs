@@ -46,8 +46,12 @@ pub struct Line {
 pub enum Threshold {
     /// A share of window − output reserve − overhead.
     Share(Ppm),
-    /// Tokens of everything that is sent: system prompt, schemas and messages.
+    /// Tokens of everything that is sent: system prompt, schemas and messages. As a trigger it is
+    /// the limit too: no request exceeds it.
     Sent(Tokens),
+    /// The same as a mark only: a request may exceed it, as far as there is room, where the
+    /// protected set does.
+    Mark(Tokens),
 }
 
 /// What one view may weigh, in the counter's tokens, the overhead already taken off.
@@ -133,16 +137,18 @@ impl Line {
         let resolve = |threshold| match threshold {
             Threshold::Share(_) if room == Tokens::MAX => room,
             Threshold::Share(share) => room.share(share),
-            Threshold::Sent(tokens) => off(calibration.counted(tokens), overhead).min(room),
+            Threshold::Sent(tokens) | Threshold::Mark(tokens) => {
+                off(calibration.counted(tokens), overhead).min(room)
+            }
         };
         let trigger = resolve(self.trigger);
         let limit = match self.trigger {
-            Threshold::Share(_) => room,
+            Threshold::Share(_) | Threshold::Mark(_) => room,
             Threshold::Sent(_) => trigger,
         };
         if limit == Tokens::ZERO {
             let limit = match self.trigger {
-                Threshold::Share(_) => sendable,
+                Threshold::Share(_) | Threshold::Mark(_) => sendable,
                 Threshold::Sent(tokens) => calibration.counted(tokens).min(sendable),
             };
             return Err(CannotFit {
@@ -152,11 +158,15 @@ impl Line {
             });
         }
         let target = match (self.target, self.trigger) {
+            // A mark that there is no room for lies lower, and so does its target.
+            (Some(target), Threshold::Mark(_)) if trigger == room => {
+                resolve(target).min(trigger.share(TARGET_OF_EXPLICIT))
+            }
             (Some(target), _) => resolve(target),
             (None, Threshold::Share(_)) => resolve(Threshold::Share(TARGET)),
             // Of the trigger as it is, which may be less than was asked for: a target at the trigger
             // would mean a plan, and a lost cache, every turn.
-            (None, Threshold::Sent(tokens)) => off(
+            (None, Threshold::Sent(tokens) | Threshold::Mark(tokens)) => off(
                 calibration
                     .counted(tokens)
                     .min(sendable)
@@ -240,6 +250,32 @@ mod tests {
             (Tokens(9_000), Tokens(9_000))
         );
         assert_eq!(budget.target, Tokens(6_000), "7,000 sent");
+    }
+
+    #[test]
+    fn a_mark_is_no_limit() {
+        let line = Line {
+            window: Some(Tokens(100_000)),
+            trigger: Threshold::Mark(Tokens(81_100)),
+            target: Some(Threshold::Mark(Tokens(56_800))),
+            ..Line::default()
+        };
+        let marked = budget(line, 1_000);
+        assert_eq!(
+            (marked.limit, marked.trigger, marked.target),
+            (Tokens(94_904), Tokens(80_100), Tokens(55_800))
+        );
+        // Where there is no room for it, it lies lower, and a plan still ends well below it.
+        let small = Line {
+            window: Some(Tokens(40_000)),
+            ..line
+        };
+        let small = budget(small, 1_000);
+        assert_eq!(
+            (small.limit, small.trigger),
+            (Tokens(34_904), Tokens(34_904))
+        );
+        assert_eq!(small.target, Tokens(34_904 * 7 / 10));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 mod bpe;
 mod budget;
+mod cache;
 mod calibration;
+mod compaction;
 mod counter;
 mod draft;
 mod economy;
@@ -21,6 +23,7 @@ mod price;
 mod rendition;
 mod repair;
 mod reply;
+mod settings;
 mod stage;
 mod stages;
 mod strategy;
@@ -35,7 +38,15 @@ pub use budget::{
     Budget, CannotFit, FALLBACK_WINDOW, Line, MAX_RESULT, OUTPUT_RESERVE, RESULT_SHARE, TARGET,
     TARGET_OF_EXPLICIT, TRIGGER, Threshold,
 };
+pub use cache::{
+    Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
+    CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, LEAST_EXPECTED, LOOK_BACK,
+    MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
+};
 pub use calibration::Calibration;
+pub use compaction::{
+    CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Summarization, Thresholds,
+};
 pub use counter::{
     CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
     TokenCounter,
@@ -60,10 +71,12 @@ pub use policy::{Policy, Proposal};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use repair::{CLOSED_CALL, Repair, Repaired, repair};
 pub use reply::{Delta, Reply, StopReason};
+pub use settings::{Given, Loaded, Settings, SettingsError, nearest};
 pub use stage::Stage;
 pub use stages::{
-    Author, Cap, Evict, Fit, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, SessionPruneConfig,
-    Summarize, SummaryConfig,
+    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, Evict, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS,
+    LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, Section, Sections,
+    SessionPruneConfig, Summarize, SummaryConfig,
 };
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};

@@ -1,14 +1,22 @@
 //! The stages that come with Plimsoll, one a file, in the order in which they usually run.
 //! Not the order itself; that is a policy.
 
+mod arguments;
 mod cap;
 mod evict;
 mod fit;
+mod history;
+mod lines;
 mod prune;
+mod sections;
 mod summarize;
 
+pub use arguments::{ARGUMENT_CHARS, ArgumentDigest, LEAST_ARGUMENT_CHARS};
 pub use cap::Cap;
 pub use evict::Evict;
 pub use fit::Fit;
+pub use history::HistoryLimit;
+pub use lines::{LINE_BYTES, Lines};
 pub use prune::{Prune, SessionPruneConfig};
+pub use sections::{Section, Sections};
 pub use summarize::{Author, MAX_SUMMARY, SOFT_MARK, SUMMARY_SHARE, Summarize, SummaryConfig};

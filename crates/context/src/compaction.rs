@@ -1,0 +1,371 @@
+//! [`ContextConfig`] and [`CompactionConfig`]: when a view is compacted and how, as a configuration
+//! says it. Not the doing; that is a policy made of them.
+
+mod read;
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use crate::budget::{Line, TARGET_OF_EXPLICIT, Threshold};
+use crate::policy::Policy;
+use crate::stage::Stage;
+use crate::stages::{
+    ArgumentDigest, Cap, Evict, Fit, Lines, MAX_SUMMARY, Section, Sections, SummaryConfig,
+};
+use crate::tokens::{Ppm, Tokens};
+
+/// The size of a context and how it is compacted. As a setting, `None` means unlimited: nothing is
+/// edited before a provider refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ContextConfig {
+    /// All that may be sent, at most; where the model's window is smaller, that. Default 100,000.
+    pub max_context_tokens: Tokens,
+    /// What is set aside for the system prompt; where that weighs more, what it weighs. Default
+    /// 4,000.
+    pub system_prompt_tokens: Tokens,
+    /// When to compact, and how.
+    pub compaction: CompactionConfig,
+}
+
+/// When to compact, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CompactionConfig {
+    /// The share of the context that may fill. Default 0.90.
+    #[serde(serialize_with = "as_fraction")]
+    pub compact_at_pct: Ppm,
+    /// The share of the context that is kept free below that. Default 0.05.
+    #[serde(serialize_with = "as_fraction")]
+    pub compact_budget_threshold_pct: Ppm,
+    /// How many earlier runs of the session go into the summary. Default `FixedCount(3)`.
+    pub compaction_scope: CompactionScope,
+    /// Turns that stay from the start of the newest run. Default 2.
+    pub keep_first_turns: usize,
+    /// Turns that stay from its end, each with all its results. Default 10.
+    pub keep_recent_turns: usize,
+    /// What the summary weighs in all, at most. Default 2,000.
+    pub max_summary_tokens: Tokens,
+    /// Lines of one tool result among the turns that stay from the end, at most; a long line counts
+    /// as several. Default 50.
+    pub tool_output_max_lines: usize,
+    /// When to compact, in tokens of everything that is sent, in place of the two shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Tokens>,
+    /// Where a compaction ends; it counts what its trigger counts. Default 0.70 of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Tokens>,
+    /// Whether what leaves is summarised. Default: it is.
+    pub summarization: Summarization,
+}
+
+/// How many earlier runs of a session go into its summary; those before them leave without one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionScope {
+    /// So many of the newest.
+    FixedCount(usize),
+    /// As many of the newest as weigh no more than the target of a compaction.
+    TokenBudget,
+}
+
+/// Whether what leaves the view is summarised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Summarization {
+    /// It is.
+    #[default]
+    On,
+    /// It is not, and a trigger that was meant for summaries is not heeded.
+    Off,
+}
+
+/// When a compaction fires and where it ends, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// It fires above this.
+    pub fires_above: Tokens,
+    /// It ends at this or below.
+    pub ends_at: Tokens,
+    /// What both count.
+    pub counts: Counts,
+}
+
+/// What thresholds count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counts {
+    /// Everything that is sent.
+    All,
+    /// Everything that is sent except the system prompt.
+    AllButSystem,
+}
+
+/// Stages of your own in place of ours.
+#[derive(Debug, Clone, Default)]
+pub struct OwnStages {
+    /// In place of what compacts the newest run.
+    pub in_memory: Option<Arc<dyn Stage>>,
+    /// In place of what compacts the runs before it.
+    pub block: Option<Arc<dyn Stage>>,
+}
+
+impl Default for ContextConfig {
+    fn default() -> Self {
+        Self {
+            max_context_tokens: Tokens(100_000),
+            system_prompt_tokens: Tokens(4_000),
+            compaction: CompactionConfig::default(),
+        }
+    }
+}
+
+impl Default for CompactionConfig {
+    fn default() -> Self {
+        Self {
+            compact_at_pct: Ppm(900_000),
+            compact_budget_threshold_pct: Ppm(50_000),
+            compaction_scope: CompactionScope::default(),
+            keep_first_turns: 2,
+            keep_recent_turns: 10,
+            max_summary_tokens: MAX_SUMMARY,
+            tool_output_max_lines: 50,
+            trigger: None,
+            target: None,
+            summarization: Summarization::On,
+        }
+    }
+}
+
+impl Default for CompactionScope {
+    fn default() -> Self {
+        Self::FixedCount(3)
+    }
+}
+
+impl From<bool> for Summarization {
+    fn from(on: bool) -> Self {
+        match on {
+            true => Self::On,
+            false => Self::Off,
+        }
+    }
+}
+
+impl ContextConfig {
+    /// When a compaction fires beside a system prompt of `system` tokens, in a window of `window`
+    /// where that is known.
+    ///
+    /// It fires above `max · (at − threshold) − max(set aside, system)` of all but the system
+    /// prompt, and ends at 0.70 of that; an explicit trigger is one of everything. Whole numbers,
+    /// rounded down:
+    ///
+    /// ```
+    /// use plimsoll_context::{ContextConfig, Tokens};
+    /// let thresholds = ContextConfig::default().thresholds(Tokens(900), None);
+    /// assert_eq!(thresholds.fires_above, Tokens(81_000));
+    /// assert_eq!(thresholds.ends_at, Tokens(56_700));
+    /// ```
+    #[must_use]
+    pub fn thresholds(&self, system: Tokens, window: Option<Tokens>) -> Thresholds {
+        let compaction = &self.compaction;
+        let (fires_above, counts) = match compaction.explicit_trigger() {
+            Some(trigger) => (trigger, Counts::All),
+            None => {
+                let max = self.max(window);
+                let at = compaction.compact_at_pct.0;
+                let share = Ppm(at.saturating_sub(compaction.compact_budget_threshold_pct.0));
+                let aside = self.system_prompt_tokens.max(system);
+                (max.share(share).minus(aside), Counts::AllButSystem)
+            }
+        };
+        let target = compaction.target.filter(|target| *target < fires_above);
+        Thresholds {
+            fires_above,
+            ends_at: target.unwrap_or_else(|| fires_above.share(TARGET_OF_EXPLICIT)),
+            counts,
+        }
+    }
+
+    /// The line with these thresholds in it, for a system prompt of `system` tokens.
+    #[must_use]
+    pub fn line(&self, line: Line, system: Tokens) -> Line {
+        let thresholds = self.thresholds(system, line.window);
+        let (trigger, target) = (thresholds.fires_above, thresholds.ends_at);
+        let (trigger, target) = match thresholds.counts {
+            Counts::All => (Threshold::Sent(trigger), Threshold::Sent(target)),
+            Counts::AllButSystem => (
+                Threshold::Mark(trigger + system),
+                Threshold::Mark(target + system),
+            ),
+        };
+        Line {
+            window: Some(self.max(line.window)),
+            trigger,
+            target: Some(target),
+            ..line
+        }
+    }
+
+    /// Its stages: cap → (digest) → lines → sections → evict → fit.
+    ///
+    /// What `summary` says of a summary's size gives way to what is said here.
+    #[must_use]
+    pub fn policy(
+        &self,
+        summary: SummaryConfig,
+        digest: Option<ArgumentDigest>,
+        own: OwnStages,
+    ) -> Policy {
+        let compaction = &self.compaction;
+        let mut stages: Vec<Arc<dyn Stage>> = vec![Arc::new(Cap::Arrivals)];
+        if let Some(digest) = digest {
+            stages.push(Arc::new(digest));
+        }
+        stages.push(Arc::new(Lines {
+            max: compaction.tool_output_max_lines,
+            of_turns: compaction.keep_recent_turns,
+        }));
+        let of = match (&own.in_memory, &own.block) {
+            (None, None) => Some(Section::All),
+            (Some(_), None) => Some(Section::Earlier),
+            (None, Some(_)) => Some(Section::Newest),
+            (Some(_), Some(_)) => None,
+        };
+        stages.extend(own.block);
+        stages.extend(own.in_memory);
+        if let Some(of) = of {
+            stages.push(Arc::new(Sections {
+                of,
+                scope: compaction.compaction_scope,
+                keep_first_turns: compaction.keep_first_turns,
+                keep_recent_turns: compaction.keep_recent_turns,
+                summary: self.summary(summary),
+            }));
+        }
+        stages.push(Arc::new(Evict::Oldest));
+        stages.push(Arc::new(Fit::Results));
+        Policy::new(stages)
+    }
+
+    /// How what leaves is summarised, if it is.
+    #[must_use]
+    pub fn summary(&self, summary: SummaryConfig) -> Option<SummaryConfig> {
+        let summary = SummaryConfig {
+            max_summary_tokens: self.compaction.max_summary_tokens,
+            ..summary
+        };
+        (self.compaction.summarization == Summarization::On).then_some(summary)
+    }
+
+    /// Everything that is wrong with it, with the numbers that do not agree.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let compaction = &self.compaction;
+        let mut faults = Vec::new();
+        let mut fault = |bad: bool, text: &dyn Fn() -> String| {
+            if bad {
+                faults.push(text());
+            }
+        };
+        for (name, is_zero) in [
+            (
+                "max_context_tokens",
+                self.max_context_tokens == Tokens::ZERO,
+            ),
+            ("compact_at_pct", compaction.compact_at_pct == Ppm(0)),
+            ("keep_recent_turns", compaction.keep_recent_turns == 0),
+            (
+                "max_summary_tokens",
+                compaction.max_summary_tokens == Tokens::ZERO,
+            ),
+            (
+                "tool_output_max_lines",
+                compaction.tool_output_max_lines == 0,
+            ),
+            ("trigger", compaction.trigger == Some(Tokens::ZERO)),
+            ("target", compaction.target == Some(Tokens::ZERO)),
+        ] {
+            fault(is_zero, &|| format!("{name} is 0; give more than that"));
+        }
+        let (at, below) = (
+            compaction.compact_at_pct,
+            compaction.compact_budget_threshold_pct,
+        );
+        for (name, ppm) in [
+            ("compact_at_pct", at),
+            ("compact_budget_threshold_pct", below),
+        ] {
+            let fraction = fraction(ppm);
+            fault(ppm > Ppm::ONE, &|| {
+                format!("{name} is {fraction}; give a fraction from 0 to 1, such as 0.9")
+            });
+        }
+        let shares_are_good = at <= Ppm::ONE && below <= Ppm::ONE && at > Ppm(0);
+        let max = self.max_context_tokens;
+        let trigger = compaction.explicit_trigger();
+        fault(shares_are_good && at <= below, &|| {
+            let (at, below) = (fraction(at), fraction(below));
+            format!(
+                "compact_at_pct ({at}) is not above compact_budget_threshold_pct ({below}), so \
+                 compaction would fire above nothing; raise the one or lower the other"
+            )
+        });
+        let full = max.share(Ppm(at.0.saturating_sub(below.0)));
+        let aside = self.system_prompt_tokens;
+        fault(
+            trigger.is_none() && full > Tokens::ZERO && full <= aside && shares_are_good,
+            &|| {
+                format!(
+                    "compaction would fire above nothing: {full} of max_context_tokens ({max}) may \
+                     fill, and system_prompt_tokens ({aside}) takes it all; raise max_context_tokens \
+                     or lower system_prompt_tokens"
+                )
+            },
+        );
+        fault(trigger.is_some_and(|trigger| trigger > max), &|| {
+            let trigger = trigger.unwrap_or_default();
+            format!(
+                "the trigger ({trigger}) is above max_context_tokens ({max}); compaction would never fire"
+            )
+        });
+        let fires = self.thresholds(Tokens::ZERO, None).fires_above;
+        if let Some(target) = compaction.target {
+            fault(fires > Tokens::ZERO && target >= fires, &|| {
+                format!(
+                    "the trigger ({fires}) is not above the target ({target}); a compaction must \
+                     end below where it fires"
+                )
+            });
+        }
+        faults
+    }
+
+    fn max(&self, window: Option<Tokens>) -> Tokens {
+        let max = self.max_context_tokens;
+        window.map_or(max, |window| window.min(max))
+    }
+}
+
+impl CompactionConfig {
+    /// The trigger that was set and counts: without summaries, none does.
+    fn explicit_trigger(&self) -> Option<Tokens> {
+        self.trigger
+            .filter(|_| self.summarization == Summarization::On)
+    }
+}
+
+impl Serialize for Summarization {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bool(*self == Self::On)
+    }
+}
+
+fn as_fraction<S: Serializer>(ppm: &Ppm, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(fraction(*ppm))
+}
+
+fn fraction(ppm: Ppm) -> f64 {
+    ppm.0 as f64 / Ppm::ONE.0 as f64
+}
+
+#[cfg(test)]
+#[path = "compaction/tests.rs"]
+mod tests;

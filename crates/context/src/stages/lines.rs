@@ -1,0 +1,163 @@
+//! [`Lines`]: results of the turns that stay are cut to so many lines, once a plan is due. It never
+//! touches a result that the model has not read yet; [`Cap`](crate::Cap) has bounded that already.
+
+use crate::budget::Budget;
+use crate::draft::Draft;
+use crate::exchange::ExchangeKind;
+use crate::message::{Message, Part, ToolResult};
+use crate::plan::Trigger;
+use crate::stage::Stage;
+use crate::tokens::Bytes;
+use crate::truncate::Marker;
+
+/// A line longer than this counts as several: else one line could hold anything. Twice what fits
+/// the width of an editor, so that hardly a line of code counts twice.
+pub const LINE_BYTES: usize = 256;
+/// A cut leaves this many bytes at least, or there would be a marker and nothing else.
+const LEAST: usize = 160;
+/// How often a bound in bytes is lowered until the lines are few enough.
+const TRIES: u32 = 12;
+
+/// Cuts read results of the newest turns to at most `max` lines, head and tail kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lines {
+    /// Lines of one result, at most, its marker included.
+    pub max: usize,
+    /// Of how many of the newest turns.
+    pub of_turns: usize,
+}
+
+impl Stage for Lines {
+    fn name(&self) -> &str {
+        "lines"
+    }
+
+    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
+        if !draft.is_due(budget) {
+            return;
+        }
+        let unsent = draft.first_unsent();
+        let turns = draft.exchanges().iter().rev().filter(|exchange| {
+            matches!(
+                exchange.kind,
+                ExchangeKind::Complete | ExchangeKind::Pending
+            )
+        });
+        let newest = turns.take(self.of_turns).map(|turn| turn.at.clone());
+        let mut at: Vec<usize> = newest.flatten().filter(|at| *at < unsent).collect();
+        at.sort_unstable();
+        for at in at {
+            let Some((Message::ToolResult(result), _)) = draft.current(at) else {
+                continue;
+            };
+            if let Some(short) = shortened(result, self.max, &draft.marker(at)) {
+                draft.shrink(at, short);
+            }
+        }
+    }
+}
+
+/// A result of texts alone with at most `max` lines; `None` where it has no more already.
+fn shortened(result: &ToolResult, max: usize, marker: &Marker) -> Option<Message> {
+    let texts: Option<Vec<&str>> = result.parts.iter().map(Part::as_text).collect();
+    let text = texts?.join("\n");
+    let short = in_lines(&text, max, marker)?;
+    Some(Message::ToolResult(ToolResult {
+        call: result.call.clone(),
+        parts: vec![Part::text(short)],
+        is_error: result.is_error,
+    }))
+}
+
+/// Head and tail of a text in at most `max` lines, or in as few as leave something of it; `None`
+/// where it has no more already.
+fn in_lines(text: &str, max: usize, marker: &Marker) -> Option<String> {
+    let lines = lines_of(text);
+    if lines <= max {
+        return None;
+    }
+    let scaled = |bytes: usize, lines: usize| {
+        let scaled = bytes as u128 * max as u128 / lines.max(1) as u128;
+        usize::try_from(scaled).unwrap_or(usize::MAX)
+    };
+    let mut bytes = scaled(text.len(), lines);
+    let mut best = None;
+    for _ in 0..TRIES {
+        let Some(short) = marker.shorten_bytes(text, Bytes(bytes.max(LEAST) as u64)) else {
+            break;
+        };
+        let lines = lines_of(&short);
+        let next = scaled(short.len(), lines).min(bytes - bytes / 10);
+        best = Some(short);
+        if lines <= max || bytes <= LEAST {
+            break;
+        }
+        bytes = next;
+    }
+    best
+}
+
+/// The lines of a text, a long one counted as several.
+fn lines_of(text: &str) -> usize {
+    text.lines()
+        .map(|line| line.len().div_ceil(LINE_BYTES).max(1))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str, max: usize) -> Option<String> {
+        in_lines(text, max, &Marker::default())
+    }
+
+    #[test]
+    fn lines_are_bounded_head_and_tail_stay() {
+        let numbered: String = (0..400).map(|n| format!("line number {n}\n")).collect();
+        let giant = "x".repeat(400_000);
+        let skewed = format!("{}{}", "a\n".repeat(3_000), "b".repeat(90_000));
+        let crabs = "🦀".repeat(50_000);
+        for text in [&numbered, &giant, &skewed, &crabs] {
+            for max in [4, 50, 51, 200] {
+                let short = cut(text, max).unwrap();
+                // Lines of a letter: so few would say nothing.
+                let few = max == 4 && lines_of(text) > 390 && text.len() != giant.len();
+                assert!(lines_of(&short) <= if few { 85 } else { max }, "{max}");
+                assert!(short.len() <= max * (LINE_BYTES + 1));
+                assert!(short.contains("[pruned: "));
+                assert_eq!(cut(&short, max), None, "twice is once");
+                assert_eq!(short.chars().next(), text.chars().next());
+                assert_eq!(
+                    short.trim_end().chars().last(),
+                    text.trim_end().chars().last()
+                );
+            }
+        }
+        let short = cut(&numbered, 50).unwrap();
+        assert!(lines_of(&short) >= 40, "no more leaves than must:\n{short}");
+        assert!(short.starts_with("line number 0\n"));
+        assert!(short.ends_with("line number 399\n"));
+    }
+
+    #[test]
+    fn what_is_within_stays() {
+        for text in ["", "\n\n", "a\nb\nc", &"x".repeat(3 * LINE_BYTES)] {
+            assert_eq!(cut(text, 3), None);
+        }
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let rows: Vec<_> = (0..500)
+            .map(|n| serde_json::json!({"row": n, "name": format!("n{n}")}))
+            .collect();
+        let one_line = serde_json::to_string(&rows).unwrap();
+        let pretty = serde_json::to_string_pretty(&rows).unwrap();
+        for text in [one_line, pretty] {
+            let short = cut(&text, 30).unwrap();
+            assert!(lines_of(&short) <= 30);
+            serde_json::from_str::<serde_json::Value>(&short).unwrap();
+        }
+    }
+}
