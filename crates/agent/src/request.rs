@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Message, Tokens, ToolSpec};
+use plimsoll_context::{CachePlan, Message, Tokens, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 /// One model call.
@@ -18,12 +18,33 @@ pub struct Request {
     pub dynamic_context: Option<Arc<str>>,
     /// Whether the model may call tools.
     pub tool_choice: ToolChoice,
+    /// The JSON schema that the answer follows, for models that have to be held to one; others are
+    /// told in words.
+    pub format: Option<Arc<serde_json::Value>>,
     /// Tokens of the answer, at most; `None` leaves it to the provider.
     pub max_output: Option<Tokens>,
     /// How the model samples.
     pub sampling: Sampling,
     /// The weight of all of it by our counter.
     pub counted: Tokens,
+    /// What is asked of the provider's prompt cache.
+    pub cache: CachePlan,
+    /// What its report should say; where it says much less, the server has cut the request.
+    pub expects: Expects,
+}
+
+/// What is known of a request before it is sent, in tokens as the provider counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Expects {
+    /// The model's window.
+    pub window: Option<Tokens>,
+    /// What may be written: what was asked for or, where that was left to the provider, set aside.
+    pub output: Option<Tokens>,
+    /// The request. `None` where nothing can be said of it, or it is no larger than the one before.
+    pub input: Option<Tokens>,
+    /// What the request before this one was reported to take.
+    pub previous: Option<Tokens>,
 }
 
 /// Whether the model may call tools.

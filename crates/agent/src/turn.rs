@@ -153,30 +153,36 @@ impl Run {
             messages: items.iter().map(|item| Arc::clone(&item.message)).collect(),
             dynamic_context: self.setup.dynamic_context.clone(),
             tool_choice,
+            format: None,
             max_output,
             sampling: self.setup.sampling,
             counted,
+            cache: self.cache_plan(),
+            expects: self.expects(counted, max_output),
         };
         self.queue.push_back(Step::Call(Box::new(request)));
         self.phase = Phase::Calling(Calling {
             counted,
             max_output,
             rung,
+            not_view: self.not_view(tool_choice),
         });
     }
 
     /// A model call has ended.
     pub(crate) fn replied(&mut self, reply: Result<Reply, Failure>) {
-        let Phase::Calling(calling) = self.phase else {
+        let Phase::Calling(ref calling) = self.phase else {
             return;
         };
+        let calling = calling.clone();
         match reply {
-            Ok(reply) => self.take_reply(reply, calling.counted),
+            Ok(reply) => self.take_reply(reply, &calling),
             Err(failure) => self.failed(failure, calling),
         }
     }
 
-    fn take_reply(&mut self, reply: Reply, counted: Tokens) {
+    fn take_reply(&mut self, reply: Reply, calling: &Calling) {
+        let counted = calling.counted;
         let Reply {
             parts, stop, usage, ..
         } = reply;
@@ -194,6 +200,7 @@ impl Run {
             usage,
             total: tally.usage,
         });
+        self.tell_miss(calling);
         if is_empty(&message) && self.finalizing.is_none() {
             return self.nothing_said();
         }

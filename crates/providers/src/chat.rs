@@ -73,23 +73,24 @@ impl OpenAiChat {
             max_output,
             ..Known::default()
         };
-        let (overflow, message) = match silent::detect(&reply, &known) {
-            Some(Silent::NoRoom(overflow)) => (
-                overflow,
-                "the request fills the window and leaves no room for an answer",
-            ),
+        match silent::detect(&reply, &known) {
+            // The machine may not know the window that the server reports.
+            Some(Silent::NoRoom(overflow)) => Err(Failure::Cut {
+                used: overflow.used,
+                window: overflow.window,
+                usage: reply.usage,
+                message: "the request fills the window and leaves no room for an answer".to_owned(),
+            }),
             // Its way of saying so.
-            Some(Silent::Nothing) if self.tells == Tells::LmStudio => (
-                Default::default(),
-                "the server answered nothing at all, as LM Studio does when a request is too long",
-            ),
-            _ => return Ok(reply),
-        };
-        Err(Failure::Overflow {
-            used: overflow.used,
-            window: overflow.window,
-            message: message.to_owned(),
-        })
+            Some(Silent::Nothing) if self.tells == Tells::LmStudio => Err(Failure::Overflow {
+                used: None,
+                window: None,
+                message: "the server answered nothing at all, as LM Studio does when a request is \
+                          too long"
+                    .to_owned(),
+            }),
+            _ => Ok(reply),
+        }
     }
 }
 
@@ -122,6 +123,10 @@ impl Provider for OpenAiChat {
             return Err(call.refused(status, &headers, &body));
         }
         let reply = match self.dialect.tools {
+            // The answer is the object itself.
+            ToolStyle::JsonSchema if request.format.is_some() => {
+                receive(pieces(answer), idle, deltas).await
+            }
             ToolStyle::Native => receive(pieces(answer), idle, deltas).await,
             ToolStyle::JsonSchema => {
                 let turn = receive(pieces(answer), idle, &read_along(deltas)).await;
@@ -172,6 +177,7 @@ impl OpenAiChat {
             seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
             delivery: Delivery::Stream,
             context: request.dynamic_context.as_deref(),
+            format: request.format.as_deref(),
             extra: Some(&self.extra),
             ..RenderInput::default()
         };

@@ -89,6 +89,7 @@ fn a_whole_request_in_bytes() {
         stop: &stop,
         delivery: Delivery::Stream,
         context: Some("now"),
+        format: None,
         extra: extra.as_object(),
     };
     let history = [

@@ -1,7 +1,8 @@
 //! Whether an answer is a summary: it has our headings and says something under them. Not whether
 //! it is true; what must not be lost stands beside it, word for word.
 
-use plimsoll_context::Part;
+use plimsoll_context::{Part, Tokens};
+use serde_json::{Map, Value, json};
 
 /// The headings that a summary has, in order.
 pub(crate) const HEADINGS: [&str; 7] = [
@@ -36,7 +37,10 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     if is_echo(&text, prompt) {
         return Err("it was what it had been given".to_owned());
     }
-    let sections = sections(&text);
+    let sections = match serde_json::from_str::<Value>(text.trim()) {
+        Ok(Value::Object(answer)) => of_object(&answer),
+        _ => sections(&text),
+    };
     let found = sections.iter().flatten().count();
     if found < LEAST_HEADINGS {
         return Err(format!(
@@ -59,6 +63,52 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
         }
     }
     Ok(summary.trim_end().to_owned())
+}
+
+/// Lines under one heading, at most, of a model that is held to a schema.
+const SCHEMA_LINES: u64 = 3;
+/// A line of it, in characters: long enough to say something, and within what grammars count to.
+const SCHEMA_LINE: std::ops::RangeInclusive<u64> = 60..=600;
+
+/// The schema of a summary whose text weighs about `most`: a list of lines under each heading.
+pub(crate) fn schema(most: Tokens) -> Value {
+    // Four characters a token, and half of the lines as long as they may be.
+    let even = most.0.saturating_mul(8) / (HEADINGS.len() as u64 * SCHEMA_LINES);
+    let longest = even.clamp(*SCHEMA_LINE.start(), *SCHEMA_LINE.end());
+    let lines = json!({
+        "type": "array",
+        "items": { "type": "string", "maxLength": longest },
+        "maxItems": SCHEMA_LINES,
+    });
+    let keys = || HEADINGS.iter().map(|heading| key(heading));
+    let properties: Map<String, Value> = keys().map(|key| (key, lines.clone())).collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": keys().collect::<Vec<_>>(),
+        "additionalProperties": false,
+    })
+}
+
+/// `Open work` → `open_work`.
+fn key(heading: &str) -> String {
+    heading.to_lowercase().replace(' ', "_")
+}
+
+/// The same of an answer that followed our schema.
+fn of_object(answer: &Map<String, Value>) -> [Option<String>; HEADINGS.len()] {
+    HEADINGS.map(|heading| {
+        let said = match answer.get(&key(heading))? {
+            Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+            Value::String(line) => vec![line.as_str()],
+            _ => Vec::new(),
+        };
+        let lines = said
+            .iter()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let lines = lines.filter(|line| !line.is_empty() && !says_none(line));
+        Some(lines.map(|line| format!("- {line}\n")).collect())
+    })
 }
 
 /// What stands under each heading; `None` where the heading is missing. Lines before the first
@@ -185,6 +235,15 @@ mod tests {
             let said = read(text).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");
         }
+        let answer = json!({
+            "goal": ["find the password in the notes", "none"], "constraints": [], "decisions": "read\nthem in order",
+            "files": ["notes/note-01.md read: names note-02"], "open_work": [3],
+        });
+        assert_eq!(
+            read(&answer.to_string()).unwrap(),
+            "## Goal\n- find the password in the notes\n## Decisions\n- read them in order\n## Files\n\
+             - notes/note-01.md read: names note-02"
+        );
         let call = Part::ToolCall(ToolCall {
             id: CallId("c".into()),
             name: "read".into(),

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fake::Fake;
-use plimsoll_agent::{Failure, Request, Sampling, ToolChoice};
-use plimsoll_context::{CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec};
+use plimsoll_agent::{Expects, Failure, Request, Sampling, ToolChoice};
+use plimsoll_context::{CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec};
 use plimsoll_core::Provider;
 use plimsoll_providers::{OpenAiChat, OpenAiChatBuilder, Secret, Timeouts};
 
@@ -82,12 +82,15 @@ fn request() -> Request {
         messages: messages.into_iter().map(Arc::new).collect(),
         dynamic_context: Some("It is late.".into()),
         tool_choice: ToolChoice::Auto,
+        format: None,
         max_output: Some(Tokens(500)),
         sampling: Sampling {
             temperature: Some(0.7),
             seed: Some(7),
         },
         counted: Tokens(100),
+        cache: CachePlan::default(),
+        expects: Expects::default(),
     }
 }
 

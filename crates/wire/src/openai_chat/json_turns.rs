@@ -26,7 +26,10 @@ pub(super) fn render<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     dialect: &Dialect,
 ) -> Result<Rendered, WireError> {
-    let system = system(input);
+    let system = match input.format {
+        Some(_) => input.system.unwrap_or_default().to_owned(),
+        None => system(input),
+    };
     let mut extra = input.extra.cloned().unwrap_or_default();
     let mut calls = HashMap::new();
     let mut tail = Tail::default();
@@ -39,7 +42,10 @@ pub(super) fn render<'a>(
         .collect();
     extra.insert(
         "response_format".to_owned(),
-        response_format(input, tail.stuck_in()),
+        match input.format {
+            Some(schema) => json_schema("answer", schema),
+            None => response_format(input, tail.stuck_in()),
+        },
     );
     let plain = RenderInput {
         system: Some(&system),
@@ -298,8 +304,11 @@ fn response_format(input: &RenderInput<'_>, stuck_in: Option<&str>) -> Value {
     if !forced || turns.is_empty() {
         turns.push(answer);
     }
-    let schema = json!({ "anyOf": turns });
-    json!({ "type": "json_schema", "json_schema": { "name": "turn", "strict": true, "schema": schema } })
+    json_schema("turn", &json!({ "anyOf": turns }))
+}
+
+fn json_schema(name: &str, schema: &Value) -> Value {
+    json!({ "type": "json_schema", "json_schema": { "name": name, "strict": true, "schema": schema } })
 }
 
 fn call_schema(tool: &ToolSpec) -> Value {
@@ -523,5 +532,29 @@ mod tests {
             assert_eq!(said, "a \"b\"\né 🦀 ü", "{step}");
         }
         assert_eq!(AnswerStream::default().push(r#"{"tool": "read"}"#), "");
+    }
+
+    #[test]
+    fn an_answer_with_a_format_of_its_own_is_held_to_that_and_told_nothing_of_turns() {
+        let schema = json!({ "type": "object" });
+        let input = RenderInput {
+            system: Some("Sum up."),
+            format: Some(&schema),
+            ..RenderInput::default()
+        };
+        let json = Dialect {
+            tools: ToolStyle::JsonSchema,
+            ..Dialect::compatible()
+        };
+        let question = [Message::user("all of it")];
+        let sent = |dialect: &Dialect| -> Value {
+            let rendered = super::super::render::render(&input, &question, dialect).unwrap();
+            serde_json::from_slice(&rendered.body).unwrap()
+        };
+        let body = sent(&json);
+        assert_eq!(body["response_format"]["json_schema"]["schema"], schema);
+        assert_eq!(body["messages"][0]["content"], "Sum up.");
+        let native = sent(&Dialect::compatible());
+        assert!(native.get("response_format").is_none());
     }
 }

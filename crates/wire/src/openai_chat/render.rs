@@ -41,6 +41,9 @@ pub struct RenderInput<'a> {
     /// What holds for this request only; it is sent after the history, in the user's role, so
     /// that it never breaks what the provider has cached.
     pub context: Option<&'a str>,
+    /// The JSON schema that the answer follows, for models that have to be held to one: it is sent
+    /// where every turn is held to a schema ([`ToolStyle::JsonSchema`](super::ToolStyle)).
+    pub format: Option<&'a serde_json::Value>,
     /// Further keys of the body, sent last; one that is known replaces what is set here.
     pub extra: Option<&'a Map<String, Value>>,
 }
