@@ -21,7 +21,7 @@ use notes::Notes;
 /// How often the choice is made again with less, where the whole weighs more than its parts did.
 const TRIES: u32 = 8;
 /// How often it is made again with more, where the whole weighs less.
-const MORE: u32 = 3;
+const MORE: u32 = 4;
 /// Room that is not worth another try, in parts of the whole.
 const SLACK: u64 = 100;
 

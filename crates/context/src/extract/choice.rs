@@ -24,8 +24,6 @@ const FILES: u64 = 5;
 const NAMES: u64 = 45;
 /// Where there is little room it is the user's, up to so many tokens.
 const LEAST_SAID: u64 = 120;
-/// What a heading weighs at most, line ends included.
-const HEADING: u64 = 7;
 /// How much a name's length counts against it: 0 not at all, 1 in proportion.
 const DENSITY: f64 = 0.6;
 /// What a line of its own costs more than a place in a list.
@@ -51,7 +49,8 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
     let share = |percent: u64| room * percent / 100;
 
     // Both headings of the user's words, and what each of them needs.
-    purse.pay_tokens(2 * HEADING);
+    let headings = heading(Section::Rules, &purse) + heading(Section::Said, &purse);
+    purse.pay_tokens(headings);
     let up_to = |purse: &mut Purse<'_>, percent: u64| {
         let spent = room - purse.whole();
         purse.share(share(percent).max(LEAST_SAID).saturating_sub(spent));
@@ -108,6 +107,11 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
     (!is_empty).then(|| layout::write(&items))
 }
 
+/// What a section's heading weighs.
+fn heading(section: Section, purse: &Purse<'_>) -> u64 {
+    purse.weigh(section.heading()) + 1
+}
+
 /// Which lines of a section are told.
 struct Chosen<'n> {
     section: Section,
@@ -154,7 +158,11 @@ impl<'n> Chosen<'n> {
             let Some(line) = self.lines.get(n) else {
                 return;
             };
-            let heading = if self.is_headed { 0 } else { HEADING };
+            let heading = if self.is_headed {
+                0
+            } else {
+                heading(self.section, purse)
+            };
             let cost = heading + purse.weigh(&self.section.item(&line.words()));
             if !purse.pay_tokens(cost) {
                 // The best is not passed over for a worse one that is shorter.
@@ -303,7 +311,11 @@ impl<'n> Map<'n> {
     }
 
     fn pay(&mut self, candidate: Candidate<'n>, purse: &mut Purse<'_>) {
-        let heading = if self.is_headed { 0 } else { 2 * HEADING };
+        let heading = if self.is_headed {
+            0
+        } else {
+            heading(Section::Files, purse) + heading(Section::Names, purse)
+        };
         let cost = if self.notes.files.contains_key(candidate.word) {
             purse.weigh(&Section::Files.item(&self.file(candidate.word)))
         } else {

@@ -103,11 +103,7 @@ impl Signs {
     /// Reads a sentence.
     pub(super) fn of(sentence: &str) -> Self {
         let mut signs = 0;
-        let plain: String = sentence
-            .chars()
-            .map(|c| if c == '’' { '\'' } else { c })
-            .flat_map(char::to_lowercase)
-            .collect();
+        let plain = sentence.to_lowercase().replace('’', "'");
         let is_inside = |c: char| c.is_alphanumeric() || c == '\'';
         let words: Vec<&str> = plain
             .split(|c: char| !is_inside(c))

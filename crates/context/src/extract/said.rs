@@ -1,7 +1,7 @@
 //! The user's words: which of them are kept, and where. Always as they were said, in the order in
 //! which they were said; words that a later one updated are gone (`stale.rs`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::cues::{self, Rule};
@@ -62,16 +62,16 @@ impl Said {
     /// Of messages in order, each with whether it stood among the rules of a former extract.
     pub(super) fn of(texts: Vec<(String, Standing)>) -> Self {
         // Said again is said last.
-        let mut last: HashMap<String, usize> = HashMap::new();
-        for (n, (text, _)) in texts.iter().enumerate() {
-            last.insert(normal(text), n);
-        }
-        let again = |n: usize, text: &str| last.get(&normal(text)) == Some(&n);
-        let mut messages: Vec<Utterance> = texts
+        let mut seen = HashSet::new();
+        let mut last: Vec<(String, Standing)> = texts
             .into_iter()
-            .enumerate()
-            .filter(|(n, (text, _))| !text.trim().is_empty() && again(*n, text))
-            .map(|(_, (text, standing))| Utterance::of(text.trim().to_owned(), standing))
+            .rev()
+            .filter(|(text, _)| !text.trim().is_empty() && seen.insert(normal(text)))
+            .collect();
+        last.reverse();
+        let mut messages: Vec<Utterance> = last
+            .into_iter()
+            .map(|(text, standing)| Utterance::of(text.trim().to_owned(), standing))
             .collect();
         let sentences: Vec<Vec<&str>> = messages
             .iter()
