@@ -12,6 +12,25 @@ use crate::outcome::Outcome;
 /// 2: summaries, pins and plans that can be recalled.
 pub const LOG_FORMAT: u32 = 2;
 
+/// Where a learned window comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lesson {
+    /// The provider named it.
+    #[default]
+    Told,
+    /// It is less than what was refused or cut; good for this session, and no longer.
+    Inferred,
+}
+
+impl Lesson {
+    /// Whether the provider named it.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        *self == Self::Told
+    }
+}
+
 /// One line of a session's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
@@ -94,6 +113,14 @@ pub enum Entry {
         window: Tokens,
         /// The refused request by our counter and by the provider's, where it said.
         used: Option<(Tokens, Tokens)>,
+        /// Whether the provider named it.
+        #[serde(default, skip_serializing_if = "Lesson::is_told")]
+        lesson: Lesson,
+    },
+    /// A call was answered, but its answer is no answer to what was asked, and not used.
+    Wasted {
+        /// What it used.
+        usage: Usage,
     },
     /// The run ended.
     Ended {

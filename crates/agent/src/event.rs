@@ -1,7 +1,9 @@
 //! [`Event`]: what an observer sees while a run goes on. Not the log: events may be lost without
 //! harm.
 
-use plimsoll_context::{CallId, Delta, Plan, StopReason, Tokens, Trigger, Usage};
+use plimsoll_context::{
+    CacheMiss, CallId, Delta, Plan, StopReason, Tokens, Trigger, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
@@ -105,7 +107,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
-    /// The provider refused a request as too long.
+    /// A call read clearly less from the provider's prompt cache than the call before it should have
+    /// left there.
+    CacheMissed(CacheMiss),
+    /// The provider refused a request as too long, or cut it: what a stream had delivered is void.
     Overflow {
         /// The rung of the ladder that answers it, from 1.
         rung: u32,

@@ -1,7 +1,7 @@
 //! [`Failure`]: why a model call failed, as far as it changes what the run does next.
 //! Not a provider's wording; `wire` classifies that.
 
-use plimsoll_context::Tokens;
+use plimsoll_context::{Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
 /// Why a model call failed. `message` is the provider's own text, whole.
@@ -16,6 +16,25 @@ pub enum Failure {
         used: Option<Tokens>,
         /// The window.
         window: Option<Tokens>,
+        /// The provider's text.
+        message: String,
+    },
+    /// The server answered, but had cut the request, or ran out of window inside its answer: it is not
+    /// an answer to what was asked. The run takes it as an overflow.
+    #[error("the server cut the request: {message}")]
+    Cut {
+        /// The request's size, as the provider counts or by estimate.
+        used: Option<Tokens>,
+        /// The window.
+        window: Option<Tokens>,
+        /// What the call used all the same.
+        usage: Option<Usage>,
+        /// What it shows.
+        message: String,
+    },
+    /// The request has too many bytes, whatever its tokens are.
+    #[error("the request has more bytes than the provider takes: {message}")]
+    BodyTooLarge {
         /// The provider's text.
         message: String,
     },

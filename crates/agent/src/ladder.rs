@@ -3,7 +3,7 @@
 
 use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, RESULT_SHARE, Tokens, Trigger};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Lesson};
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::leave::{Next, Refused};
@@ -19,14 +19,17 @@ const LEAST_WINDOW: Tokens = Tokens(256);
 impl Run {
     /// A model call has failed for good; the driver has retried what may be retried.
     pub(crate) fn failed(&mut self, failure: Failure, call: Calling) {
+        let (failure, lesson) = self.heard_of(failure);
         let rung = call.rung + 1;
         match &failure {
             _ if rung > MAX_RUNGS => {}
             Failure::Overflow { used, window, .. } => {
                 let (used, window) = (*used, *window);
-                self.learn(used, window, call.counted);
-                // The answer's share of the window was too much, not what is sent.
-                if let (Some(used), Some(window), Some(asked)) = (used, window, call.max_output)
+                self.learn(used, window, call.counted, lesson);
+                // The answer's share of the window was too much, not what is sent. One that was cut
+                // short would be cut shorter.
+                if lesson == Lesson::Told
+                    && let (Some(used), Some(window), Some(asked)) = (used, window, call.max_output)
                     && used < window
                     && asked > window.minus(used)
                     && self.lower_output(Some(window.minus(used)), Some(asked))
@@ -43,6 +46,15 @@ impl Run {
                     most: halve.then_some(Tokens(call.counted.0 / 2)),
                 });
             }
+            // Bytes say nothing of the window: half of it, and nothing is learned.
+            Failure::BodyTooLarge { .. } => {
+                return self.shrink(Refused {
+                    failure,
+                    rung,
+                    counted: call.counted,
+                    most: Some(Tokens(call.counted.0 / 2)),
+                });
+            }
             Failure::OutputTooLarge { limit, .. } => {
                 if self.lower_output(*limit, call.max_output) {
                     self.notify_overflow(&failure, rung);
@@ -52,6 +64,28 @@ impl Run {
             _ => {}
         }
         self.finish(EndReason::Failed { failure });
+    }
+
+    /// A request that was cut in silence is an overflow like any other; what its answer cost is paid.
+    fn heard_of(&mut self, failure: Failure) -> (Failure, Lesson) {
+        let Failure::Cut {
+            used,
+            window,
+            usage,
+            message,
+        } = failure
+        else {
+            return (failure, Lesson::Told);
+        };
+        if let Some(usage) = usage {
+            self.record(Entry::Wasted { usage });
+        }
+        let failure = Failure::Overflow {
+            used,
+            window,
+            message,
+        };
+        (failure, Lesson::Inferred)
     }
 
     fn notify_overflow(&mut self, failure: &Failure, rung: u32) {
@@ -64,7 +98,13 @@ impl Run {
 
     /// The provider has the last word on the window and on what the request weighed. Where it
     /// names no window, the window is less than what it refused.
-    fn learn(&mut self, used: Option<Tokens>, told: Option<Tokens>, counted: Tokens) {
+    fn learn(
+        &mut self,
+        used: Option<Tokens>,
+        told: Option<Tokens>,
+        counted: Tokens,
+        lesson: Lesson,
+    ) {
         let known = self.line().window;
         let refused = used.unwrap_or_else(|| self.state.calibration.reported(counted));
         let window = told.unwrap_or_else(|| known.map_or(refused, |known| known.min(refused)));
@@ -73,6 +113,7 @@ impl Run {
             self.record(Entry::Learned {
                 window,
                 used: used.map(|used| (counted, used)),
+                lesson: told.map_or(Lesson::Inferred, |_| lesson),
             });
         }
     }

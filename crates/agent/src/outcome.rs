@@ -1,7 +1,7 @@
 //! [`Outcome`]: how a run ended and what it spent. Not an error type: a run that fails has an
 //! outcome too, and its session can be carried on.
 
-use plimsoll_context::{CannotFit, Tokens, Usage};
+use plimsoll_context::{CacheTally, CannotFit, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -23,6 +23,9 @@ pub struct Outcome {
     pub freed: Tokens,
     /// What the run spent.
     pub usage: Usage,
+    /// What it expected of the prompt cache, and what it read from it.
+    #[serde(default, skip_serializing_if = "CacheTally::is_empty")]
+    pub cache: CacheTally,
 }
 
 /// Why a run ended.

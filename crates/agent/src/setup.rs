@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Economy, Line, Policy, PriceSheet, Recall, TokenCounter, Tokens, ToolSpec};
+use plimsoll_context::{
+    CacheConfig, Economy, Line, Policy, PriceSheet, Recall, TokenCounter, Tokens, ToolSpec,
+};
 
 use crate::limits::ExecutionLimits;
 use crate::request::Sampling;
@@ -29,6 +31,8 @@ pub struct Setup {
     pub economy: Economy,
     /// What the model costs; `None` where nobody knows.
     pub sheet: Option<PriceSheet>,
+    /// How the provider's prompt cache is used.
+    pub cache: CacheConfig,
     /// Asked for a plan before every request.
     pub policy: Policy,
     /// Asked where a request was refused as too long. It needs no model.
@@ -90,19 +94,22 @@ impl Setup {
     /// What is sent besides the view.
     #[must_use]
     pub fn overhead(&self) -> Tokens {
-        let text = |text: &str| {
-            if text.is_empty() {
-                Tokens::ZERO
-            } else {
-                plimsoll_context::MESSAGE_OVERHEAD + self.counter.text(text)
-            }
-        };
-        let tools: Tokens = self
-            .tools
-            .iter()
-            .map(|tool| self.counter.tool(&tool.spec))
-            .sum();
-        let context = self.dynamic_context.as_deref().map_or(Tokens::ZERO, text);
-        REQUEST_OVERHEAD + text(&self.system) + tools + context
+        let context = self.dynamic_context.as_deref();
+        let context = context.map_or(Tokens::ZERO, |context| self.message(context));
+        let (tools, system) = self.head();
+        REQUEST_OVERHEAD + system + tools + context
+    }
+
+    /// What is sent before the view: the tools and the system prompt.
+    pub(crate) fn head(&self) -> (Tokens, Tokens) {
+        let tools = self.tools.iter().map(|tool| self.counter.tool(&tool.spec));
+        (tools.sum(), self.message(&self.system))
+    }
+
+    fn message(&self, text: &str) -> Tokens {
+        if text.is_empty() {
+            return Tokens::ZERO;
+        }
+        plimsoll_context::MESSAGE_OVERHEAD + self.counter.text(text)
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Calibration, CallId, Item, Message, Pace, Part, PlanError, Ppm, Seq, TokenCounter, Tokens,
+    CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Pace, Part, PlanError, Ppm, Seq, TokenCounter, Tokens,
     Transcript, Usage,
 };
 
@@ -22,6 +22,10 @@ pub struct State {
     pub(crate) learned: Option<Tokens>,
     /// How the view grows, turn by turn.
     pub(crate) pace: Pace,
+    /// The last request that was answered, by our counter and as reported.
+    pub(crate) heard: Option<(Tokens, Tokens)>,
+    pub(crate) trail: CacheTrail,
+    pub(crate) cache: CacheMonitor,
     model: String,
     pub(crate) format: u32,
     pub(crate) runs: u64,
@@ -75,6 +79,9 @@ impl State {
             repeats: Repeats::default(),
             learned: None,
             pace: Pace::default(),
+            heard: None,
+            trail: CacheTrail::default(),
+            cache: CacheMonitor::default(),
             model: String::new(),
             format: 0,
             runs: 0,
@@ -107,18 +114,27 @@ impl State {
                 return Err(FoldError::Format { found: *format });
             }
             Entry::Opened { format } => self.format = *format,
-            Entry::Started { run, model, .. } => {
+            Entry::Started {
+                run,
+                model,
+                system,
+                tools,
+            } => {
+                self.cache.started(model, system, tools);
                 // What one model has taught is not true of another.
                 if self.model != *model {
                     self.model.clone_from(model);
                     self.calibration = Calibration::default();
                     self.learned = None;
+                    self.heard = None;
+                    self.trail = CacheTrail::default();
                 }
                 // A run that goes on after a crash keeps its number and what it has used.
                 if self.runs != *run {
                     self.runs = *run;
                     self.tally = Tally::default();
                     self.repeats = Repeats::default();
+                    self.cache.begin();
                 }
                 self.running = true;
             }
@@ -136,6 +152,10 @@ impl State {
                 ..
             } => {
                 self.pace.observe(newest_turn(&self.transcript), Ppm(0));
+                self.trail.sent(self.transcript.items());
+                let view = self.transcript.tokens();
+                self.cache.answered(*counted, view, usage.as_ref());
+                self.heard = usage.map(|usage| (*counted, usage.processed()));
                 self.transcript.mark_sent();
                 if !is_empty(message) {
                     self.transcript.push(Arc::clone(message));
@@ -162,13 +182,15 @@ impl State {
             Entry::Returned { message } => self.take(message)?,
             Entry::Planned { plan } => {
                 let released = self.transcript.replay(plan)?;
+                self.trail.planned(plan);
+                self.cache.planned(plan, self.transcript.items());
                 self.tally.plans += 1;
                 self.tally.freed += released.freed;
                 if let Some(price) = &plan.price {
                     self.pace.planned(price);
                 }
             }
-            Entry::Summarized { usage, .. } => {
+            Entry::Summarized { usage, .. } | Entry::Wasted { usage } => {
                 self.tally.usage = self.tally.usage.combine(*usage);
                 self.total = self.total.combine(*usage);
             }
@@ -180,7 +202,7 @@ impl State {
             Entry::Unpinned { seq } => {
                 self.transcript.unpin(*seq);
             }
-            Entry::Learned { window, used } => {
+            Entry::Learned { window, used, .. } => {
                 self.learned = Some(*window);
                 if let Some((counted, reported)) = used {
                     self.calibration.observe(*counted, *reported);

@@ -229,7 +229,7 @@ fn code_of(reason: &EndReason) -> u8 {
         }
         EndReason::CannotFit { .. } => exit::CANNOT_FIT,
         EndReason::Failed {
-            failure: plimsoll::Failure::Overflow { .. },
+            failure: plimsoll::Failure::Overflow { .. } | plimsoll::Failure::BodyTooLarge { .. },
         } => exit::CANNOT_FIT,
         EndReason::Failed { .. } => exit::MODEL,
         EndReason::Interrupted => exit::INTERRUPTED,

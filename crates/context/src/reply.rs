@@ -27,8 +27,11 @@ pub enum StopReason {
     Stop,
     /// It wants tools to run.
     ToolCalls,
-    /// It reached the output limit or the end of the window.
+    /// It reached the output limit or, where the provider does not tell them apart, the end of the
+    /// window.
     Length,
+    /// It reached the end of the window, and the provider says so.
+    Window,
     /// The provider withheld the rest.
     ContentFilter,
     /// Anything else.

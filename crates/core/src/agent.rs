@@ -9,7 +9,7 @@ use plimsoll_agent::{
     AtLimit, Entry, Event, ExecutionLimits, KnownTool, Leave, Run, Sampling, Setup, SummaryModel,
 };
 use plimsoll_context::{
-    Author, Bpe, Calibration, ContextStrategy, Economy, FALLBACK_WINDOW, Line, MAX_RESULT, Memo,
+    Author, Bpe, CacheConfig, Calibration, ContextStrategy, Economy, FALLBACK_WINDOW, Line, MAX_RESULT, Memo,
     Policy, PriceSheet, Recall, SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 
@@ -99,6 +99,7 @@ pub struct AgentBuilder {
     summary_timeout: Duration,
     economy: Economy,
     sheet: Option<PriceSheet>,
+    cache: CacheConfig,
     archive: Archive,
     pins: Vec<String>,
     hooks: Hooks,
@@ -137,6 +138,7 @@ impl Agent {
             summary_timeout: SUMMARY_TIMEOUT,
             economy: Economy::default(),
             sheet: None,
+            cache: CacheConfig::default(),
             archive: Archive::default(),
             pins: Vec::new(),
             hooks: Hooks::default(),
@@ -387,6 +389,12 @@ impl AgentBuilder {
         self
     }
 
+    /// How the provider's prompt cache is used. Default: breakpoints wherever they help.
+    pub fn cache_config(mut self, cache: CacheConfig) -> Self {
+        self.cache = cache;
+        self
+    }
+
     /// Whether what leaves the view is archived. Default: where the store can.
     pub fn archive(mut self, archive: Archive) -> Self {
         self.archive = archive;
@@ -553,6 +561,7 @@ impl AgentBuilder {
             line: self.strategy.line(self.line),
             economy: self.economy,
             sheet: self.sheet,
+            cache: self.cache,
             policy: self
                 .policy
                 .unwrap_or_else(|| self.strategy.policy(self.prune, self.summary)),

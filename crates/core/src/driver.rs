@@ -14,6 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::archive::Archived;
 use crate::error::Error;
 use crate::gate::Gate;
+use crate::heard::heard;
 use crate::hooks::Hooks;
 use crate::observer::Observer;
 use crate::provider::Provider;
@@ -272,7 +273,8 @@ async fn call(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure
     let mut attempt = 1;
     loop {
         let deltas = |delta| parts.tell(&Event::Delta(delta));
-        let failure = match parts.provider.call(&request, &deltas).await {
+        let reply = parts.provider.call(&request, &deltas).await;
+        let failure = match reply.and_then(|reply| heard(reply, &request)) {
             Ok(reply) => return Ok(reply),
             Err(failure) => failure,
         };

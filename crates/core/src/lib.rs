@@ -7,6 +7,7 @@ pub mod archive;
 mod driver;
 mod error;
 mod gate;
+mod heard;
 mod hooks;
 mod observer;
 pub mod process;

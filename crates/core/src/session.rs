@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{EndReason, Entry, Input, Outcome, Run, State};
-use plimsoll_context::{Message, Part, Pinned, Seq, Tokens, Usage};
+use plimsoll_context::{CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
 use tokio::sync::mpsc;
 
 use crate::driver::{self, Parts};
@@ -84,6 +84,8 @@ pub struct AgentOutput {
     pub plans: u64,
     /// What they freed.
     pub freed: Tokens,
+    /// What the run expected of the prompt cache, and what it read from it.
+    pub cache: CacheTally,
 }
 
 impl Session {
@@ -266,6 +268,7 @@ impl AgentOutput {
             tool_calls: outcome.tool_calls,
             plans: outcome.plans,
             freed: outcome.freed,
+            cache: outcome.cache,
         }
     }
 }

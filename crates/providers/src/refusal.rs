@@ -161,11 +161,7 @@ impl Call<'_> {
                 window: Some(limit),
                 message,
             },
-            Verdict::BodyTooLarge => Failure::Overflow {
-                used: None,
-                window: None,
-                message,
-            },
+            Verdict::BodyTooLarge => Failure::BodyTooLarge { message },
             Verdict::RateLimited => Failure::RateLimited {
                 retry_after_ms: retry_after_ms(),
                 message,

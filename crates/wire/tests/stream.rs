@@ -302,7 +302,7 @@ fn reasons_to_stop() {
         ("stop", StopReason::Stop),
         ("length", StopReason::Length),
         ("max_tokens", StopReason::Length),
-        ("model_context_window_exceeded", StopReason::Length),
+        ("model_context_window_exceeded", StopReason::Window),
         ("content_filter", StopReason::ContentFilter),
         ("tool_calls", StopReason::Stop),
         ("abort", StopReason::Other),

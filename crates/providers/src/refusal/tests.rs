@@ -59,9 +59,12 @@ fn what_is_too_long_is_told_with_its_numbers() {
         overflow(Some(14_137 - 4_096), Some(12_000), tpm)
     );
 
+    // Bytes, of which tokens say nothing.
     assert_eq!(
         failure("openai/m", Some(413), &[], "Request Entity Too Large"),
-        overflow(None, None, "Request Entity Too Large")
+        F::BodyTooLarge {
+            message: "Request Entity Too Large".into()
+        }
     );
     assert_eq!(
         failure("openai-compatible/m", Some(400), &[], ""),

@@ -203,8 +203,15 @@ async fn a_full_window_without_an_answer_is_an_overflow() {
     let chat = chat("llama.cpp", &fake);
     assert_eq!(chat.window().await, Some(Tokens(4096)));
     let failure = call(&chat).await.0.unwrap_err();
-    let Failure::Overflow { used, window, .. } = failure else {
+    let Failure::Cut {
+        used,
+        window,
+        usage,
+        ..
+    } = failure
+    else {
         panic!("{failure:?}");
     };
     assert_eq!((used, window), (Some(Tokens(4090)), Some(Tokens(4096))));
+    assert_eq!(usage.unwrap().input, Tokens(4090), "it is paid all the same");
 }

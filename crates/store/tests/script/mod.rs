@@ -55,6 +55,7 @@ pub(crate) fn entry(k: u64) -> Entry {
                 plans: 0,
                 freed: Tokens::ZERO,
                 usage: Usage::default(),
+                cache: plimsoll_context::CacheTally::default(),
             },
         },
     }

@@ -381,9 +381,8 @@ fn stop_reason(reason: &str) -> StopReason {
     match reason {
         "stop" | "eos" | "end_turn" => StopReason::Stop,
         "tool_calls" | "function_call" | "tool_use" => StopReason::ToolCalls,
-        "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => {
-            StopReason::Length
-        }
+        "length" | "max_tokens" | "model_length" => StopReason::Length,
+        "model_context_window_exceeded" => StopReason::Window,
         "content_filter" | "sensitive" => StopReason::ContentFilter,
         _ => StopReason::Other,
     }

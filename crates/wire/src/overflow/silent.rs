@@ -20,7 +20,7 @@ pub enum Silent {
     },
     /// The request left no room for a reply.
     NoRoom(Overflow),
-    /// The window ended inside the reply, before its output limit did.
+    /// The window ended inside the reply, before its output limit did, or the provider says so.
     WindowEnded(Overflow),
     /// A reply with nothing in it and no usage (LM Studio answers so).
     Nothing,
@@ -31,11 +31,12 @@ pub enum Silent {
 pub struct Known {
     /// The window.
     pub window: Option<Tokens>,
-    /// The output limit of the request.
+    /// The output limit of the request or, where it had none, what was set aside for the reply: one
+    /// that is longer has not run out of room because of the request.
     pub max_output: Option<Tokens>,
-    /// The request by estimate, calibrated by what was reported before.
+    /// The request by estimate, made of what the request before it was reported to take.
     pub estimate: Option<Tokens>,
-    /// What the request before this one was reported to take.
+    /// What that was.
     pub previous: Option<Tokens>,
 }
 
@@ -43,11 +44,17 @@ pub struct Known {
 #[must_use]
 pub fn detect(reply: &Reply, known: &Known) -> Option<Silent> {
     let Some(usage) = reply.usage else {
-        return reply.parts.is_empty().then_some(Silent::Nothing);
+        return match reply.stop {
+            StopReason::Window => Some(Silent::WindowEnded(Overflow {
+                window: known.window,
+                ..Overflow::default()
+            })),
+            _ => reply.parts.is_empty().then_some(Silent::Nothing),
+        };
     };
-    over_window(&usage, known)
-        .or_else(|| no_room(reply, &usage, known))
+    no_room(reply, &usage, known)
         .or_else(|| window_ended(reply, &usage, known))
+        .or_else(|| over_window(&usage, known))
         .or_else(|| input_cut(&usage, known))
 }
 
@@ -65,11 +72,16 @@ fn no_room(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
     (empty && full).then(|| Silent::NoRoom(overflow(usage, known)))
 }
 
-/// Stopped for length, below the output limit, within 1 % of the window.
+/// Stopped at the window's end; or for length, below the output limit, within 1 % of the window.
 fn window_ended(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
+    if reply.stop == StopReason::Window {
+        return Some(Silent::WindowEnded(overflow(usage, known)));
+    }
     let window = known.window?;
     let below = known.max_output.is_none_or(|limit| usage.output < limit);
-    let full = wide(usage.total_tokens()) * 100 >= wide(window) * 99;
+    // Far above what is believed to be the window, it was something else that ended it.
+    let total = wide(usage.total_tokens()) * 100;
+    let full = total >= wide(window) * 99 && total <= wide(window) * 101;
     (reply.stop == StopReason::Length && below && full)
         .then(|| Silent::WindowEnded(overflow(usage, known)))
 }
@@ -145,8 +157,35 @@ mod tests {
             // The output limit explains it.
             (3090, 1000, StopReason::Length, "none"),
             (3000, 400, StopReason::Length, "none"),
+            // Xiaomi's way of saying so.
+            (4060, 0, StopReason::Length, "no room"),
+            (4050, 0, StopReason::Length, "none"),
+            // Nothing was said, but there was room.
+            (3000, 0, StopReason::Stop, "none"),
+            // The provider says so, wherever the window is thought to end.
+            (2900, 300, StopReason::Window, "ended"),
+            (9000, 300, StopReason::Window, "ended"),
+            // Whatever ended that, it was not the window.
+            (4000, 600, StopReason::Length, "none"),
+            (9000, 500, StopReason::Length, "over"),
+            // All of it was read, and answered: z.ai does so.
+            (4500, 200, StopReason::Stop, "over"),
+            (4090, 6, StopReason::Stop, "none"),
+            (4090, 6, StopReason::ToolCalls, "none"),
         ] {
             assert_eq!(kind(input, output, stop), expected, "{input} {output}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_known_and_nothing_is_found() {
+        for (input, output, stop) in [
+            (1, 10, StopReason::Stop),
+            (1_000_000, 0, StopReason::Length),
+            (4_000, 96, StopReason::Length),
+        ] {
+            let found = detect(&reply(input, output, stop), &Known::default());
+            assert_eq!(found, None, "{input} {output}");
         }
     }
 

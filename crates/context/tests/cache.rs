@@ -1,0 +1,273 @@
+//! Breakpoints against a cache that works as Anthropic's does: an entry at each breakpoint of each
+//! request, found again from a later breakpoint that lies at most 20 blocks behind it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::panic
+)]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use plimsoll_context::{
+    Breakpoint, CacheConfig, CacheRules, CacheStrategy, CacheTrail, CacheView, Calibration, CallId,
+    Chars4, ContextStrategy, Economy, Fingerprint, Item, LOOK_BACK, Line, MAX_BREAKPOINTS, Means,
+    Message, Outlook, Part, SessionPruneConfig, SummaryConfig, Tokens, ToolCall, Transcript,
+    Trigger, breakpoints,
+};
+use proptest::prelude::*;
+
+const TOOLS: Tokens = Tokens(700);
+const SYSTEM: Tokens = Tokens(900);
+const RULES: CacheRules = CacheRules {
+    max: MAX_BREAKPOINTS,
+    look_back: LOOK_BACK,
+    minimum: Tokens(1_024),
+};
+
+/// A turn: how many calls, and how large their results are.
+type Turn = (usize, usize);
+
+/// A provider that keeps what it was told to.
+#[derive(Default)]
+struct Cache {
+    entries: HashSet<Fingerprint>,
+}
+
+impl Cache {
+    /// How many blocks of the messages are read from the cache; the entries are written.
+    fn send(&mut self, items: &[Item], marks: &[Breakpoint]) -> usize {
+        let mut blocks = vec![0];
+        let mut hashes = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            blocks.push(blocks[at] + item.message.parts().len().max(1));
+            // Of the prefix that ends with this message.
+            let all = items[..=at].iter().map(|item| item.message.as_ref());
+            hashes.push(Fingerprint::of(all));
+        }
+        let mut read = 0;
+        let mut written = Vec::new();
+        for mark in marks {
+            let Breakpoint::Message(at) = mark else {
+                continue;
+            };
+            written.push(hashes[*at]);
+            let found = (0..=*at)
+                .rev()
+                .take_while(|earlier| blocks[at + 1] - blocks[earlier + 1] < LOOK_BACK)
+                .find(|earlier| self.entries.contains(&hashes[*earlier]));
+            read = read.max(found.map_or(0, |found| blocks[found + 1]));
+        }
+        self.entries.extend(written);
+        read
+    }
+}
+
+fn view<'a>(items: &'a [Item], trail: CacheTrail) -> CacheView<'a> {
+    CacheView {
+        tools: TOOLS,
+        system: SYSTEM,
+        items,
+        trail,
+    }
+}
+
+fn push_turn(view: &mut Transcript, number: usize, (calls, size): Turn) {
+    let call = |at: usize| CallId(format!("call_{number}_{at}"));
+    let parts = (0..calls).map(|at| {
+        Part::ToolCall(ToolCall {
+            id: call(at),
+            name: "read".into(),
+            arguments: "{}".into(),
+            opaque: None,
+        })
+    });
+    let parts: Vec<Part> = std::iter::once(Part::text("so")).chain(parts).collect();
+    view.push(Message::Assistant { parts });
+    for at in 0..calls {
+        view.push(Message::result(call(at), format!("{number} ").repeat(size)));
+    }
+    if calls == 0 {
+        view.push(Message::user("go on"));
+    }
+}
+
+/// Plays turns and checks each request. Gives how many plans were applied, and after how many of
+/// them something of the history was still read from the cache.
+fn play(turns: &[Turn], strategy: ContextStrategy) -> (usize, usize) {
+    let line = Line {
+        window: Some(Tokens(24_000)),
+        ..Line::default()
+    };
+    let budget = line.budget(TOOLS + SYSTEM, Calibration::default()).unwrap();
+    let policy = strategy.policy(SessionPruneConfig::default(), SummaryConfig::default());
+    let mut cache = Cache::default();
+    let mut trail = CacheTrail::default();
+    let mut transcript = Transcript::new(Arc::new(Chars4));
+    transcript.push(Message::user("the task ".repeat(40)));
+    let (mut before, mut sent_blocks) = (Vec::new(), 0);
+    let (mut plans, mut kept) = (0, 0);
+    for (number, turn) in turns.iter().enumerate() {
+        let priced = Economy::Fixed.budget(&budget, &transcript, None, &Outlook::default());
+        let means = Means::default();
+        let proposal = policy.propose(&transcript, &priced, Trigger::Request, &means);
+        let Ok(proposal) = proposal else {
+            return (plans, kept);
+        };
+        let mut rewritten = false;
+        if let Some(plan) = proposal.plan {
+            transcript.apply(&plan).unwrap();
+            trail.planned(&plan);
+            rewritten = plan.rewrites_from.is_some();
+            plans += usize::from(rewritten);
+        }
+        let items = transcript.items();
+        let plan = breakpoints(&view(items, trail), &CacheConfig::default(), &RULES);
+        let marks = plan.breakpoints;
+        assert!(marks.len() <= MAX_BREAKPOINTS);
+        assert!(marks.is_sorted_by(|one, next| one < next), "{marks:?}");
+        assert_eq!(marks.last(), Some(&Breakpoint::Message(items.len() - 1)));
+        let read = cache.send(items, &marks);
+        if rewritten {
+            kept += usize::from(read > 0);
+        } else if !before.is_empty() {
+            assert_eq!(
+                read, sent_blocks,
+                "turn {number}: {before:?} then {marks:?}"
+            );
+            // All but the last two stay; the last one moves forward.
+            let gone = before.iter().filter(|mark| !marks.contains(mark)).count();
+            assert!(gone <= 2, "{before:?} then {marks:?}");
+            assert!(marks.last() > before.last());
+        }
+        sent_blocks = items
+            .iter()
+            .map(|item| item.message.parts().len().max(1))
+            .sum();
+        before = marks;
+        trail.sent(items);
+        transcript.mark_sent();
+        push_turn(&mut transcript, number, *turn);
+    }
+    (plans, kept)
+}
+
+fn turns() -> impl Strategy<Value = Vec<Turn>> {
+    let turn = prop_oneof![
+        8 => (0_usize..4, 1_usize..900),
+        1 => (5_usize..40, 1_usize..60),
+    ];
+    prop::collection::vec(turn, 2..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_was_sent_is_found_again(turns in turns()) {
+        play(&turns, ContextStrategy::default());
+    }
+
+    #[test]
+    fn no_configuration_marks_what_it_must_not(
+        turns in turns(),
+        enabled: bool,
+        cache_system: bool,
+        cache_tools: bool,
+        cache_messages: bool,
+        minimum in 0_u64..20_000,
+        max in 0_usize..6,
+    ) {
+        let config = CacheConfig {
+            enabled,
+            strategy: CacheStrategy::Manual { cache_system, cache_tools, cache_messages },
+        };
+        let rules = CacheRules { max, minimum: Tokens(minimum), ..RULES };
+        let mut transcript = Transcript::new(Arc::new(Chars4));
+        transcript.push(Message::user("task"));
+        let mut trail = CacheTrail::default();
+        for (number, turn) in turns.iter().enumerate() {
+            let items = transcript.items();
+            let plan = breakpoints(&view(items, trail), &config, &rules);
+            prop_assert!(plan.breakpoints.len() <= max);
+            for mark in &plan.breakpoints {
+                let (allowed, weight) = match mark {
+                    Breakpoint::Tools => (cache_tools, TOOLS),
+                    Breakpoint::System => (cache_system, TOOLS + SYSTEM),
+                    Breakpoint::Message(at) => {
+                        let messages: Tokens = items[..=*at].iter().map(|item| item.tokens).sum();
+                        (cache_messages, TOOLS + SYSTEM + messages)
+                    }
+                };
+                prop_assert!(enabled && allowed, "{mark:?}");
+                prop_assert!(weight >= rules.minimum);
+            }
+            trail.sent(items);
+            transcript.mark_sent();
+            push_turn(&mut transcript, number, *turn);
+        }
+    }
+}
+
+#[test]
+fn a_plan_leaves_what_stands_before_it_in_the_cache() {
+    let turns: Vec<Turn> = (0..120).map(|n| (1 + n % 3, 300 + 17 * (n % 11))).collect();
+    for strategy in [
+        ContextStrategy::default(),
+        ContextStrategy::SlidingWindow { max_tokens: None },
+    ] {
+        let (plans, kept) = play(&turns, strategy);
+        println!("{strategy:?}: {plans} plans, {kept} of them kept something");
+        assert!(plans >= 3);
+        // The first plan of a session may come where nobody expected it.
+        assert!(kept + 1 >= plans, "{kept} of {plans}");
+    }
+}
+
+#[test]
+fn a_long_turn_gets_a_breakpoint_where_the_last_request_ended() {
+    let mut transcript = Transcript::new(Arc::new(Chars4));
+    transcript.push(Message::user("the task ".repeat(200)));
+    let mut trail = CacheTrail::default();
+    push_turn(&mut transcript, 0, (1, 1_000));
+    trail.sent(transcript.items());
+    push_turn(&mut transcript, 1, (30, 100));
+    let marks = |trail| {
+        let view = view(transcript.items(), trail);
+        breakpoints(&view, &CacheConfig::default(), &RULES).breakpoints
+    };
+    use Breakpoint::{Message as At, System, Tools};
+    // The tools give way: the system prompt's breakpoint covers them.
+    assert_eq!(marks(trail), [System, At(0), At(2), At(33)]);
+    assert_eq!(marks(CacheTrail::default()), [Tools, System, At(0), At(33)]);
+}
+
+#[test]
+fn configurations_read_as_people_write_them() {
+    for (json, expected) in [
+        ("{}", CacheConfig::default()),
+        (r#"{"strategy":"auto"}"#, CacheConfig::default()),
+        (r#"{"strategy":"Auto"}"#, CacheConfig::default()),
+        (
+            r#"{"enabled":false,"strategy":"Disabled"}"#,
+            CacheConfig::DISABLED,
+        ),
+        (
+            r#"{"strategy":{"manual":{"cache_system":true,"cache_tools":false}}}"#,
+            CacheConfig {
+                enabled: true,
+                strategy: CacheStrategy::Manual {
+                    cache_system: true,
+                    cache_tools: false,
+                    cache_messages: false,
+                },
+            },
+        ),
+    ] {
+        let read: CacheConfig = serde_json::from_str(json).unwrap();
+        assert_eq!(read, expected, "{json}");
+    }
+    assert!(serde_json::from_str::<CacheConfig>(r#"{"stratgy":"auto"}"#).is_err());
+    assert!(!CacheConfig::DISABLED.is_on() && CacheConfig::default().is_on());
+}
