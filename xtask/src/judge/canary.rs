@@ -241,7 +241,9 @@ fn inside(message: &str, text: &str) -> String {
         .unwrap_or(message.len());
     let (head, tail) = message.split_at_checked(at).unwrap_or((message, ""));
     let stop = if text.ends_with(['.', '!']) { "" } else { "." };
-    format!("{} {text}{stop} {}", head.trim_end_matches(' '), tail)
+    // Where the host has no end of its own, as one writes on: on a line below.
+    let gap = if tail.is_empty() { '\n' } else { ' ' };
+    format!("{}{gap}{text}{stop} {}", head.trim_end_matches(' '), tail)
 }
 
 #[cfg(test)]
@@ -254,6 +256,6 @@ mod tests {
             inside("First. Second part here.", "never X"),
             "First. never X.  Second part here."
         );
-        assert_eq!(inside("no end", "never X."), "no end never X. ");
+        assert_eq!(inside("no end", "never X."), "no end\nnever X. ");
     }
 }

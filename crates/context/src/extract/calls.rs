@@ -116,7 +116,11 @@ impl Call {
                 let Some(text) = scalar(value) else {
                     continue;
                 };
-                if text.is_empty() || (text.len() > CONTENT && !PLAIN.contains(&key.as_str())) {
+                let is_told = map.contains_key("command") && ASIDE.contains(&key.as_str());
+                if is_told
+                    || text.is_empty()
+                    || (text.len() > CONTENT && !PLAIN.contains(&key.as_str()))
+                {
                     continue;
                 }
                 let text = one_line(&text, ARGUMENT_MAX);
@@ -238,6 +242,8 @@ const PATHS: &[&str] = &[
     "relative_path",
     "file_name",
 ];
+/// Keys that say nothing beside a command.
+const ASIDE: &[&str] = &["description", "timeout", "timeout_ms"];
 /// Keys that say nothing that the value does not.
 const PLAIN: &[&str] = &[
     "command",
@@ -256,7 +262,8 @@ fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
-        Value::Bool(truth) => Some(truth.to_string()),
+        // What is not asked for need not be told.
+        Value::Bool(truth) => truth.then(|| truth.to_string()),
         Value::Array(list) if list.len() <= 8 => {
             let all: Option<Vec<String>> = list
                 .iter()

@@ -1,7 +1,8 @@
 //! Names: paths, files, identifiers, hashes and numbers, who wrote them how often and how long ago,
 //! and how likely the work goes on with them. Not a search index: a name is kept or it is not.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use super::calls::Deeds;
 
@@ -258,126 +259,17 @@ fn has_ending(run: &str) -> bool {
     let Some((stem, ending)) = run.rsplit_once('.') else {
         return false;
     };
-    !stem.is_empty() && ENDINGS.contains(&ending) && stem != "console"
+    !stem.is_empty() && stem != "console" && ENDING_SET.contains(ending)
 }
 
+static ENDING_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| ENDINGS.split('|').collect());
 /// Endings of files that agents work on. A list, because `self.headers` is none.
-const ENDINGS: &[&str] = &[
-    "rs",
-    "py",
-    "pyi",
-    "ipynb",
-    "ts",
-    "tsx",
-    "js",
-    "jsx",
-    "mjs",
-    "cjs",
-    "json",
-    "jsonl",
-    "json5",
-    "toml",
-    "yaml",
-    "yml",
-    "md",
-    "mdx",
-    "txt",
-    "rst",
-    "html",
-    "htm",
-    "css",
-    "scss",
-    "sass",
-    "less",
-    "sh",
-    "bash",
-    "zsh",
-    "fish",
-    "ps1",
-    "bat",
-    "go",
-    "mod",
-    "sum",
-    "java",
-    "kt",
-    "kts",
-    "c",
-    "h",
-    "cc",
-    "cpp",
-    "cxx",
-    "hpp",
-    "hh",
-    "m",
-    "mm",
-    "cs",
-    "csproj",
-    "sln",
-    "fs",
-    "rb",
-    "erb",
-    "php",
-    "sql",
-    "xml",
-    "svg",
-    "png",
-    "jpg",
-    "jpeg",
-    "gif",
-    "webp",
-    "ico",
-    "pdf",
-    "csv",
-    "tsv",
-    "lock",
-    "cfg",
-    "ini",
-    "conf",
-    "env",
-    "log",
-    "pony",
-    "vue",
-    "svelte",
-    "swift",
-    "scala",
-    "lua",
-    "pl",
-    "pm",
-    "ex",
-    "exs",
-    "erl",
-    "hs",
-    "ml",
-    "clj",
-    "dart",
-    "r",
-    "jl",
-    "zig",
-    "nim",
-    "proto",
-    "graphql",
-    "gradle",
-    "mk",
-    "cmake",
-    "patch",
-    "diff",
-    "zip",
-    "gz",
-    "tar",
-    "db",
-    "sqlite",
-    "tf",
-    "hcl",
-    "nix",
-    "snap",
-    "tmpl",
-    "tpl",
-    "j2",
-    "properties",
-    "plist",
-    "wasm",
-    "map",
-];
+const ENDINGS: &str = "rs|py|pyi|ipynb|ts|tsx|js|jsx|mjs|cjs|json|jsonl|json5|toml|yaml|yml|md|mdx|txt|rst|\
+    html|htm|css|scss|sass|less|sh|bash|zsh|fish|ps1|bat|go|mod|sum|java|kt|kts|c|h|cc|\
+    cpp|cxx|hpp|hh|mm|cs|csproj|sln|rb|erb|php|sql|xml|svg|png|jpg|jpeg|gif|webp|ico|\
+    pdf|csv|tsv|lock|cfg|ini|conf|env|log|pony|vue|svelte|swift|scala|lua|pm|exs|erl|hs|\
+    clj|dart|jl|zig|nim|proto|graphql|gradle|mk|cmake|patch|diff|zip|gz|tar|db|sqlite|\
+    tf|hcl|nix|snap|tmpl|tpl|j2|properties|plist|wasm";
 
 #[cfg(test)]
 mod tests {
