@@ -72,18 +72,22 @@ pub(super) fn states(sentence: &str) -> bool {
 fn updated(live: &HashMap<Vec<String>, Statement>, new: &Statement) -> Option<Vec<String>> {
     // A list of things under one name ("file: a", "file: b") is said in one breath; what replaces
     // an earlier value is said later.
-    let differs = |old: &Statement| old.at.0 != new.at.0 && old.value != new.value;
+    // "The port is optional" is no other port.
+    let differs = |old: &Statement| {
+        old.at.0 != new.at.0 && old.value != new.value && (new.is_exact || !old.is_exact)
+    };
     if let Some(old) = live.get(&new.frame) {
         let clear = new.is_update || (old.form == Form::Assigned && new.form == Form::Assigned);
         return (clear && differs(old)).then(|| new.frame.clone());
     }
-    if !new.is_update {
+    if !new.is_update || new.form == Form::Named {
         return None;
     }
     // "The port is now …" after "the staging port is …": only where it can mean one thing alone.
     let within = |a: &[String], b: &[String]| a.iter().all(|word| b.contains(word));
     let mut alike = live.iter().filter(|(frame, old)| {
-        differs(old) && (within(frame, &new.frame) || within(&new.frame, frame))
+        let meant = within(frame, &new.frame) || within(&new.frame, frame);
+        meant && old.form == Form::Assigned && differs(old)
     });
     let (frame, _) = alike.next()?;
     alike.next().is_none().then(|| frame.clone())
@@ -99,6 +103,8 @@ struct Statement {
     /// The value and what it is called by together ("postgres 14").
     values: Vec<String>,
     form: Form,
+    /// Whether the value is a number, a name, a path: not any word.
+    is_exact: bool,
     /// Whether it says of itself that it changes something.
     is_update: bool,
 }
@@ -164,6 +170,7 @@ impl Statement {
         Some(Self {
             at,
             frame,
+            is_exact: value.looks_like_value(),
             value: value.low.clone(),
             values,
             form: if assigns { Form::Assigned } else { Form::Named },
@@ -211,7 +218,7 @@ fn gone(words: &[Word]) -> Vec<String> {
         if let Some(first) = first {
             if first.looks_like_value() {
                 gone.push(first.low.clone());
-            } else if let Some(second) = second.filter(|second| second.looks_like_value()) {
+            } else if let Some(second) = second.filter(|second| second.has_digit()) {
                 gone.push(format!("{} {}", first.low, second.low));
                 if second.low.len() >= 3 {
                     gone.push(second.low.clone());
@@ -229,6 +236,10 @@ struct Word {
 }
 
 impl Word {
+    fn has_digit(&self) -> bool {
+        self.low.contains(|c: char| c.is_ascii_digit())
+    }
+
     fn looks_like_value(&self) -> bool {
         let low = &self.low;
         low.contains(|c: char| c.is_ascii_digit())
@@ -545,6 +556,11 @@ mod tests {
             &["the port is 8431", "the port is 8431"],
             &["it is 5", "it is 6"],
             &["run test 1", "run test 2"],
+            &["the port is now 9177", "Port is optional."],
+            &[
+                "always run a/b.sh before you commit",
+                "commit and update c.md",
+            ],
         ] {
             assert_eq!(is_updated(sentences), [0usize; 0], "{sentences:?}");
         }
