@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CachePlan, MESSAGE_OVERHEAD, Message, Ppm, Ready, Reply, SUMMARY_FRAME, Span, StopReason, TokenCounter,
-    Tokens, Usage, extract, shorten,
+    CachePlan, MESSAGE_OVERHEAD, Message, Ppm, Ready, Reply, SUMMARY_FRAME, Span, StopReason,
+    TokenCounter, Tokens, Usage, extract, shorten,
 };
 
 use crate::request::{Expects, Request, Sampling, ToolChoice};

@@ -77,6 +77,9 @@ pub enum Entry {
     Returned {
         /// The result, as a `Message::ToolResult`.
         message: Arc<Message>,
+        /// What the tool wants pinned; said and pinned once the whole batch has its results.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pins: Vec<String>,
     },
     /// A plan was applied to the view.
     Planned {

@@ -1,9 +1,7 @@
 //! [`Event`]: what an observer sees while a run goes on. Not the log: events may be lost without
 //! harm.
 
-use plimsoll_context::{
-    CacheMiss, CallId, Delta, Plan, StopReason, Tokens, Trigger, Usage,
-};
+use plimsoll_context::{CacheMiss, CallId, Delta, Plan, StopReason, Tokens, Trigger, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CannotFit, Message, Pin, Pinned, Seq, Tokens};
+use plimsoll_context::{CannotFit, Exchange, Form, Item, Message, Pin, Pinned, Seq, Tokens};
 
 use crate::entry::Entry;
 use crate::run::Run;
@@ -20,6 +20,11 @@ pub enum PinError {
         "{0} cannot be pinned: it is not in the view as it was said; pin it earlier, or recall it and pin that"
     )]
     NotInView(Seq),
+    /// A run is under way, or calls of the last answer wait for their results.
+    #[error(
+        "nothing can be pinned while a run is under way or a tool call is open; wait for its end, or carry the session on first"
+    )]
+    Pending,
     /// There are [`MAX_PINS`] already.
     #[error("{MAX_PINS} things are pinned already; unpin one first")]
     TooMany,
@@ -45,52 +50,109 @@ impl Run {
     /// Pins an item of the view, or a part of it.
     ///
     /// # Errors
-    /// Where it is not there as it was said, or where too much would be pinned.
+    /// Where it is not there as it was said, where too much would be pinned, or while a run is
+    /// under way.
     pub fn pin(&mut self, seq: Seq, what: Pinned) -> Result<(), PinError> {
-        let view = &self.state.transcript;
-        let item = view.get(seq).ok_or(PinError::NotInView(seq))?;
-        if item.form != plimsoll_context::Form::Original {
-            return Err(PinError::NotInView(seq));
+        if self.is_running() {
+            return Err(PinError::Pending);
         }
-        let pin = Pin::on(&item.message, what).ok_or(PinError::NotInView(seq))?;
-        if item.pin.as_ref() == Some(&pin) {
-            return Ok(());
-        }
-        let weight = item.tokens;
-        let more = if item.pin.is_some() {
-            Tokens::ZERO
-        } else {
-            weight
-        };
-        self.check_pins(more)?;
-        self.record(Entry::Pinned { seq, pin });
-        Ok(())
+        self.open();
+        self.set_pin(seq, what)
     }
 
     /// Says a rule in the host's name and pins it. The same rule is not said twice.
     ///
     /// # Errors
-    /// Where it is empty or too much would be pinned.
+    /// Where it is empty or too much would be pinned; while a run is under way or calls wait for
+    /// their results, for nothing may stand between the two.
     pub fn pin_text(&mut self, text: &str) -> Result<Seq, PinError> {
-        let text = text.trim();
-        if text.is_empty() {
+        if self.is_running() || self.state.batch.is_some() {
+            return Err(PinError::Pending);
+        }
+        self.open();
+        self.say_rule(text)
+    }
+
+    /// The same, but where calls wait for their results the rule is said once they have them.
+    ///
+    /// # Errors
+    /// Where it is empty, where too much would be pinned, or while a run is under way.
+    pub fn pin_rule(&mut self, text: &str) -> Result<(), PinError> {
+        if self.state.batch.is_none() || self.is_running() {
+            return self.pin_text(text).map(|_| ());
+        }
+        let message = rule(text);
+        if text.trim().is_empty() {
             return Err(PinError::Empty);
         }
-        let message = Message::Notice {
-            text: format!("[Pinned: this holds for the whole session.]\n{text}"),
-        };
-        let pinned = self.pinned().find(|(_, said)| **said == message);
-        if let Some((seq, _)) = pinned {
+        if !self.pinned().any(|(_, said)| *said == message) {
+            let waiting = self.rules.iter().map(|text| rule(text));
+            let counter = &self.setup.counter;
+            let waiting: Vec<Tokens> = waiting.map(|said| counter.message(&said)).collect();
+            let more = counter.message(&message) + waiting.iter().copied().sum();
+            let (count, weight) = self.held(None);
+            self.check_pins(count + 1 + waiting.len(), weight + more)?;
+            self.rules.push(text.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Says and pins what waits for it: rules of the host, and what tools want pinned. No call may
+    /// be open.
+    pub(crate) fn say_pins(&mut self) {
+        let mut waiting = self.state.to_pin.clone();
+        waiting.append(&mut self.rules);
+        for text in waiting {
+            if let Err(error) = self.say_rule(&text) {
+                self.notice(format!("{REFUSAL} {error}]"));
+            }
+        }
+    }
+
+    fn say_rule(&mut self, text: &str) -> Result<Seq, PinError> {
+        if text.trim().is_empty() {
+            return Err(PinError::Empty);
+        }
+        let message = rule(text);
+        // It may have been said and not pinned yet when the process died.
+        let items = self.state.transcript.items().iter();
+        let mut said = items.filter(|item| *item.message == message && item.form == Form::Original);
+        if let Some(item) = said.next() {
+            let seq = item.seq;
+            self.set_pin(seq, Pinned::Whole)?;
             return Ok(seq);
         }
-        self.check_pins(self.setup.counter.message(&message))?;
-        self.open();
+        let (count, weight) = self.held(None);
+        let more = self.setup.counter.message(&message);
+        self.check_pins(count + 1, weight + more)?;
         let seq = self.state.transcript.next_seq();
         self.record(Entry::Said {
             message: Arc::new(message),
         });
-        self.pin(seq, Pinned::Whole)?;
+        self.set_pin(seq, Pinned::Whole)?;
         Ok(seq)
+    }
+
+    fn set_pin(&mut self, seq: Seq, what: Pinned) -> Result<(), PinError> {
+        let view = &self.state.transcript;
+        let item = view.get(seq).ok_or(PinError::NotInView(seq))?;
+        if item.form != Form::Original {
+            return Err(PinError::NotInView(seq));
+        }
+        let pin = Pin::on(&item.message, what).ok_or(PinError::NotInView(seq))?;
+        match &item.pin {
+            // What is pinned whole is pinned.
+            Some(there) if *there == pin || there.what == Pinned::Whole => {}
+            Some(_) => {
+                self.record(Entry::Pinned { seq, pin });
+            }
+            None => {
+                let (count, weight) = self.held(Some(seq));
+                self.check_pins(count, weight)?;
+                self.record(Entry::Pinned { seq, pin });
+            }
+        }
+        Ok(())
     }
 
     /// Takes a pin off. False where there is none.
@@ -106,23 +168,56 @@ impl Run {
         pinned.map(|item| (item.seq, item.message.as_ref()))
     }
 
-    fn check_pins(&self, more: Tokens) -> Result<(), PinError> {
-        let items = self.state.transcript.items().iter();
-        let pinned = items.filter(|item| item.pin.is_some());
-        let (count, weight) = pinned.fold((0, Tokens::ZERO), |(count, weight), item| {
-            (count + 1, weight + item.tokens)
-        });
-        if count >= MAX_PINS {
+    /// How many things are pinned, one more among them, and what stays for their sake: all of their
+    /// exchanges but for other results, which may give way.
+    fn held(&self, one_more: Option<Seq>) -> (usize, Tokens) {
+        let items = self.state.transcript.items();
+        let is_pinned = |item: &Item| item.pin.is_some() || Some(item.seq) == one_more;
+        let (mut count, mut weight) = (0, Tokens::ZERO);
+        for exchange in Exchange::of(items) {
+            let items = items.get(exchange.at).unwrap_or_default();
+            let pinned = items.iter().filter(|item| is_pinned(item)).count();
+            if pinned > 0 {
+                let is_result = |item: &Item| matches!(*item.message, Message::ToolResult(_));
+                let stays = items
+                    .iter()
+                    .filter(|item| is_pinned(item) || !is_result(item));
+                count += pinned;
+                weight += stays.map(|item| item.tokens).sum();
+            }
+        }
+        (count, weight)
+    }
+
+    fn check_pins(&self, count: usize, weight: Tokens) -> Result<(), PinError> {
+        if count > MAX_PINS {
             return Err(PinError::TooMany);
         }
         let budget = self.line().budget(self.overhead, self.state.calibration)?;
-        let after = weight + more;
-        if after > Tokens(budget.limit.0 / 2) {
+        if weight > Tokens(budget.limit.0 / 2) {
             return Err(PinError::TooLarge {
-                pinned: after,
+                pinned: weight,
                 limit: budget.limit + self.overhead,
             });
         }
         Ok(())
     }
+}
+
+/// How what waits to be pinned and cannot be is told to the model.
+const REFUSAL: &str = "[Not pinned:";
+
+/// A rule as it is said.
+pub(crate) fn rule(text: &str) -> Message {
+    Message::Notice {
+        text: format!(
+            "[Pinned: this holds for the whole session.]\n{}",
+            text.trim()
+        ),
+    }
+}
+
+/// Whether a message says that something could not be pinned.
+pub(crate) fn is_refusal(message: &Message) -> bool {
+    matches!(message, Message::Notice { text } if text.starts_with(REFUSAL))
 }

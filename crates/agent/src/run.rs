@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CacheBreak, CallId, CannotFit, Draft, Line, Message, Part, Plan, Ready, Recall, Seq, Tokens, ToolSpec,
-    Trigger,
+    CacheBreak, CallId, CannotFit, Draft, Line, Message, Part, Plan, Ready, Recall, Seq, Tokens,
+    ToolSpec, Trigger,
 };
 
 use crate::digest::Digest;
@@ -81,8 +81,8 @@ pub struct Run {
     pub(crate) summary_failures: u32,
     /// The host does not want the plan for the next request.
     pub(crate) vetoed: bool,
-    /// What tools of the batch under way want pinned.
-    pub(crate) to_pin: Vec<String>,
+    /// Rules of the host that are said as soon as no call is open.
+    pub(crate) rules: Vec<String>,
     /// How long ago the provider was last called, where that is known.
     pub(crate) idle: Option<Duration>,
     /// What the last request carried that no log tells of.
@@ -152,7 +152,7 @@ impl Run {
             summary_failed: false,
             summary_failures: 0,
             vetoed: false,
-            to_pin: Vec::new(),
+            rules: Vec::new(),
             idle: None,
             aside: Aside::default(),
         })
@@ -233,6 +233,7 @@ impl Run {
     fn start(&mut self, parts: Vec<Part>) {
         self.close_calls("not run: the session was carried on with a new message");
         self.begin(self.state.runs.saturating_add(1));
+        self.say_pins();
         self.asked_at = self.state.transcript.next_seq();
         self.record(Entry::Said {
             message: Arc::new(Message::User { parts }),
@@ -256,8 +257,9 @@ impl Run {
             .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
         if self.state.batch.is_some() {
             self.settle_unknown_calls();
-            self.decode_batch();
-        } else if !items.iter().any(|item| item.message.is_user()) {
+            return self.decode_batch();
+        }
+        if !items.iter().any(|item| item.message.is_user()) {
             self.finish(EndReason::NothingToDo);
         } else if answered && crashed {
             self.finish(EndReason::Answered);
@@ -266,6 +268,7 @@ impl Run {
             if answered {
                 self.notice(notice::GO_ON.to_owned());
             }
+            self.say_pins();
             self.phase = Phase::Ready;
         }
     }
@@ -372,6 +375,7 @@ impl Run {
             );
         }
         self.drop_digest();
+        self.say_pins();
         let tally = self.state.tally;
         let outcome = Outcome {
             text: self.closing_text(&reason),
@@ -390,7 +394,6 @@ impl Run {
             outcome: outcome.clone(),
         });
         self.queue.push_back(Step::Finish(outcome));
-        self.to_pin.clear();
         self.phase = Phase::Idle;
     }
 

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Pace, Part, PlanError, Ppm, Seq, TokenCounter, Tokens,
-    Transcript, Usage,
+    CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Pace, Part, PlanError, Ppm, Seq,
+    TokenCounter, Tokens, Transcript, Usage,
 };
 
 use crate::batch::Batch;
 use crate::entry::{Entry, LOG_FORMAT};
+use crate::pins;
 use crate::repeats::Repeats;
 
 /// What a log amounts to.
@@ -20,6 +21,8 @@ pub struct State {
     pub(crate) batch: Option<Batch>,
     pub(crate) repeats: Repeats,
     pub(crate) learned: Option<Tokens>,
+    /// What tools want pinned and nobody has said yet.
+    pub(crate) to_pin: Vec<String>,
     /// How the view grows, turn by turn.
     pub(crate) pace: Pace,
     /// The last request that was answered, by our counter and as reported.
@@ -78,6 +81,7 @@ impl State {
             batch: None,
             repeats: Repeats::default(),
             learned: None,
+            to_pin: Vec::new(),
             pace: Pace::default(),
             heard: None,
             trail: CacheTrail::default(),
@@ -143,6 +147,9 @@ impl State {
                 if message.is_user() {
                     self.repeats = Repeats::default();
                 }
+                if pins::is_refusal(message) && !self.to_pin.is_empty() {
+                    self.to_pin.remove(0);
+                }
                 self.transcript.push(Arc::clone(message));
             }
             Entry::Replied {
@@ -179,7 +186,20 @@ impl State {
                 }
                 self.tally.tool_calls += 1;
             }
-            Entry::Returned { message } => self.take(message)?,
+            Entry::Returned {
+                message,
+                pins: wanted,
+            } => {
+                self.take(message)?;
+                for text in wanted {
+                    let said = pins::rule(text);
+                    let mut pinned = self.transcript.items().iter();
+                    let is_pinned = pinned.any(|item| item.pin.is_some() && *item.message == said);
+                    if !is_pinned && !self.to_pin.contains(text) {
+                        self.to_pin.push(text.clone());
+                    }
+                }
+            }
             Entry::Planned { plan } => {
                 let released = self.transcript.replay(plan)?;
                 self.trail.planned(plan);
@@ -197,6 +217,10 @@ impl State {
             Entry::Pinned { seq, pin } => {
                 if !self.transcript.set_pin(*seq, pin.clone()) {
                     return Err(FoldError::Pin(*seq));
+                }
+                let item = self.transcript.get(*seq);
+                if let Some(said) = item.map(|item| Arc::clone(&item.message)) {
+                    self.to_pin.retain(|text| pins::rule(text) != *said);
                 }
             }
             Entry::Unpinned { seq } => {

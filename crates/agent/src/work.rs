@@ -9,6 +9,7 @@ use crate::entry::Entry;
 use crate::event::{Event, ToolPhase};
 use crate::notice;
 use crate::outcome::EndReason;
+use crate::pins::MAX_PINS;
 use crate::run::{Phase, Run, Working};
 use crate::step::{Answer, Question, Step};
 
@@ -86,11 +87,7 @@ impl Run {
         let calls = self.open_calls();
         if calls.is_empty() {
             self.phase = Phase::Ready;
-            for text in std::mem::take(&mut self.to_pin) {
-                if let Err(error) = self.pin_text(&text) {
-                    self.notice(format!("[Not pinned: {error}]"));
-                }
-            }
+            self.say_pins();
             if self.looping() == Looping::Nudge && self.finalizing.is_none() {
                 self.notice(notice::REPEATED.to_owned());
             }
@@ -167,8 +164,7 @@ impl Run {
         } else {
             ToolPhase::Success
         };
-        self.to_pin.extend(pins);
-        self.give(&call, phase, result);
+        self.give(&call, phase, result, pins);
     }
 
     /// A person has answered whether a call may run.
@@ -259,19 +255,33 @@ impl Run {
 
     /// The call does not run and its result says why: it counts as failed.
     fn refuse(&mut self, call: &ToolCall, text: String) {
-        self.give(call, ToolPhase::Error, error_result(call, text));
+        self.give(call, ToolPhase::Error, error_result(call, text), Vec::new());
     }
 
     /// The call does not run, through no fault of its own.
     fn skip(&mut self, call: &ToolCall, text: String) {
-        self.give(call, ToolPhase::Skipped, error_result(call, text));
+        self.give(
+            call,
+            ToolPhase::Skipped,
+            error_result(call, text),
+            Vec::new(),
+        );
     }
 
-    fn give(&mut self, call: &ToolCall, phase: ToolPhase, result: ToolResult) {
+    fn give(
+        &mut self,
+        call: &ToolCall,
+        phase: ToolPhase,
+        result: ToolResult,
+        mut pins: Vec<String>,
+    ) {
         let message = Message::ToolResult(result);
         self.tool_event(phase, call, message.text());
+        // As many as could ever be pinned, and one that says that there were more.
+        pins.truncate(MAX_PINS + 1);
         self.record(Entry::Returned {
             message: Arc::new(message),
+            pins,
         });
     }
 

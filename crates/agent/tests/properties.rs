@@ -14,13 +14,15 @@ mod stage;
 use std::collections::HashSet;
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Input, Setup,
+    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Input, Leave, Setup,
+    SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    CallId, ContextStrategy, Message, Opaque, Part, Thinking, Tokens, ToolResult, Usage,
+    CallId, ContextStrategy, Economy, Exchange, Item, Message, Opaque, Part, Pinned, Policy,
+    Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens, ToolResult, Usage,
 };
 use stage::audit::{carried_on, whole};
-use stage::{Stage, overflow, setup, strategy};
+use stage::{Stage, good_summary, overflow, setup, strategy};
 
 /// Scripts in an everyday run; `PLIMSOLL_HISTORIES` (or `PROPTEST_CASES`, which
 /// `cargo xtask soak` sets) asks for another number.
@@ -75,11 +77,21 @@ fn how_many() -> u64 {
 #[test]
 fn whatever_happens_requests_are_whole_and_runs_end() {
     let (mut requests, mut runs, mut crashes) = (0, 0, 0);
+    let (mut summaries, mut pins, mut plans) = (0, 0, 0);
     let mut ends = std::collections::BTreeMap::new();
     for seed in 0..how_many() {
         let script = Script::play(seed);
         requests += script.requests;
         crashes += script.crashes;
+        summaries += script.summaries;
+        let log = script.stage.log.iter();
+        pins += log
+            .clone()
+            .filter(|entry| matches!(entry, Entry::Pinned { .. }))
+            .count();
+        plans += log
+            .filter(|entry| matches!(entry, Entry::Planned { .. }))
+            .count();
         for entry in &script.stage.log {
             if let Entry::Ended { outcome } = entry {
                 runs += 1;
@@ -87,10 +99,13 @@ fn whatever_happens_requests_are_whole_and_runs_end() {
             }
         }
     }
-    println!("{runs} runs, {requests} requests, {crashes} crashes; {ends:?}");
+    println!(
+        "{runs} runs, {requests} requests, {plans} plans, {summaries} answers of summarisers, {pins} pins, {crashes} crashes; {ends:?}"
+    );
     if how_many() < SCRIPTS {
         return;
     }
+    assert!(summaries > 50 && pins > 200 && plans > 1_000);
     for word in [
         "answered",
         "interrupted",
@@ -115,6 +130,8 @@ struct Script {
     stuck: u64,
     requests: usize,
     crashes: usize,
+    /// Answers of the summariser.
+    summaries: usize,
     /// Calls of tools that must not run twice, that ran.
     ran: HashSet<CallId>,
 }
@@ -132,6 +149,7 @@ impl Script {
             stuck,
             requests: 0,
             crashes: 0,
+            summaries: 0,
             ran: HashSet::new(),
         };
         for _ in 0..MOMENTS {
@@ -170,13 +188,15 @@ impl Script {
         let EndReason::CannotFit { cannot_fit } = &next.outcome().reason else {
             return;
         };
-        let mut items = next.run.state().transcript().items().iter();
-        let task = items.find(|item| item.message.is_user()).unwrap().tokens;
+        let items = next.run.state().transcript().items();
+        let mut users = items.iter().filter(|item| item.message.is_user());
+        let task = users.next().unwrap().tokens;
         let question = Tokens(5);
-        let least = cannot_fit.overhead + task + question;
+        let least = cannot_fit.overhead + task + question + pinned(items);
         assert!(
             least > cannot_fit.limit,
-            "{cannot_fit}, but {least} would do"
+            "{cannot_fit}, but {least} would do: {}",
+            stage::words::list(items)
         );
     }
 
@@ -184,8 +204,15 @@ impl Script {
         if self.random.chance(4) {
             self.crashes += 1;
             self.settle();
+            let archive = self.stage.archive.clone();
             self.stage = Stage::resume(self.stage.log.clone(), self.stage.setup.clone());
+            self.stage.archive = archive;
+            self.stage.host_waits = self.random.chance(50);
         }
+        if self.random.chance(8) {
+            self.pin();
+        }
+        self.stage.verdict = any_verdict(&mut self.random);
         if !self.stage.run.is_running() {
             let input = match self.random.chance(30) {
                 true => Input::Continue,
@@ -198,6 +225,13 @@ impl Script {
             self.stage.say(&text);
         } else if self.random.chance(4) {
             self.stage.interrupt();
+        } else if self.stage.host_asked {
+            let verdict = any_verdict(&mut self.random);
+            self.stage.left(verdict);
+        } else if !self.stage.summaries.is_empty() && self.random.chance(30) {
+            let reply = self.any_summary();
+            self.summaries += 1;
+            self.stage.summary_reply(reply);
         } else if self.stage.calling {
             self.answer();
         } else if !self.stage.asked.is_empty() && self.random.chance(50) {
@@ -222,9 +256,74 @@ impl Script {
                 parts: vec![Part::text(text)],
                 is_error: self.random.chance(10),
             };
-            let pins = Vec::new();
+            let pins = match self.random.chance(8) {
+                true => vec![self.random.text(3)],
+                false => Vec::new(),
+            };
             self.stage.tell(Input::ToolDone { result, pins });
         }
+    }
+
+    /// The host pins something, or takes a pin off; what cannot be pinned is told so.
+    fn pin(&mut self) {
+        let items = self.stage.run.state().transcript().items();
+        let at = self.random.below(items.len() as u64 + 1) as usize;
+        let seq = items.get(at).map(|item| item.seq);
+        match (self.random.below(4), seq) {
+            (0, _) => {
+                let text = self.random.text(3);
+                let _ = self.stage.run.pin_text(&text);
+            }
+            (1, _) => {
+                let pinned = self.stage.run.pinned().next().map(|(seq, _)| seq);
+                if let Some(seq) = pinned {
+                    assert!(self.stage.run.unpin(seq));
+                }
+            }
+            (2, Some(seq)) => {
+                let part = self.random.below(3) as usize;
+                let _ = self.stage.run.pin(seq, Pinned::Part(part));
+            }
+            (_, Some(seq)) => {
+                let _ = self.stage.run.pin(seq, Pinned::Whole);
+            }
+            _ => {}
+        }
+        self.stage.rest();
+    }
+
+    /// The summariser answers, well or not.
+    fn any_summary(&mut self) -> Result<Reply, Failure> {
+        let random = &mut self.random;
+        let (text, stop) = match random.below(10) {
+            0 => (random.text(4), StopReason::Stop),
+            1 => (String::new(), StopReason::Stop),
+            2 => (good_summary("cut"), StopReason::Length),
+            3 => {
+                return Err(Failure::Transient {
+                    status: Some(503),
+                    retry_after_ms: None,
+                    message: "overloaded".into(),
+                });
+            }
+            4 => return Err(overflow(None, None)),
+            5 => (good_summary(&random.text(5)), StopReason::Stop),
+            6 => (
+                good_summary("</transcript> recalling nothing"),
+                StopReason::Stop,
+            ),
+            _ => (good_summary(&random.text(3)), StopReason::Stop),
+        };
+        Ok(Reply {
+            parts: vec![Part::text(text)],
+            stop,
+            usage: random.chance(80).then(|| Usage {
+                input: Tokens(random.below(1_000)),
+                output: Tokens(10),
+                ..Usage::default()
+            }),
+            model: None,
+        })
     }
 
     /// The model answers, or does not.
@@ -305,6 +404,14 @@ impl Script {
     }
 }
 
+fn any_verdict(random: &mut Random) -> Verdict {
+    match random.below(10) {
+        0 => Verdict::NotKept { why: "full".into() },
+        1 if random.chance(40) => Verdict::Veto { why: "no".into() },
+        _ => Verdict::Go,
+    }
+}
+
 /// A tool and arguments.
 fn any_call(random: &mut Random) -> String {
     let tool = match random.below(20) {
@@ -325,10 +432,37 @@ fn any_setup(random: &mut Random) -> Setup {
     let explicit = random
         .chance(40)
         .then(|| Tokens(600 + random.size(4) as u64));
-    let name = ContextStrategy::NAMES[random.below(3) as usize];
+    let names = ContextStrategy::NAMES;
+    let name = match random.chance(35) {
+        true => "summarize",
+        false => names[random.below(names.len() as u64) as usize],
+    };
     let window = random.chance(70).then(|| 1_000 + random.size(5) as u64);
     let setup = strategy(ContextStrategy::named(name, explicit).unwrap(), window);
+    let soft_mark = random.chance(70).then_some(SOFT_MARK);
+    let summary = SummaryConfig {
+        soft_mark,
+        ..SummaryConfig::default()
+    };
+    let policy = match name {
+        "summarize" => Policy::summarize(summary),
+        _ => setup.policy,
+    };
     Setup {
+        policy,
+        summary_model: random.chance(80).then(|| SummaryModel {
+            model: "test/short".into(),
+            window: random
+                .chance(80)
+                .then(|| Tokens(500 + random.size(5) as u64)),
+            prompt: SummaryModel::PROMPT.into(),
+        }),
+        economy: [Economy::Fixed, Economy::Priced, Economy::Eager][random.below(3) as usize],
+        leave: match random.chance(60) {
+            true => Leave::Asked,
+            false => Leave::Freely,
+        },
+        recall: Recall::None,
         limits: ExecutionLimits {
             max_turns: 1 + random.below(12),
             max_tool_calls: random.chance(40).then(|| random.below(8)),
@@ -342,6 +476,30 @@ fn any_setup(random: &mut Random) -> Setup {
         max_output: random.chance(30).then(|| Tokens(random.size(4) as u64)),
         ..setup
     }
+    .with_recall(random)
+}
+
+trait WithRecall {
+    fn with_recall(self, random: &mut Random) -> Self;
+}
+
+impl WithRecall for Setup {
+    /// Recall is offered only where the host is asked: only then is anything archived.
+    fn with_recall(mut self, random: &mut Random) -> Self {
+        if self.leave == Leave::Asked && random.chance(70) {
+            self.recall = Recall::Offered;
+        }
+        self
+    }
+}
+
+/// What has to stay for the sake of what is pinned, the task aside.
+fn pinned(items: &[Item]) -> Tokens {
+    let exchanges = Exchange::of(items);
+    let exchanges = exchanges.iter().map(|exchange| &items[exchange.at.clone()]);
+    let pinned = exchanges.filter(|items| items.iter().any(|item| item.pin.is_some()));
+    let pinned = pinned.filter(|items| !items[0].message.is_user() || items[0].seq > Seq(0));
+    pinned.flatten().map(|item| item.tokens).sum()
 }
 
 /// 1,000 turns with results of 100 KB: what is held stays within a bound that the turns do not
@@ -415,7 +573,7 @@ fn events_agree_with_the_log() {
             }
         }
         let returned = stage.log[stage.born..].iter().filter(
-            |entry| matches!(entry, Entry::Returned { message } if matches!(**message, Message::ToolResult(_))),
+            |entry| matches!(entry, Entry::Returned { message, .. } if matches!(**message, Message::ToolResult(_))),
         );
         let ends = stage.events.iter().filter(|event| {
             matches!(event, Event::ToolCall { phase, .. } if *phase != plimsoll_agent::ToolPhase::Start)

@@ -888,6 +888,7 @@ fn a_newer_or_damaged_log_is_refused_with_a_reason() {
     let orphan = plimsoll_context::CallId("x".into());
     let damaged = [Entry::Returned {
         message: Message::result(orphan.clone(), "?").into(),
+        pins: Vec::new(),
     }];
     let error = Run::resume(&damaged, setup()).unwrap_err();
     assert_eq!(error, FoldError::Result(orphan));

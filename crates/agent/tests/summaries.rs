@@ -144,8 +144,9 @@ fn content_cannot_forge_the_frame_of_the_request() {
 fn summaries_are_iterative_and_one_lives_at_a_time() {
     let setup = many_turns(when_due(summarizing(6_000, 20_000)));
     let mut stage = Stage::new(setup);
-    stage.say("Port the parser. The port is 8431.");
     let pinned = stage.run.pin_text("Never touch vendor/.").unwrap();
+    stage.rest();
+    stage.say("Port the parser. The port is 8431.");
     let mut n = 0;
     for round in 0..5 {
         n = until_asked(&mut stage, n, 3_000);
@@ -704,8 +705,10 @@ fn what_is_pinned_in_the_span_stands_beside_the_summary() {
     let mut stage = Stage::new(many_turns(when_due(summarizing(6_000, 20_000))));
     stage.say("task");
     stage.calls(&["p:read"]).done("p", "the secret is 42");
+    stage.text("ok");
     let seq = Seq(2);
     stage.run.pin(seq, Pinned::Whole).unwrap();
+    stage.say("go on");
     let mut n = 0;
     for round in 0..3 {
         n = until_asked(&mut stage, n, 3_000);

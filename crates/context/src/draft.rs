@@ -290,7 +290,8 @@ impl<'a> Draft<'a> {
 
     /// Gives up protected exchanges from before `before`, which stages may not: first those that no
     /// request has carried, left behind by a run that failed; if there are none, the complete ones
-    /// that stayed for being the newest. For a host whose next question does not fit beside them.
+    /// that stayed for being the newest; if there are none of these either, the summary, made when
+    /// there was more room. For a host whose next question does not fit beside them.
     /// Says what that frees.
     pub fn give_up(&mut self, before: Seq) -> Tokens {
         let unsent = self.first_unsent();
@@ -300,7 +301,11 @@ impl<'a> Draft<'a> {
         if freed > Tokens::ZERO {
             return freed;
         }
-        self.drop_past(before, |exchange| exchange.kind == ExchangeKind::Complete)
+        let freed = self.drop_past(before, |exchange| exchange.kind == ExchangeKind::Complete);
+        if freed > Tokens::ZERO {
+            return freed;
+        }
+        self.drop_past(before, |exchange| exchange.kind == ExchangeKind::Summary)
     }
 
     /// Notes that a stage had a part in the edits so far.

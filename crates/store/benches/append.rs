@@ -63,6 +63,7 @@ fn entry(bytes: usize) -> Entry {
     let text = text.get(..bytes).unwrap_or_default();
     Entry::Returned {
         message: Arc::new(Message::result(call, text)),
+        pins: Vec::new(),
     }
 }
 

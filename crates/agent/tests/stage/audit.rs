@@ -2,10 +2,10 @@
 //! log folds to the same view, and from every prefix of it a run can be carried on.
 //! Not a test of any one case.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use plimsoll_agent::{EndReason, Entry, Input, Request, State};
-use plimsoll_context::{Calibration, CallId, Message, Part, Tokens};
+use plimsoll_agent::{EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, Request, State};
+use plimsoll_context::{Calibration, CallId, Message, Part, Pin, Pinned, Seq, Tokens, Usage};
 
 use super::{Sent, Stage};
 
@@ -46,6 +46,9 @@ fn sound(stage: &Stage) {
     }
     folds(stage);
     limits(stage);
+    spent(stage);
+    kept(stage);
+    summed_up(stage);
     for call in &stage.executed {
         let known = stage
             .setup
@@ -112,6 +115,155 @@ fn request(stage: &Stage, sent: &Sent) {
         let budget = sent.line.budget(stage.setup.overhead(), calibration);
         let limit = budget.expect("it was sent").limit;
         assert!(view <= limit, "{view} is over the line at {limit}");
+    }
+}
+
+/// Each run's outcome says what its calls used, those for summaries among them.
+fn spent(stage: &Stage) {
+    let (mut run, mut used) = (0, Usage::default());
+    for entry in &stage.log {
+        match entry {
+            Entry::Started { run: number, .. } if *number != run => {
+                (run, used) = (*number, Usage::default());
+            }
+            Entry::Replied {
+                usage: Some(usage), ..
+            }
+            | Entry::Summarized { usage, .. } => used = used.combine(*usage),
+            Entry::Ended { outcome } => assert_eq!(outcome.usage, used, "run {run}"),
+            _ => {}
+        }
+    }
+}
+
+/// Every message as it was said, whatever became of it.
+fn originals(stage: &Stage) -> State {
+    let said = stage.log.iter().filter(|entry| {
+        !matches!(
+            entry,
+            Entry::Planned { .. } | Entry::Pinned { .. } | Entry::Unpinned { .. }
+        )
+    });
+    State::fold(stage.setup.counter.clone(), said).unwrap()
+}
+
+/// What is pinned is in every request, as it was said; what a marker says can be recalled is in
+/// the archive; and the archive is given nothing but what was said.
+fn kept(stage: &Stage) {
+    let said = originals(stage);
+    let original = |seq: Seq| &said.transcript().get(seq).unwrap().message;
+    let mut pins: BTreeMap<Seq, Pin> = BTreeMap::new();
+    let mut at = 0;
+    for sent in &stage.requests {
+        for entry in &stage.log[at..sent.at] {
+            match entry {
+                Entry::Pinned { seq, pin } => {
+                    let whole = pins.get(seq).is_some_and(|pin| pin.what == Pinned::Whole);
+                    if !whole {
+                        pins.insert(*seq, pin.clone());
+                    }
+                }
+                Entry::Unpinned { seq } => {
+                    pins.remove(seq);
+                }
+                _ => {}
+            }
+        }
+        at = sent.at;
+        for (seq, pin) in &pins {
+            let said = original(*seq);
+            let there = match pin.what {
+                Pinned::Whole => sent.request.messages.contains(said),
+                Pinned::Part(part) => {
+                    let part = &said.parts()[part];
+                    let mut messages = sent.request.messages.iter();
+                    messages.any(|message| message.parts().contains(part))
+                }
+            };
+            assert!(there, "what was pinned at {seq} is not sent");
+        }
+        for message in &sent.request.messages {
+            for id in offered(&message.text()) {
+                assert!(
+                    stage.archive.contains(&Seq(id)),
+                    "m{id} is offered and not archived: {}\n{:?}",
+                    super::words::show(&sent.request),
+                    stage.archive
+                );
+            }
+        }
+    }
+    for leaving in &stage.leaving {
+        for leaving in leaving.originals() {
+            assert_eq!(leaving.item.message, *original(leaving.item.seq));
+        }
+        let seqs: Vec<Seq> = leaving
+            .items
+            .iter()
+            .map(|leaving| leaving.item.seq)
+            .collect();
+        assert!(seqs.is_sorted(), "in view order");
+    }
+    let planned = |entry: &&Entry| matches!(entry, Entry::Planned { .. });
+    let planned = stage.log[stage.born..].iter().filter(planned).count();
+    match stage.setup.leave {
+        Leave::Asked => assert_eq!(stage.gone.len(), planned, "once for every plan"),
+        Leave::Freely => assert!(stage.gone.is_empty() && stage.leaving.is_empty()),
+    }
+}
+
+/// The numbers that markers offer for recall.
+fn offered(text: &str) -> Vec<u64> {
+    let numbers = text.split("recall m").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit());
+        rest[..end.unwrap_or(rest.len())].parse().ok()
+    });
+    numbers.collect()
+}
+
+/// One summary lives at a time, each that was begun ends, and no model is asked without end.
+fn summed_up(stage: &Stage) {
+    for sent in &stage.requests {
+        let messages = sent.request.messages.iter();
+        let summaries = messages.filter(|m| matches!(***m, Message::Summary { .. }));
+        assert!(
+            summaries.count() <= 1,
+            "{}",
+            super::words::show(&sent.request)
+        );
+    }
+    let (mut open, mut since) = (0, 0);
+    let steers = stage.log.iter();
+    let steers = steers
+        .filter(|entry| matches!(entry, Entry::Said { .. }))
+        .count();
+    for event in &stage.events {
+        match event {
+            Event::SummaryStarted { .. } => {
+                (open, since) = (open + 1, since + 1);
+                assert!(since <= 3 + steers, "{since} summaries for one request");
+            }
+            Event::SummaryEnded { calls, .. } => {
+                open -= 1;
+                assert!((1..=MAX_SUMMARY_CALLS as u64).contains(calls));
+            }
+            Event::TurnStart { .. } => since = 0,
+            Event::AgentEnd { .. } => assert_eq!(open, 0, "a summary without an end"),
+            _ => {}
+        }
+    }
+    for request in &stage.asked_for {
+        let window = stage
+            .setup
+            .summary_model
+            .as_ref()
+            .and_then(|model| model.window);
+        let most = request.counted + request.max_output.unwrap_or_default();
+        assert!(
+            window.is_none_or(|window| most <= window),
+            "{most} over {window:?}"
+        );
+        assert!(request.tools.is_empty());
     }
 }
 
@@ -187,6 +339,8 @@ fn folds(stage: &Stage) {
         assert_eq!(live.seq, item.seq);
         assert_eq!(live.tokens, item.tokens);
         assert_eq!(live.message, item.message);
+        assert_eq!(live.pin, item.pin);
+        assert_eq!(live.form, item.form);
     }
     assert_eq!(live.usage(), folded.usage());
     assert_eq!(live.runs(), folded.runs());
@@ -199,6 +353,7 @@ pub(crate) fn carried_on(stage: &Stage, end: usize, input: Input) {
     let says_something = log.iter().any(|entry| matches!(entry, Entry::Said { .. }));
     let dangerous = dangerous(stage, &log);
     let mut next = Stage::resume(log, stage.setup.clone());
+    next.archive.clone_from(&stage.archive);
     let asks = matches!(input, Input::User(_));
     next.tell(input);
     next.finish();
@@ -239,7 +394,7 @@ fn dangerous(stage: &Stage, log: &[Entry]) -> HashSet<CallId> {
             call: call.id.clone(),
         });
         let returned = after.iter().any(|entry| {
-            matches!(entry, Entry::Returned { message } if matches!(message.as_ref(),
+            matches!(entry, Entry::Returned { message, .. } if matches!(message.as_ref(),
                 Message::ToolResult(result) if result.call == call.id))
         });
         if returned || began && !idempotent(&call.name) {

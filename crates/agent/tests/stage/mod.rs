@@ -12,7 +12,7 @@
 pub(crate) mod audit;
 pub(crate) mod words;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_agent::{
@@ -20,7 +20,7 @@ use plimsoll_agent::{
     Outcome, Question, Request, Run, Sampling, Setup, Step, SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    CacheConfig, CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Recall, Reply,
+    CacheConfig, CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Recall, Reply, Seq,
     SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
 };
 
@@ -42,14 +42,21 @@ pub(crate) struct Stage {
     /// The most calls that ran at once.
     pub(crate) at_once: usize,
     pub(crate) calling: bool,
+    again: bool,
     pub(crate) running: VecDeque<ToolCall>,
     pub(crate) asked: VecDeque<Question>,
     /// Calls for summaries that wait for an answer, at most one.
     pub(crate) summaries: VecDeque<Request>,
     /// Calls for summaries that were answered.
     pub(crate) asked_for: Vec<Request>,
-    /// What the host says to every plan.
+    /// What the host says to every plan, unless it takes its time.
     pub(crate) verdict: Verdict,
+    /// Whether the host takes its time; then `left` says what it says.
+    pub(crate) host_waits: bool,
+    /// Whether it is asked just now.
+    pub(crate) host_asked: bool,
+    /// What the archive holds.
+    pub(crate) archive: BTreeSet<Seq>,
     /// What the host was asked about, and what it was told has left.
     pub(crate) leaving: Vec<Leaving>,
     pub(crate) gone: Vec<Leaving>,
@@ -177,9 +184,13 @@ impl Stage {
             aborts: 0,
             at_once: 0,
             calling: false,
+            again: false,
             summaries: VecDeque::new(),
             asked_for: Vec::new(),
             verdict: Verdict::Go,
+            host_waits: false,
+            host_asked: false,
+            archive: BTreeSet::new(),
             leaving: Vec::new(),
             gone: Vec::new(),
             running: VecDeque::new(),
@@ -189,8 +200,18 @@ impl Stage {
 
     /// Tells the machine something and does what it says until it waits or ends.
     pub(crate) fn tell(&mut self, input: Input) {
-        let again = matches!(&input, Input::Reply(reply) if reply.is_err());
+        // The host may be asked between a refusal and the request that answers it.
+        match &input {
+            Input::Reply(reply) => self.again = reply.is_err(),
+            _ if !self.run.is_running() => self.again = false,
+            _ => {}
+        }
         self.run.handle(input);
+        self.rest();
+    }
+
+    /// Does what the machine says until it waits or ends.
+    pub(crate) fn rest(&mut self) {
         for _ in 0..STEPS {
             match self.run.poll() {
                 Step::Record(entry) => self.log.push(entry),
@@ -202,7 +223,7 @@ impl Stage {
                         request: *request,
                         line: self.run.line(),
                         at: self.log.len(),
-                        again,
+                        again: self.again,
                     });
                 }
                 Step::Execute(call) => {
@@ -220,8 +241,13 @@ impl Stage {
                     self.summaries.push_back(*request);
                 }
                 Step::Leave(leaving) => {
+                    assert!(!self.host_asked, "asked twice at once");
                     self.leaving.push(*leaving);
-                    self.run.handle(Input::Left(self.verdict.clone()));
+                    self.host_asked = true;
+                    if !self.host_waits {
+                        let input = self.verdict_as_input(self.verdict.clone());
+                        self.run.handle(input);
+                    }
                 }
                 Step::Gone(leaving) => self.gone.push(*leaving),
                 Step::Abort => {
@@ -230,6 +256,7 @@ impl Stage {
                     self.running.clear();
                     self.asked.clear();
                     self.summaries.clear();
+                    self.host_asked = false;
                 }
                 Step::Finish(outcome) => {
                     assert!(!self.calling && self.running.is_empty() && self.asked.is_empty());
@@ -244,6 +271,22 @@ impl Stage {
             }
         }
         panic!("the machine does not come to rest");
+    }
+
+    /// The host, which takes its time, has made up its mind.
+    pub(crate) fn left(&mut self, verdict: Verdict) -> &mut Self {
+        let input = self.verdict_as_input(verdict);
+        self.tell(input);
+        self
+    }
+
+    fn verdict_as_input(&mut self, verdict: Verdict) -> Input {
+        assert!(std::mem::take(&mut self.host_asked), "nobody has asked");
+        if verdict == Verdict::Go {
+            let kept = self.leaving.last().expect("it was asked").originals();
+            self.archive.extend(kept.map(|leaving| leaving.item.seq));
+        }
+        Input::Left(verdict)
     }
 
     pub(crate) fn say(&mut self, text: &str) -> &mut Self {
@@ -407,6 +450,8 @@ impl Stage {
                 self.answer(&id, Answer::Allow);
             } else if !self.summaries.is_empty() {
                 self.summary("");
+            } else if self.host_asked {
+                self.left(Verdict::Go);
             } else {
                 panic!("the machine waits for nothing that is under way");
             }

@@ -24,6 +24,20 @@ pub(crate) fn show(request: &Request) -> String {
     messages.join(" / ")
 }
 
+/// A view, with weights.
+pub(crate) fn list(items: &[plimsoll_context::Item]) -> String {
+    let words = items.iter().map(|item| {
+        let pin = if item.pin.is_some() { "+" } else { "" };
+        format!(
+            "{pin}{} ({}) {}",
+            item.seq,
+            item.tokens,
+            word(&item.message)
+        )
+    });
+    words.collect::<Vec<String>>().join("\n")
+}
+
 fn word(message: &Message) -> String {
     let text = message.text();
     let text = if text.len() > LONG {

@@ -44,6 +44,7 @@ pub(crate) fn entry(k: u64) -> Entry {
                 call,
                 format!("{run}: {}", "é\u{0}\n".repeat(200)),
             )),
+            pins: Vec::new(),
         },
         5 => replied(vec![Part::text(format!("done {run}"))], StopReason::Stop),
         _ => Entry::Ended {
