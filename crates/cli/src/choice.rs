@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll::providers::{
-    self, ModelRef, OpenAiChat, ServerState, Timeouts, WindowSource, resolve_window,
+    self, ModelRef, OpenAiChat, Place, ServerState, Timeouts, WindowSource, resolve_window,
 };
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{PriceSheet, Provider, Rates, Tokens, Window};
@@ -26,6 +26,9 @@ pub(crate) struct Choice {
     pub(crate) window_from: &'static str,
     /// What it costs; `None` where it is not known.
     pub(crate) prices: Option<PriceSheet>,
+    /// Whether it answers one call at a time, as a server on this machine does: a summary beside
+    /// the run would then hold it up, and lose the server's cache twice.
+    pub(crate) one_at_a_time: bool,
     /// Tokens of one answer where the user does not say.
     pub(crate) max_tokens: Option<u64>,
     /// The same tool calls in a row, at most, where the user does not say.
@@ -113,6 +116,7 @@ async fn provider(
         });
     }
     let prices = prices::sheet(&model)?;
+    let one_at_a_time = matches!(model.vendor().place, Place::ThisMachine | Place::Ours);
     let provider = builder.build().map_err(Stop::usage)?;
     let (window, window_from) = window(&provider, &model, max_context).await;
     Ok(Choice {
@@ -120,6 +124,7 @@ async fn provider(
         window,
         window_from,
         prices,
+        one_at_a_time,
         max_tokens: None,
         max_identical_tool_calls: None,
         _server: None,
@@ -143,7 +148,12 @@ async fn window(
         WindowSource::Known => "as published",
         WindowSource::Fallback => "assumed; say better with --max-context",
     };
-    (Window::Known(found.tokens), from)
+    let window = match found.source {
+        WindowSource::Explicit => Window::Known(found.tokens),
+        // A refusal knows better.
+        _ => Window::Assumed(found.tokens),
+    };
+    (window, from)
 }
 
 /// A server that runs on this machine already, else our own.

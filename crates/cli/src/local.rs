@@ -177,6 +177,7 @@ pub(crate) async fn start(args: &RunArgs, max_context: MaxContext) -> Result<Cho
         window,
         window_from,
         prices,
+        one_at_a_time: true,
         max_tokens: Some(MAX_TOKENS),
         max_identical_tool_calls: Some(MAX_IDENTICAL),
         _server: Some(Server { _running: running }),

@@ -9,7 +9,8 @@ use plimsoll::store::SqliteStore;
 use plimsoll::tools::{Root, Toolbox};
 use plimsoll::{
     Agent, AgentOutput, Archive, ContextStrategy, Economy, EndReason, Error, Event,
-    RECALL_LEAST_WINDOW, Remote, Session, SessionId, Tokens, Window, new_session_id, pin_tool,
+    RECALL_LEAST_WINDOW, Remote, Session, SessionId, SummaryConfig, Tokens, Window, new_session_id,
+    pin_tool,
 };
 
 use crate::args::RunArgs;
@@ -68,7 +69,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(choice.rates())));
     if let Some(screen) = &screen {
         let window = match choice.window {
-            plimsoll::Window::Known(tokens) => format!("{tokens} tokens, {}", choice.window_from),
+            Window::Known(tokens) | Window::Assumed(tokens) => {
+                format!("{tokens} tokens, {}", choice.window_from)
+            }
             _ => choice.window_from.to_owned(),
         };
         screen.say(&format!(
@@ -95,8 +98,15 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(sheet) = choice.prices {
         builder = builder.prices(sheet);
     }
-    if let Some(summarizer) = summarizer {
-        builder = builder.summarizer(summarizer);
+    match summarizer {
+        Some(summarizer) => builder = builder.summarizer(summarizer),
+        None if choice.one_at_a_time => {
+            builder = builder.summary_config(SummaryConfig {
+                soft_mark: None,
+                ..SummaryConfig::default()
+            });
+        }
+        None => {}
     }
     if let Some(path) = &args.summary_prompt {
         builder = builder.summary_prompt(required_text(path, "a summary prompt")?);
@@ -309,7 +319,7 @@ fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
 /// Whether a window can spare what the pin tool takes of it.
 fn has_room(window: Window) -> bool {
     match window {
-        Window::Known(tokens) => tokens >= RECALL_LEAST_WINDOW,
+        Window::Known(tokens) | Window::Assumed(tokens) => tokens >= RECALL_LEAST_WINDOW,
         Window::Discover => true,
         // It may be as small as any.
         Window::Unknown => false,

@@ -59,7 +59,12 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     let mut summary = String::new();
     for (heading, text) in HEADINGS.iter().zip(sections) {
         if let Some(text) = text.filter(|text| !says_none(text)) {
-            summary.push_str(&format!("## {heading}\n{}\n", text.trim_end()));
+            // What was open then may be done by now: newer messages stand behind the summary.
+            let as_of = match *heading {
+                "Open work" | "Next step" => " (when this was written)",
+                _ => "",
+            };
+            summary.push_str(&format!("## {heading}{as_of}\n{}\n", text.trim_end()));
         }
     }
     Ok(summary.trim_end().to_owned())
@@ -148,6 +153,10 @@ fn heading(line: &str) -> Option<(usize, &str)> {
             return None;
         }
         let rest = bare.get(heading.len()..)?;
+        // As we write it ourselves in a former summary.
+        let rest = rest
+            .strip_prefix(" (when this was written)")
+            .unwrap_or(rest);
         let plain = rest.trim_start_matches('*').trim_start();
         let after = plain.strip_prefix(':').or(plain.is_empty().then_some(""));
         // A line that merely begins with the word is none.
@@ -201,7 +210,7 @@ mod tests {
         assert_eq!(
             read(text).unwrap(),
             "## Goal\n- port the parser to Rust\n## Constraints\n- never touch vendor/\n## Decisions\n\
-             - keep the old API\n## Files\n- src/parser.rs read\n## Next step\nrun the tests"
+             - keep the old API\n## Files\n- src/parser.rs read\n## Next step (when this was written)\nrun the tests"
         );
     }
 

@@ -150,6 +150,8 @@ impl fmt::Display for Price {
         grouped(f, self.rewrites.0)?;
         f.write_str(" tokens")?;
         match (self.loses, self.saves) {
+            // A model of one's own costs nothing but time.
+            (Some(Money(0)), Some(Money(0))) => {}
             (Some(loses), Some(saves)) => {
                 write!(f, " for {loses}, saves {saves} over {over_turns} turns")?;
             }
