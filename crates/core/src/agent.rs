@@ -24,6 +24,7 @@ use crate::retry::RetryConfig;
 use crate::session::{AgentOutput, AgentState, Session};
 use crate::store::{MemoryStore, SessionId, SessionStore, StoreError};
 use crate::tool::Tool;
+use crate::window::Window;
 
 /// How long one call of the summariser may take, its retries included: the run waits for it.
 pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
@@ -41,18 +42,6 @@ pub struct Agent {
     archive: Archive,
     pins: Vec<String>,
     parts: Arc<Parts>,
-}
-
-/// Where the model's window comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Window {
-    /// From the server; where it does not say, [`FALLBACK_WINDOW`].
-    #[default]
-    Discover,
-    /// As said here.
-    Known(Tokens),
-    /// From nowhere: only an overflow teaches it.
-    Unknown,
 }
 
 /// Whether what leaves the view is archived, where the store has an archive.
@@ -171,17 +160,8 @@ impl Agent {
         let lease = self.parts.store.acquire(&id).await?;
         let log = self.parts.store.load(&id).await?;
         let mut setup = self.setup.clone();
-        setup.line.window = match self.window {
-            Window::Known(tokens) => Some(tokens),
-            Window::Unknown => None,
-            Window::Discover => Some(
-                self.parts
-                    .provider
-                    .window()
-                    .await
-                    .unwrap_or(FALLBACK_WINDOW),
-            ),
-        };
+        let found = self.window.find(&*parts.provider, &*parts.store).await;
+        setup.line.window = found.window;
         if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
             model.window = Some(parts.summarizer.window().await.unwrap_or(FALLBACK_WINDOW));
         }
@@ -210,8 +190,14 @@ impl Agent {
             }
         }
         setup.tools.extend(tools.iter().map(known));
+        let cached = setup.cache.is_on();
         let run = Run::resume(&log, setup)?;
         let mut session = Session::new(run, lease, Arc::clone(parts));
+        session.endpoint = found.endpoint;
+        session.cache_key = cached.then(|| session.id().as_str().into());
+        if let Some(text) = found.fault {
+            parts.tell(&Event::Warning { text });
+        }
         session.archives = archive.is_ok();
         let named = tools
             .into_iter()

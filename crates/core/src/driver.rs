@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use plimsoll_agent::{Answer, Event, Failure, Input, Leaving, Outcome, Request, Step, Verdict};
-use plimsoll_context::{CallId, Part, Reply, ToolCall, ToolResult, head_tail};
+use plimsoll_context::{CallId, Part, Reply, Tokens, ToolCall, ToolResult, head_tail};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -22,6 +22,7 @@ use crate::retry::RetryConfig;
 use crate::session::{Command, Session};
 use crate::store::SessionStore;
 use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput};
+use crate::window::told;
 
 /// Everything a driver acts through.
 pub(crate) struct Parts {
@@ -65,8 +66,9 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
     let mut underway = Underway::new();
     loop {
         match step(session) {
-            Step::Call(request) => {
+            Step::Call(mut request) => {
                 flush(session).await?;
+                request.cache.key.clone_from(&session.cache_key);
                 underway.call = Some(Box::pin(call(Arc::clone(&parts), request)));
             }
             Step::Summarize(request) => {
@@ -170,9 +172,24 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
         .store
         .append(&session.lease, &session.pending)
         .await?;
+    let told = told(&session.pending);
     session.pending.clear();
     session.stale = false;
+    if let Some(window) = told {
+        remember(session, window).await;
+    }
     Ok(())
+}
+
+/// Keeps what a provider has told of its window for other sessions. To forget it costs them one
+/// refused request, and no run.
+async fn remember(session: &Session, window: Tokens) {
+    let parts = &session.parts;
+    if let Err(error) = parts.store.learn_window(&session.endpoint, window).await {
+        parts.tell(&Event::Warning {
+            text: format!("the window that was learned is not remembered: {error}"),
+        });
+    }
 }
 
 async fn wait(inbox: &mut tokio::sync::mpsc::Receiver<Command>, underway: &mut Underway) -> Input {

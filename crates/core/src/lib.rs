@@ -17,10 +17,11 @@ mod session;
 mod store;
 pub mod testing;
 mod tool;
+mod window;
 
 pub use agent::{
     Agent, AgentBuilder, Archive, EvictionStrategy, MAX_PARALLEL_TOOLS, RECALL_LEAST_WINDOW,
-    SUMMARY_TIMEOUT, Window, new_session_id,
+    SUMMARY_TIMEOUT, new_session_id,
 };
 pub use archive::{
     ArchiveBounds, ArchiveRow, Archived, Hit, Kind, RecallError, RecallId, RecallKey, RecallTools,
@@ -40,3 +41,4 @@ pub use tool::{
     FnTool, MAX_TOOL_OUTPUT, Pins, TOOL_TIMEOUT, Tool, ToolContext, ToolError, ToolOutput,
     parse_arguments, pin_tool, schema_of, tool,
 };
+pub use window::{WINDOW_REMEMBERED, Window};

@@ -10,6 +10,12 @@ pub trait Provider: Send + Sync {
     /// The model, as `provider/name`.
     fn model(&self) -> &str;
 
+    /// Where the model answers and its name, never a key: what it teaches of its window is remembered
+    /// under this.
+    fn endpoint(&self) -> String {
+        self.model().to_owned()
+    }
+
     /// Makes one call. Each piece of the reply goes to `deltas` as it arrives; the whole reply is
     /// returned. Dropping the future cancels the call.
     ///

@@ -35,6 +35,10 @@ pub struct Session {
     pub(crate) archives: bool,
     /// When the provider last answered.
     pub(crate) called: Option<Instant>,
+    /// Under what name a window is remembered that the provider tells.
+    pub(crate) endpoint: String,
+    /// By what the provider may find this session's cache.
+    pub(crate) cache_key: Option<Arc<str>>,
 }
 
 /// What a host attaches to a session.
@@ -108,6 +112,8 @@ impl Session {
             tools: HashMap::new(),
             archives: false,
             called: None,
+            endpoint: String::new(),
+            cache_key: None,
         }
     }
 

@@ -9,11 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
+use plimsoll_context::Tokens;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{
     ArchiveBounds, ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled, Shelf,
 };
+use crate::window::WINDOW_REMEMBERED;
 
 /// Where the logs of sessions are kept and, beside them, the archive of what has left their views.
 /// A store need not have an archive; one that has implements all of its five methods.
@@ -42,6 +44,25 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     /// Where they cannot be read.
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError>;
+
+    /// The window that a provider has told in a refusal, by its [`endpoint`](crate::Provider::endpoint);
+    /// `None` where none is remembered, or none for [`WINDOW_REMEMBERED`].
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
+        let _ = endpoint;
+        Ok(None)
+    }
+
+    /// Remembers a window that a provider has told. A store need not.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
+        let _ = (endpoint, window);
+        Ok(())
+    }
 
     /// Whether what leaves a view can be archived here, asked of the archive itself: it opens it.
     ///
@@ -208,6 +229,8 @@ struct Inner {
     logs: BTreeMap<SessionId, Vec<Entry>>,
     leased: BTreeSet<SessionId>,
     shelf: Shelf,
+    /// Windows, and when they were told.
+    windows: BTreeMap<String, (Tokens, u64)>,
 }
 
 struct MemoryGuard {
@@ -356,6 +379,20 @@ impl SessionStore for MemoryStore {
             title: SessionInfo::title_of(log),
         };
         Ok(inner.logs.iter().map(info).collect())
+    }
+
+    async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
+        let oldest = now().saturating_sub(WINDOW_REMEMBERED.as_secs());
+        let inner = self.lock();
+        let learned = inner.windows.get(endpoint).filter(|(_, at)| *at >= oldest);
+        Ok(learned.map(|(window, _)| *window))
+    }
+
+    async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
+        self.lock()
+            .windows
+            .insert(endpoint.to_owned(), (window, now()));
+        Ok(())
     }
 
     async fn archives(&self) -> Result<(), StoreError> {

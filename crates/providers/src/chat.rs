@@ -21,7 +21,7 @@ use crate::model_ref::ModelRef;
 use crate::receive::receive;
 use crate::refusal::Call;
 use crate::secret::Secret;
-use crate::vendor::Tells;
+use crate::vendor::{Place, Tells};
 
 /// The bits of a seed that are sent: the wire has signed numbers.
 const MAX_SEED: u64 = i64::MAX as u64;
@@ -98,6 +98,17 @@ impl OpenAiChat {
 impl Provider for OpenAiChat {
     fn model(&self) -> &str {
         &self.full_name
+    }
+
+    fn endpoint(&self) -> String {
+        let vendor = self.model.vendor();
+        // Our own server has another port each time.
+        if vendor.place == Place::Ours {
+            return self.full_name.clone();
+        }
+        let endpoint = format!("{} {}", self.http.base, self.model.name());
+        let secrets = self.secrets.iter();
+        secrets.fold(endpoint, |text, secret| secret.strike_out(text))
     }
 
     async fn call(

@@ -11,6 +11,7 @@ mod options;
 mod read;
 mod schema;
 mod sqlite;
+mod windows;
 mod write;
 
 pub use archive::ARCHIVE;
@@ -20,4 +21,5 @@ pub use options::{
 };
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
 pub use sqlite::{FILE, SqliteStore};
+pub use windows::{LearnedWindow, MAX_WINDOWS};
 pub use write::MAX_ENTRY;

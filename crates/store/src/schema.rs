@@ -11,7 +11,10 @@ use crate::fault;
 /// The log: `sessions.db`.
 pub(crate) const LOG: Format = Format {
     application: 0x506c_696d,
-    steps: &[include_str!("../schema/1.sql")],
+    steps: &[
+        include_str!("../schema/1.sql"),
+        include_str!("../schema/2.sql"),
+    ],
 };
 
 /// The archive: `archive.db`.
@@ -134,7 +137,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(Found::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 1);
+        assert_eq!(header(&connection, "user_version").unwrap(), 2);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -195,7 +198,7 @@ mod tests {
         newer.pragma_update(None, "user_version", 7).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 1); \
+            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 2); \
              update Plimsoll, or choose another data folder"
         );
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
+use plimsoll_context::Tokens;
 use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
 use plimsoll_core::{Lease, SessionId, SessionInfo, SessionStore, StoreError};
 
@@ -19,6 +20,7 @@ use crate::lock::{Leases, Lock};
 use crate::options::Options;
 use crate::read::{self, Raw};
 use crate::schema;
+use crate::windows::{self, LearnedWindow};
 use crate::write;
 
 /// The file in the data folder. While it is open, `-wal` and `-shm` stand beside it and belong to
@@ -87,6 +89,16 @@ impl SqliteStore {
         let session = session.clone();
         self.reader
             .with(move |connection, path| read::info(connection, path, &session))
+            .await
+    }
+
+    /// The windows that providers have told in refusals, the one told last first.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub async fn windows(&self) -> Result<Vec<LearnedWindow>, StoreError> {
+        self.reader
+            .with(|connection, path| windows::all(connection, path, write::now()))
             .await
     }
 
@@ -209,6 +221,24 @@ impl SessionStore for SqliteStore {
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
         self.reader
             .with(|connection, path| read::newest(connection, path, None))
+            .await
+    }
+
+    async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
+        let endpoint = endpoint.to_owned();
+        self.reader
+            .with(move |connection, path| {
+                windows::learned(connection, path, &endpoint, write::now())
+            })
+            .await
+    }
+
+    async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
+        let endpoint = endpoint.to_owned();
+        self.writer
+            .with(move |connection, path| {
+                windows::learn(connection, path, &endpoint, window, write::now())
+            })
             .await
     }
 

@@ -5,6 +5,12 @@ use plimsoll_context::{Reply, StopReason, Tokens, Usage};
 
 use super::Overflow;
 
+/// A smaller request is never cut: no server in use has a smaller window.
+const LEAST_CUT: Tokens = Tokens(2_048);
+/// A report of less is no report: a server that cuts keeps at least half of such a window, and some
+/// servers report next to nothing, or always the same.
+const LEAST_READ: Tokens = Tokens(512);
+
 /// What a reply shows that its provider did not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silent {
@@ -90,7 +96,8 @@ fn window_ended(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
 fn input_cut(usage: &Usage, known: &Known) -> Option<Silent> {
     let (sent, previous) = (known.estimate?, known.previous?);
     let read = usage.processed();
-    let cut = sent > previous && wide(read) * 100 < wide(sent) * 70;
+    let can_be = sent >= LEAST_CUT && read >= LEAST_READ;
+    let cut = can_be && sent > previous && wide(read) * 100 < wide(sent) * 70;
     cut.then_some(Silent::InputCut { read, sent })
 }
 
@@ -149,6 +156,9 @@ mod tests {
         for (input, output, stop, expected) in [
             (3000, 10, StopReason::Stop, "none"),
             (2100, 10, StopReason::Stop, "none"),
+            // That is no report.
+            (100, 10, StopReason::Stop, "none"),
+            (0, 10, StopReason::Stop, "none"),
             // Ollama keeps half of the window and two.
             (2050, 10, StopReason::Stop, "cut"),
             (4097, 10, StopReason::Stop, "over"),
@@ -197,6 +207,16 @@ mod tests {
             ..Known::default()
         };
         assert_eq!(detect(&reply(2000, 1, StopReason::Stop), &known), None);
+    }
+
+    #[test]
+    fn a_small_request_is_never_cut() {
+        let known = Known {
+            estimate: Some(Tokens(2_000)),
+            previous: Some(Tokens(600)),
+            ..Known::default()
+        };
+        assert_eq!(detect(&reply(700, 1, StopReason::Stop), &known), None);
     }
 
     #[test]

@@ -1,0 +1,86 @@
+//! [`Window`]: where a model's window comes from, and what a session begins with: what is known of
+//! it, or what its provider has taught in another session, where that is less. Not the learning;
+//! that is the machine's.
+
+use std::time::Duration;
+
+use plimsoll_agent::Entry;
+use plimsoll_context::{FALLBACK_WINDOW, Tokens};
+
+use crate::provider::Provider;
+use crate::store::SessionStore;
+
+/// How long a window is remembered that a provider has told: they raise them now and then, and one
+/// refused request teaches it anew.
+pub const WINDOW_REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Where the model's window comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Window {
+    /// From the server; where it does not say, [`FALLBACK_WINDOW`]. What its refusals have taught in
+    /// another session is believed over that.
+    #[default]
+    Discover,
+    /// As said here, whatever was learned in other sessions.
+    Known(Tokens),
+    /// As assumed here; what refusals have taught in another session is believed over it.
+    Assumed(Tokens),
+    /// From nowhere: only an overflow teaches it, in this session or in another.
+    Unknown,
+}
+
+/// What a session begins with.
+pub(crate) struct Found {
+    pub(crate) window: Option<Tokens>,
+    /// Under what name a window is remembered that is learned.
+    pub(crate) endpoint: String,
+    /// Why nothing could be remembered.
+    pub(crate) fault: Option<String>,
+}
+
+impl Window {
+    pub(crate) async fn find(self, provider: &dyn Provider, store: &dyn SessionStore) -> Found {
+        let (known, said) = match self {
+            Self::Known(tokens) => (Some(tokens), None),
+            Self::Assumed(tokens) => (Some(tokens), Some(tokens)),
+            Self::Unknown => (None, None),
+            Self::Discover => {
+                let said = provider.window().await;
+                (Some(said.unwrap_or(FALLBACK_WINDOW)), said)
+            }
+        };
+        // Where something else is said of the window now, what was learned then is of another one.
+        let endpoint = match said {
+            Some(said) => format!("{} (said to be {})", provider.endpoint(), said.0),
+            None => provider.endpoint(),
+        };
+        let mut found = Found {
+            window: known,
+            endpoint,
+            fault: None,
+        };
+        if matches!(self, Self::Known(_)) {
+            return found;
+        }
+        match store.learned_window(&found.endpoint).await {
+            Ok(learned) => found.window = least(known, learned),
+            Err(error) => found.fault = Some(error.to_string()),
+        }
+        found
+    }
+}
+
+/// The window that entries tell last, in the provider's own words.
+pub(crate) fn told(entries: &[Entry]) -> Option<Tokens> {
+    entries.iter().rev().find_map(|entry| match entry {
+        Entry::Learned { window, lesson, .. } if lesson.is_told() => Some(*window),
+        _ => None,
+    })
+}
+
+fn least(one: Option<Tokens>, other: Option<Tokens>) -> Option<Tokens> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

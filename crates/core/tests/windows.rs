@@ -1,0 +1,367 @@
+//! What a provider teaches of its window, for this session and for others, and what is done where
+//! it cuts a request in silence.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Lesson, Request};
+use plimsoll_context::{Delta, Part, Reply, StopReason, Tokens, Usage};
+use plimsoll_core::testing::{ScriptedProvider, Turn};
+use plimsoll_core::{
+    Agent, AgentBuilder, Lease, MemoryStore, Provider, SessionId, SessionInfo, SessionStore,
+    StoreError, ToolError, Window, tool,
+};
+use serde_json::json;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn agent(provider: impl Provider + 'static) -> AgentBuilder {
+    let long = |_: Nothing| async move { Ok::<_, ToolError>("all hands on deck ".repeat(60)) };
+    Agent::builder(provider).tool(tool("watch", "", long).idempotent())
+}
+
+fn watches(provider: ScriptedProvider) -> ScriptedProvider {
+    provider.then_always(Turn::call("watch", json!({})))
+}
+
+fn refused(agent: &Arc<Mutex<u32>>) -> impl Fn(&Event) + Send + Sync + 'static {
+    let count = Arc::clone(agent);
+    move |event: &Event| {
+        if matches!(event, Event::Overflow { .. }) {
+            *count.lock().unwrap() += 1;
+        }
+    }
+}
+
+/// A run of 30 turns in a new session; how often it was refused.
+async fn refusals(
+    store: &Arc<dyn SessionStore>,
+    provider: ScriptedProvider,
+    window: Window,
+) -> u32 {
+    let count = Arc::new(Mutex::new(0));
+    let agent = agent(watches(provider))
+        .store(Arc::clone(store))
+        .window(window)
+        .max_turns(30)
+        .observer(refused(&count))
+        .build()
+        .unwrap();
+    let output = agent.run("keep watch").await.unwrap();
+    assert!(
+        matches!(output.reason, EndReason::MaxTurns { .. }),
+        "{output:?}"
+    );
+    let count = *count.lock().unwrap();
+    count
+}
+
+fn model() -> ScriptedProvider {
+    ScriptedProvider::new([])
+}
+
+/// It refuses with numbers, and reports no window beforehand.
+fn small() -> Quiet {
+    Quiet(watches(model().with_window(Tokens(4_000))))
+}
+
+#[tokio::test]
+async fn a_window_is_learned_once_for_all_sessions() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+    let provider = || model().with_window(Tokens(4_000));
+    assert_eq!(refusals(&store, provider(), Window::Unknown).await, 1);
+    assert_eq!(
+        store.learned_window("scripted/model").await.unwrap(),
+        Some(Tokens(4_000))
+    );
+    assert_eq!(refusals(&store, provider(), Window::Unknown).await, 0);
+    // Whoever says it himself is believed, in the first session and in each other.
+    let known = Window::Known(Tokens(30_000));
+    assert_eq!(refusals(&store, provider(), known).await, 1);
+    assert_eq!(refusals(&store, provider(), known).await, 1);
+}
+
+#[tokio::test]
+async fn what_is_assumed_gives_way_to_what_was_taught_of_it() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+    let run = async |tokens| {
+        let provider = model().with_window(Tokens(4_000));
+        refusals(&store, provider, Window::Assumed(Tokens(tokens))).await
+    };
+    assert_eq!(run(30_000).await, 1);
+    assert_eq!(run(30_000).await, 0);
+    // Something else is said of it now: it may be another server with the same address.
+    assert_eq!(run(20_000).await, 1);
+    assert_eq!(run(20_000).await, 0);
+}
+
+#[tokio::test]
+async fn a_fallback_gives_way_too_and_a_smaller_assumption_does_not() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+    let window = async || {
+        let agent = agent(small()).store(Arc::clone(&store)).build().unwrap();
+        let session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
+        session.window()
+    };
+    assert_eq!(window().await, Some(Tokens(200_000)));
+    store
+        .learn_window("scripted/model", Tokens(4_000))
+        .await
+        .unwrap();
+    assert_eq!(window().await, Some(Tokens(4_000)));
+    store
+        .learn_window("scripted/model", Tokens(1_000_000))
+        .await
+        .unwrap();
+    assert_eq!(window().await, Some(Tokens(200_000)));
+}
+
+#[tokio::test]
+async fn what_no_number_tells_is_learned_for_one_session_only() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+    let provider = || model().with_window(Tokens(4_000)).without_numbers();
+    assert!(refusals(&store, provider(), Window::Unknown).await >= 1);
+    assert_eq!(store.learned_window("scripted/model").await.unwrap(), None);
+
+    // Bytes say nothing of tokens: the request is made smaller, and nothing is learned.
+    let too_large = Failure::BodyTooLarge {
+        message: "Request Entity Too Large".into(),
+    };
+    let script = (0..8).map(|_| Turn::call("watch", json!({})));
+    let script = script.chain([Turn::Fail(too_large), Turn::say("done")]);
+    let provider = ScriptedProvider::new(script);
+    let agent = agent(provider.clone())
+        .store(Arc::clone(&store))
+        .build()
+        .unwrap();
+    let id = SessionId::new("bytes").unwrap();
+    let mut session = agent.session(id.clone()).await.unwrap();
+    let output = session.run("keep watch").await.unwrap();
+    assert_eq!((output.text.as_str(), output.plans), ("done", 1));
+    assert_eq!(session.window(), Some(Tokens(200_000)));
+    let requests = provider.requests();
+    let [.., large, small] = requests.as_slice() else {
+        panic!("{requests:?}");
+    };
+    assert!(provider.weigh(small).0 * 2 <= provider.weigh(large).0 + 100);
+    let log = store.load(&id).await.unwrap();
+    assert!(
+        !log.iter()
+            .any(|entry| matches!(entry, Entry::Learned { .. }))
+    );
+}
+
+#[tokio::test]
+async fn a_store_that_forgets_is_no_harm() {
+    let store: Arc<dyn SessionStore> = Arc::new(Forgetful(MemoryStore::default()));
+    let provider = || model().with_window(Tokens(4_000));
+    assert_eq!(refusals(&store, provider(), Window::Unknown).await, 1);
+    assert_eq!(refusals(&store, provider(), Window::Unknown).await, 1);
+}
+
+/// A server like Ollama: of what is larger than its window it reads the newest half, and says
+/// nothing.
+#[tokio::test]
+async fn a_request_that_was_cut_is_made_again_and_smaller() {
+    let provider = Cutting::new(Tokens(4_000));
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let store = Arc::new(MemoryStore::default());
+    let agent = agent(provider.clone())
+        .store(store.clone())
+        .window(Window::Known(Tokens(64_000)))
+        .max_turns(40)
+        .observer(move |event: &Event| seen.lock().unwrap().push(event.clone()))
+        .build()
+        .unwrap();
+    let id = SessionId::new("cut").unwrap();
+    let output = agent
+        .session(id.clone())
+        .await
+        .unwrap()
+        .run("keep watch")
+        .await
+        .unwrap();
+    assert!(
+        matches!(output.reason, EndReason::MaxTurns { .. }),
+        "{output:?}"
+    );
+    let events = events.lock().unwrap();
+    let overflows: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Overflow { message, .. } => Some(message.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        !overflows.is_empty() && overflows.len() < 6,
+        "{overflows:?}"
+    );
+    assert!(overflows[0].contains("dropped a part"), "{overflows:?}");
+    // No answer that was given to half of a request was taken.
+    let log = store.load(&id).await.unwrap();
+    let taken = |entry: &Entry| matches!(entry, Entry::Replied { message, .. } if message.text().contains("cut"));
+    assert!(!log.iter().any(taken));
+    // They were paid all the same.
+    let wasted = log
+        .iter()
+        .filter(|entry| matches!(entry, Entry::Wasted { .. }))
+        .count();
+    assert_eq!(wasted, overflows.len());
+    assert_eq!(output.tokens_used.output, Tokens((40 + wasted as u64) * 10));
+    let learned: Vec<&Entry> = log
+        .iter()
+        .filter(|entry| matches!(entry, Entry::Learned { .. }))
+        .collect();
+    for entry in learned {
+        assert!(matches!(
+            entry,
+            Entry::Learned {
+                lesson: Lesson::Inferred,
+                ..
+            }
+        ));
+    }
+    assert_eq!(store.learned_window("cutting/model").await.unwrap(), None);
+}
+
+/// The window ends inside an answer: what the next request asks is smaller.
+#[tokio::test]
+async fn an_answer_that_the_window_cut_is_no_answer() {
+    for (stop, output) in [(StopReason::Window, 300), (StopReason::Length, 300)] {
+        let cut = Reply {
+            parts: vec![Part::text("Half an ans")],
+            stop,
+            usage: Some(Usage {
+                input: Tokens(3_700),
+                output: Tokens(output),
+                ..Usage::default()
+            }),
+            model: None,
+        };
+        let script = (0..6).map(|_| Turn::call("watch", json!({})));
+        let script = script.chain([Turn::Reply(cut), Turn::say("All is well.")]);
+        let provider = ScriptedProvider::new(script);
+        let agent = agent(provider.clone())
+            .window(Window::Known(Tokens(4_000)))
+            .build()
+            .unwrap();
+        let output = agent.run("keep watch").await.unwrap();
+        assert_eq!(output.text, "All is well.", "{stop:?}");
+        assert!(output.plans >= 1);
+        let requests = provider.requests();
+        let [.., large, small] = requests.as_slice() else {
+            panic!("{requests:?}");
+        };
+        assert!(provider.weigh(small) < provider.weigh(large));
+    }
+}
+
+/// Growing requests that are counted far too high by us are no sign of anything.
+#[tokio::test]
+async fn a_counter_that_counts_too_much_raises_no_alarm() {
+    let provider = Cutting {
+        share: 2,
+        ..Cutting::new(Tokens(1_000_000))
+    };
+    let count = Arc::new(Mutex::new(0));
+    let agent = agent(provider)
+        .window(Window::Known(Tokens(64_000)))
+        .max_turns(20)
+        .observer(refused(&count))
+        .build()
+        .unwrap();
+    agent.run("keep watch").await.unwrap();
+    assert_eq!(*count.lock().unwrap(), 0);
+}
+
+/// A scripted model that does not report its window.
+struct Quiet(ScriptedProvider);
+
+#[async_trait]
+impl Provider for Quiet {
+    fn model(&self) -> &str {
+        self.0.model()
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        self.0.call(request, deltas).await
+    }
+}
+
+/// Reads half of its window of what is larger than that, and reports a share of what it reads.
+#[derive(Clone)]
+struct Cutting {
+    window: Tokens,
+    share: u64,
+}
+
+impl Cutting {
+    fn new(window: Tokens) -> Self {
+        Self { window, share: 1 }
+    }
+}
+
+#[async_trait]
+impl Provider for Cutting {
+    fn model(&self) -> &str {
+        "cutting/model"
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        _: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let whole = request.counted <= self.window;
+        let read = match whole {
+            true => request.counted,
+            false => Tokens(self.window.0 / 2 + 2),
+        };
+        let call = Part::ToolCall(plimsoll_context::ToolCall {
+            id: plimsoll_context::CallId(format!("c{}", request.messages.len())),
+            name: "watch".into(),
+            arguments: "{}".into(),
+            opaque: None,
+        });
+        Ok(Reply {
+            parts: vec![Part::text(if whole { "aye" } else { "cut" }), call],
+            stop: StopReason::ToolCalls,
+            usage: Some(Usage {
+                input: Tokens(read.0 / self.share),
+                output: Tokens(10),
+                ..Usage::default()
+            }),
+            model: None,
+        })
+    }
+}
+
+/// Keeps logs, and nothing else that it need not.
+struct Forgetful(MemoryStore);
+
+#[async_trait]
+impl SessionStore for Forgetful {
+    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        self.0.acquire(session).await
+    }
+
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        self.0.load(session).await
+    }
+
+    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+        self.0.append(lease, entries).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        self.0.list().await
+    }
+}

@@ -1,0 +1,171 @@
+//! What providers have said of their windows, by endpoint. Not part of any log: it may be forgotten
+//! without harm, and is, after a while.
+
+use std::path::Path;
+
+use plimsoll_context::Tokens;
+use plimsoll_core::{StoreError, WINDOW_REMEMBERED};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::fault;
+use crate::read::{from_column, to_column};
+
+/// Endpoints whose windows are remembered, at most: beyond it those learned first are forgotten.
+/// Nobody uses as many, but a server on another port each time is another endpoint each time.
+pub const MAX_WINDOWS: u64 = 1_000;
+
+/// The name of an endpoint, in characters, at most; what is longer is not remembered.
+const MAX_NAME: usize = 512;
+
+/// A window that a provider has told in a refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearnedWindow {
+    /// Where the model answers, and its name.
+    pub endpoint: String,
+    /// The window.
+    pub tokens: Tokens,
+    /// Seconds since 1970 when it was told.
+    pub at: u64,
+}
+
+/// Remembers a window; what was said of the endpoint before is forgotten.
+pub(crate) fn learn(
+    connection: &mut Connection,
+    path: &Path,
+    endpoint: &str,
+    tokens: Tokens,
+    now: i64,
+) -> Result<(), StoreError> {
+    if endpoint.is_empty() || endpoint.chars().count() > MAX_NAME || tokens == Tokens::ZERO {
+        return Ok(());
+    }
+    write(connection, endpoint, tokens, now).map_err(fault::sqlite(path))
+}
+
+fn write(
+    connection: &mut Connection,
+    endpoint: &str,
+    tokens: Tokens,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO windows (endpoint, tokens, at) VALUES (?1, ?2, ?3)
+             ON CONFLICT (endpoint) DO UPDATE SET tokens = excluded.tokens, at = excluded.at",
+        )?
+        .execute(params![endpoint, to_column(tokens.0), now])?;
+    transaction
+        .prepare_cached(
+            "DELETE FROM windows WHERE at < ?1 OR endpoint IN
+             (SELECT endpoint FROM windows ORDER BY at DESC, endpoint LIMIT -1 OFFSET ?2)",
+        )?
+        .execute(params![oldest(now), to_column(MAX_WINDOWS)])?;
+    transaction.commit()
+}
+
+/// The window of an endpoint, where it is remembered.
+pub(crate) fn learned(
+    connection: &Connection,
+    path: &Path,
+    endpoint: &str,
+    now: i64,
+) -> Result<Option<Tokens>, StoreError> {
+    connection
+        .prepare_cached("SELECT tokens FROM windows WHERE endpoint = ?1 AND at >= ?2")
+        .and_then(|mut statement| {
+            let found = statement.query_row(params![endpoint, oldest(now)], |row| row.get(0));
+            found.optional()
+        })
+        .map(|found: Option<i64>| found.map(|tokens| Tokens(from_column(tokens))))
+        .map_err(fault::sqlite(path))
+}
+
+/// All of them, the one learned last first.
+pub(crate) fn all(
+    connection: &Connection,
+    path: &Path,
+    now: i64,
+) -> Result<Vec<LearnedWindow>, StoreError> {
+    let fault = fault::sqlite(path);
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT endpoint, tokens, at FROM windows WHERE at >= ?1 ORDER BY at DESC, endpoint",
+        )
+        .map_err(&fault)?;
+    let rows = statement.query_map([oldest(now)], |row| {
+        Ok(LearnedWindow {
+            endpoint: row.get(0)?,
+            tokens: Tokens(from_column(row.get(1)?)),
+            at: from_column(row.get(2)?),
+        })
+    });
+    rows.and_then(Iterator::collect).map_err(&fault)
+}
+
+/// What was said before this is forgotten.
+fn oldest(now: i64) -> i64 {
+    now.saturating_sub(to_column(WINDOW_REMEMBERED.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    fn fresh() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut connection, Path::new("s.db"), schema::LOG).unwrap();
+        connection
+    }
+
+    const DAY: i64 = 24 * 60 * 60;
+
+    #[test]
+    fn the_newest_word_counts_and_is_forgotten_in_time() {
+        let mut file = fresh();
+        let path = Path::new("s.db");
+        let mut learn = |endpoint, tokens, day| {
+            super::learn(&mut file, path, endpoint, Tokens(tokens), day * DAY).unwrap();
+        };
+        learn("a", 8_192, 100);
+        learn("b", 4_096, 100);
+        learn("a", 16_384, 101);
+        learn("", 1, 101);
+        learn("c", 0, 101);
+        let long = "x".repeat(513);
+        learn(&long, 5, 101);
+        let learned = |endpoint, day| super::learned(&file, path, endpoint, day * DAY).unwrap();
+        for (endpoint, day, expected) in [
+            ("a", 101, Some(16_384)),
+            ("a", 131, Some(16_384)),
+            ("a", 132, None),
+            ("b", 130, Some(4_096)),
+            ("b", 131, None),
+            ("c", 101, None),
+            // A clock that was set back.
+            ("a", 5, Some(16_384)),
+        ] {
+            assert_eq!(
+                learned(endpoint, day),
+                expected.map(Tokens),
+                "{endpoint} {day}"
+            );
+        }
+        assert_eq!(learned(&long, 101), None);
+        let all = all(&file, path, 101 * DAY).unwrap();
+        let names: Vec<&str> = all.iter().map(|window| window.endpoint.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+
+    #[test]
+    fn there_is_a_bound() {
+        let mut file = fresh();
+        for n in 0..1_010 {
+            write(&mut file, &format!("e{n}"), Tokens(9), 1_000 + n).unwrap();
+        }
+        let all = all(&file, Path::new("s.db"), 2_010).unwrap();
+        assert_eq!(all.len() as u64, MAX_WINDOWS);
+        assert_eq!(all.last().unwrap().endpoint, "e10");
+    }
+}
