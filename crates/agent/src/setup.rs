@@ -100,6 +100,12 @@ impl Setup {
         REQUEST_OVERHEAD + system + tools + context
     }
 
+    /// What the system prompt weighs.
+    #[must_use]
+    pub fn system_tokens(&self) -> Tokens {
+        self.message(&self.system)
+    }
+
     /// What is sent before the view: the tools and the system prompt.
     pub(crate) fn head(&self) -> (Tokens, Tokens) {
         let tools = self.tools.iter().map(|tool| self.counter.tool(&tool.spec));

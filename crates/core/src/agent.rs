@@ -9,11 +9,13 @@ use plimsoll_agent::{
     AtLimit, Entry, Event, ExecutionLimits, KnownTool, Leave, Run, Sampling, Setup, SummaryModel,
 };
 use plimsoll_context::{
-    Author, Bpe, CacheConfig, Calibration, ContextStrategy, Economy, FALLBACK_WINDOW, Line, MAX_RESULT, Memo,
-    Policy, PriceSheet, Recall, SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
+    Author, Bpe, CacheConfig, Calibration, ContextConfig, ContextStrategy, Economy,
+    FALLBACK_WINDOW, Line, MAX_RESULT, Memo, Policy, PriceSheet, Recall, SessionPruneConfig,
+    SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 
 use crate::archive::RecallTools;
+use crate::context::{self, Beside, Contexts};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
@@ -38,6 +40,7 @@ pub const MAX_PARALLEL_TOOLS: usize = 64;
 #[derive(Clone)]
 pub struct Agent {
     setup: Setup,
+    context: Option<ContextConfig>,
     window: Window,
     archive: Archive,
     pins: Vec<String>,
@@ -79,6 +82,7 @@ pub struct AgentBuilder {
     counter: Option<Arc<dyn TokenCounter>>,
     window: Window,
     strategy: ContextStrategy,
+    pub(crate) context: Contexts,
     policy: Option<Policy>,
     line: Line,
     prune: SessionPruneConfig,
@@ -118,6 +122,7 @@ impl Agent {
             counter: None,
             window: Window::default(),
             strategy: ContextStrategy::default(),
+            context: Contexts::default(),
             policy: None,
             line: Line::default(),
             prune: SessionPruneConfig::default(),
@@ -166,6 +171,10 @@ impl Agent {
             model.window = Some(parts.summarizer.window().await.unwrap_or(FALLBACK_WINDOW));
         }
         let window = setup.line.window;
+        if let Some(config) = &self.context {
+            setup.line = context::line(config, setup.line, setup.system_tokens())
+                .map_err(|fault| Error::Build(vec![fault]))?;
+        }
         // `unlimited` sends whatever there is, however large the window is said to be.
         if setup.policy.stages().is_empty() {
             setup.line = ContextStrategy::Unlimited {}.line(setup.line);
@@ -522,6 +531,7 @@ impl AgentBuilder {
         if !faults.is_empty() {
             return Err(Error::Build(faults));
         }
+        let beside = self.beside();
         let counter = self
             .counter
             .unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())));
@@ -544,14 +554,12 @@ impl AgentBuilder {
             dynamic_context: self.dynamic_context.map(Into::into),
             tools: self.tools.iter().map(known).collect(),
             counter,
-            line: self.strategy.line(self.line),
-            economy: self.economy,
+            line: self.context.strategy(self.strategy).line(self.line),
+            economy: self.context.economy(&beside),
             sheet: self.sheet,
             cache: self.cache,
-            policy: self
-                .policy
-                .unwrap_or_else(|| self.strategy.policy(self.prune, self.summary)),
-            recovery: self.strategy.recovery(self.prune, self.summary),
+            policy: self.context.policy(self.policy, &beside),
+            recovery: self.context.recovery(&beside),
             summary_model: (self.summary.author == Author::Model).then_some(summary_model),
             recall: Recall::None,
             leave: match self.hooks.is_empty() {
@@ -581,6 +589,7 @@ impl AgentBuilder {
         };
         Ok(Agent {
             setup,
+            context: self.context.config(self.summary),
             window: self.window,
             archive: self.archive,
             pins: self.pins,
@@ -588,8 +597,18 @@ impl AgentBuilder {
         })
     }
 
+    fn beside(&self) -> Beside {
+        Beside {
+            strategy: self.strategy,
+            prune: self.prune,
+            summary: self.summary,
+            economy: self.economy,
+        }
+    }
+
     fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
+        let (beside, policy) = (self.beside(), self.policy.as_ref());
+        let mut faults = self.context.faults(&beside, self.line, self.window, policy);
         let mut fault = |bad: bool, text: String| {
             if bad {
                 faults.push(text);

@@ -4,6 +4,7 @@
 
 mod agent;
 pub mod archive;
+mod context;
 mod driver;
 mod error;
 mod gate;

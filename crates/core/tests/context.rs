@@ -1,0 +1,598 @@
+//! Contexts by configuration, on what the provider receives: when a compaction fires, what it
+//! leaves, what the settings do that stand beside it, and what is refused.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::sync::{Arc, Mutex};
+
+use plimsoll_agent::Event;
+use plimsoll_context::{
+    ArgumentDigest, Author, Budget, CallId, Chars4, CompactionConfig, CompactionScope,
+    ContextConfig, ContextStrategy, Draft, Economy, Part, Policy, Ppm, Reply, Stage, StopReason,
+    Summarization, SummaryConfig, Threshold, Tokens, ToolCall, Trigger,
+};
+use plimsoll_core::testing::{ScriptedProvider, Turn};
+use plimsoll_core::{Agent, AgentBuilder, Error, Observer, SessionId, ToolError, Window, tool};
+use serde_json::{Value, json};
+
+/// 104 tokens by `Chars4`, frame included.
+const SYSTEM: u64 = 104;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Give {
+    /// How many characters to give.
+    chars: usize,
+    /// A note, which nobody reads.
+    #[serde(default, rename = "note")]
+    _note: String,
+}
+
+#[derive(Default)]
+struct Starts(Mutex<Vec<u64>>);
+
+impl Observer for Starts {
+    fn see(&self, event: &Event) {
+        if let Event::TurnStart { tokens, .. } = event {
+            self.0.lock().unwrap().push(tokens.0);
+        }
+    }
+}
+
+/// Calls `give`, and reports no usage: nothing is calibrated, every weight is the counter's.
+fn give(number: usize, arguments: Value) -> Turn {
+    Turn::Reply(Reply {
+        parts: vec![Part::ToolCall(ToolCall {
+            id: CallId(format!("c{number}")),
+            name: "give".to_owned(),
+            arguments: arguments.to_string(),
+            opaque: None,
+        })],
+        stop: StopReason::ToolCalls,
+        usage: None,
+        model: None,
+    })
+}
+
+fn say(text: &str) -> Turn {
+    Turn::Reply(Reply {
+        parts: vec![Part::text(text)],
+        stop: StopReason::Stop,
+        usage: None,
+        model: None,
+    })
+}
+
+fn agent(provider: &ScriptedProvider) -> AgentBuilder {
+    let give = |input: Give| async move {
+        Ok::<_, ToolError>("word ".repeat(input.chars / 5 + 1)[..input.chars].to_owned())
+    };
+    Agent::builder(provider.clone())
+        .counter(Arc::new(Chars4))
+        .system("s".repeat(400))
+        .tool(tool("give", "Gives text.", give).idempotent())
+        .summary_config(SummaryConfig {
+            author: Author::Extract,
+            ..SummaryConfig::default()
+        })
+}
+
+fn script(sizes: &[usize]) -> ScriptedProvider {
+    let calls = sizes.iter().enumerate();
+    let calls = calls.map(|(number, chars)| {
+        let note = format!("for src/part_{number}.rs, as name_{number} says");
+        give(number, json!({ "chars": chars, "note": note }))
+    });
+    ScriptedProvider::new(calls.chain([say("done")]))
+}
+
+/// Runs the script and gives the requests with their weights.
+async fn requests(
+    sizes: &[usize],
+    settings: impl FnOnce(AgentBuilder) -> AgentBuilder,
+) -> Vec<(Value, u64)> {
+    let provider = script(sizes);
+    let starts = Arc::new(Starts::default());
+    let agent = settings(agent(&provider))
+        .shared_observer(Arc::clone(&starts) as Arc<dyn Observer>)
+        .build()
+        .unwrap();
+    let output = agent.run("the task").await.unwrap();
+    assert_eq!(output.text, "done", "{:?}", output.reason);
+    let weights = starts.0.lock().unwrap().clone();
+    let requests = provider.requests();
+    assert_eq!(requests.len(), weights.len());
+    requests.into_iter().zip(weights).collect()
+}
+
+fn texts(request: &Value) -> Vec<&str> {
+    let messages = request["messages"].as_array().unwrap();
+    let texts = messages.iter().map(|message| message["content"].as_str());
+    texts.map(Option::unwrap_or_default).collect()
+}
+
+/// Whether a summary stands in a request.
+fn is_compacted(request: &Value) -> bool {
+    texts(request).iter().any(|text| text.contains("[extract "))
+}
+
+/// What a request's messages weigh by `Chars4`, without frames.
+fn weigh(request: &Value) -> u64 {
+    let messages = request["messages"].as_array().unwrap();
+    let chars = |value: &Value| match value {
+        Value::String(text) => text.chars().count() as u64,
+        Value::Null => 0,
+        other => other.to_string().chars().count() as u64,
+    };
+    let all = messages.iter().map(|message| {
+        chars(&message["content"]).div_ceil(4) + chars(&message["tool_calls"]).div_ceil(4)
+    });
+    all.sum()
+}
+
+#[tokio::test]
+async fn what_is_sent_decides_and_the_boundary_is_exact() {
+    let config = |builder: AgentBuilder| {
+        let compaction = CompactionConfig {
+            // Lines alone would free enough.
+            tool_output_max_lines: 500,
+            ..CompactionConfig::default()
+        };
+        builder.compaction_config(compaction)
+    };
+    // Eleven turns of about 7,000 tokens, and a last one that fills what is left.
+    let mut sizes = vec![28_000; 11];
+    sizes.push(10_000);
+    let (_, short) = requests(&sizes, config).await.pop().unwrap();
+    let missing = usize::try_from(81_000 + SYSTEM - short).unwrap();
+    // A number of as many digits, and no result that is too large for its own sake.
+    assert!((2_500..7_900).contains(&(2_500 + missing)), "{missing}");
+    for (over, fires) in [(0, false), (1, true)] {
+        sizes[11] = 10_000 + 4 * (missing + over);
+        let requests = requests(&sizes, config).await;
+        let (last, before) = requests.split_last().unwrap();
+        assert!(before.iter().all(|(request, _)| !is_compacted(request)));
+        assert_eq!(is_compacted(&last.0), fires, "{over}");
+        if fires {
+            assert!(last.1 <= 56_700 + SYSTEM, "{}", last.1);
+            assert!(weigh(&last.0) <= 56_700 + SYSTEM);
+        } else {
+            assert_eq!(last.1, 81_000 + SYSTEM);
+            assert!(weigh(&last.0) > 79_000, "all of it was sent");
+        }
+        assert_eq!(texts(&last.0)[1], "the task");
+    }
+}
+
+#[tokio::test]
+async fn a_larger_system_prompt_and_a_smaller_window_fire_earlier() {
+    // Tokens at which the first compacted request's predecessor stood, at most.
+    for (settings, fires_above) in [
+        (json!({"max": 20_000, "system": 4_000}), 13_000),
+        (json!({"max": 40_000, "system": 0}), 34_000 - SYSTEM),
+        (
+            json!({"max": 40_000, "system": 4_000, "window": 20_000}),
+            13_000,
+        ),
+    ] {
+        let config = ContextConfig {
+            max_context_tokens: Tokens(settings["max"].as_u64().unwrap()),
+            system_prompt_tokens: Tokens(settings["system"].as_u64().unwrap()),
+            ..ContextConfig::default()
+        };
+        let requests = requests(&[2_000; 100], |mut builder| {
+            if let Some(window) = settings["window"].as_u64() {
+                builder = builder.window(Window::Known(Tokens(window)));
+            }
+            builder.context_config(config).max_turns(200)
+        })
+        .await;
+        let first = requests
+            .iter()
+            .position(|(request, _)| is_compacted(request));
+        let first = first.unwrap();
+        let used = requests[first - 1].1 - SYSTEM;
+        // One turn weighs 560 tokens at most, so the trigger lies within that above it.
+        assert!(
+            used <= fires_above && used + 560 > fires_above,
+            "{used} {settings}"
+        );
+        assert!(
+            requests
+                .iter()
+                .all(|(_, tokens)| *tokens <= fires_above + SYSTEM)
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_setting_of_how_shows_in_the_request() {
+    let base = ContextConfig {
+        max_context_tokens: Tokens(20_000),
+        ..ContextConfig::default()
+    };
+    let last = |compaction: CompactionConfig| async move {
+        let config = ContextConfig { compaction, ..base };
+        // Lines of five characters, so that lines do not bound them here.
+        let requests = requests(&[4_000; 16], |builder| builder.context_config(config)).await;
+        let compacted = requests.iter().find(|(request, _)| is_compacted(request));
+        compacted.map(|(request, _)| request.clone())
+    };
+    let calls = |request: &Value| -> Vec<String> {
+        let messages = request["messages"].as_array().unwrap();
+        let ids = messages
+            .iter()
+            .filter_map(|message| message["tool_call_id"].as_str());
+        ids.map(str::to_owned).collect()
+    };
+    let default = CompactionConfig::default();
+    let as_default = last(default).await.unwrap();
+    let kept = calls(&as_default);
+    assert_eq!(
+        kept[..2],
+        ["c0", "c1"],
+        "the first two turns stay: {kept:?}"
+    );
+    let none_of_the_first = last(CompactionConfig {
+        keep_first_turns: 0,
+        ..default
+    });
+    assert!(!calls(&none_of_the_first.await.unwrap()).contains(&"c0".to_owned()));
+    let one_recent = last(CompactionConfig {
+        keep_recent_turns: 1,
+        ..default
+    });
+    assert_eq!(calls(&one_recent.await.unwrap()).len(), 3);
+    let few_lines = last(CompactionConfig {
+        keep_recent_turns: 3,
+        tool_output_max_lines: 4,
+        ..default
+    });
+    let few_lines = few_lines.await.unwrap();
+    let cut = texts(&few_lines)
+        .iter()
+        .filter(|text| text.contains("[pruned: "))
+        .count();
+    assert_eq!(cut, 2, "those that were read; the newest was not");
+    let small = last(CompactionConfig {
+        max_summary_tokens: Tokens(100),
+        ..default
+    });
+    let summary = |request: &Value| {
+        let texts = texts(request);
+        let summary = texts
+            .iter()
+            .find(|text| text.contains("[extract "))
+            .unwrap();
+        summary.len()
+    };
+    let small = small.await.unwrap();
+    assert!(
+        summary(&small) <= 100 * 4 && summary(&small) < summary(&as_default),
+        "{} {}",
+        summary(&small),
+        summary(&as_default)
+    );
+    let none = last(CompactionConfig {
+        summarization: Summarization::Off,
+        ..default
+    });
+    assert_eq!(none.await, None);
+    let late = last(CompactionConfig {
+        compact_at_pct: Ppm(950_000),
+        compact_budget_threshold_pct: Ppm(0),
+        ..default
+    });
+    let newest = |kept: &[String]| kept.last().cloned();
+    assert_eq!(newest(&kept), Some("c12".to_owned()));
+    assert_eq!(newest(&calls(&late.await.unwrap())), Some("c14".to_owned()));
+    let explicit = last(CompactionConfig {
+        trigger: Some(Tokens(6_000)),
+        target: Some(Tokens(3_000)),
+        ..default
+    });
+    assert!(weigh(&explicit.await.unwrap()) <= 3_000);
+}
+
+#[tokio::test]
+async fn the_scope_counts_earlier_runs_of_the_session() {
+    for (scope, said) in [
+        (CompactionScope::FixedCount(0), [false, false]),
+        (CompactionScope::FixedCount(1), [false, true]),
+        (CompactionScope::FixedCount(3), [true, true]),
+        (CompactionScope::TokenBudget, [true, true]),
+    ] {
+        let mut turns = vec![say("well"), say("good"), say("fine")];
+        turns.extend((0..20).map(|number| give(number, json!({ "chars": 4_000 }))));
+        let provider = ScriptedProvider::new(turns).then_always(say("done"));
+        let config = ContextConfig {
+            max_context_tokens: Tokens(20_000),
+            compaction: CompactionConfig {
+                compaction_scope: scope,
+                ..CompactionConfig::default()
+            },
+            ..ContextConfig::default()
+        };
+        let agent = agent(&provider).context_config(config).build().unwrap();
+        let mut session = agent
+            .session(SessionId::new("scope").unwrap())
+            .await
+            .unwrap();
+        for task in ["the task", "first harbour", "second harbour", "sail"] {
+            session.run(task).await.unwrap();
+        }
+        let requests = provider.requests();
+        let request = requests
+            .iter()
+            .find(|request| is_compacted(request))
+            .unwrap();
+        let texts = texts(request);
+        let summary = texts
+            .iter()
+            .find(|text| text.contains("[extract "))
+            .unwrap();
+        let found = ["first harbour", "second harbour"].map(|said| summary.contains(said));
+        assert_eq!(found, said, "{scope:?}: {summary}");
+        assert!(texts.contains(&"the task") && texts.contains(&"sail"));
+    }
+}
+
+#[tokio::test]
+async fn one_line_of_400_kb_leaves_task_call_and_both_its_ends() {
+    let config = ContextConfig {
+        max_context_tokens: Tokens(50_000),
+        ..ContextConfig::default()
+    };
+    let requests = requests(&[400_000], |builder| builder.context_config(config)).await;
+    let (last, tokens) = requests.last().unwrap();
+    assert!(*tokens <= 50_000);
+    let texts = texts(last);
+    assert_eq!(texts[1], "the task");
+    assert_eq!(last["messages"][2]["tool_calls"][0]["id"], "c0");
+    let result = texts[3];
+    assert!(result.starts_with("word word ") && result.ends_with("word "));
+    assert!(result.contains("[pruned: ") && result.len() <= 32_000);
+}
+
+#[tokio::test]
+async fn none_is_unlimited_and_nothing_said_is_our_default() {
+    // 60,000 tokens: more than the line of a window of 40,000.
+    let sizes = [28_000; 9];
+    let window = |builder: AgentBuilder| builder.window(Window::Known(Tokens(40_000)));
+    let unlimited = requests(&sizes, |builder| window(builder).context_config(None)).await;
+    assert!(unlimited.last().unwrap().1 > 60_000);
+    let default = requests(&sizes, window).await;
+    assert!(default.iter().all(|(_, tokens)| *tokens <= 40_000));
+}
+
+#[tokio::test]
+async fn without_summaries_their_trigger_is_not_heeded() {
+    let strategy = ContextStrategy::Summarize {
+        max_tokens: Some(Tokens(5_000)),
+    };
+    let sizes = [4_000; 12];
+    let on = requests(&sizes, |builder| builder.context_strategy(strategy)).await;
+    assert!(is_compacted(&on.last().unwrap().0));
+    for off in [Summarization::Off, false.into()] {
+        let off = requests(&sizes, |builder| {
+            builder.context_strategy(strategy).summarization(off)
+        })
+        .await;
+        let (last, tokens) = off.last().unwrap();
+        assert!(*tokens > 12_000 && !is_compacted(last));
+    }
+}
+
+#[tokio::test]
+async fn old_arguments_become_digests_where_somebody_opts_in() {
+    let note = format!("head{}tail", " x y".repeat(1_500));
+    let run = |digest: Option<ArgumentDigest>| {
+        let calls = (0..8).map(|number| give(number, json!({"chars": 40, "note": note})));
+        let provider = ScriptedProvider::new(calls.chain([say("done")]));
+        let mut builder = agent(&provider)
+            .context_strategy(ContextStrategy::Evict {
+                max_tokens: Some(Tokens(12_000)),
+            })
+            .economy(Economy::Fixed);
+        if let Some(digest) = digest {
+            builder = builder.argument_digest(digest);
+        }
+        async move {
+            builder.build().unwrap().run("the task").await.unwrap();
+            let last = provider.requests().pop().unwrap();
+            let messages = last["messages"].as_array().unwrap().clone();
+            let calls = messages
+                .into_iter()
+                .filter(|message| message["tool_calls"].is_array());
+            calls
+                .map(|message| {
+                    let arguments = message["tool_calls"][0]["function"]["arguments"].as_str();
+                    let arguments: Value = serde_json::from_str(arguments.unwrap()).unwrap();
+                    assert_eq!(arguments["chars"], 40);
+                    arguments["note"].as_str().unwrap().to_owned()
+                })
+                .collect::<Vec<_>>()
+        }
+    };
+    let off = run(None).await;
+    assert!(off.len() < 8 && off.iter().all(|kept| *kept == note));
+    let on = run(Some(ArgumentDigest::default())).await;
+    assert_eq!(on.len(), 8, "nothing had to leave");
+    assert!(on.last() == Some(&note), "the newest batch stays");
+    let digested = on.iter().filter(|kept| kept.contains("[pruned: ")).count();
+    assert!(digested >= 5, "{digested}");
+    assert!(on[0].starts_with("head") && on[0].ends_with("tail") && on[0].len() <= 400);
+}
+
+#[tokio::test]
+async fn a_history_has_so_many_messages() {
+    let requests = requests(&[40; 12], |builder| builder.max_history_messages(7)).await;
+    for (request, _) in &requests {
+        let messages = request["messages"].as_array().unwrap();
+        // The system prompt is not of the history.
+        assert!(messages.len() - 1 <= 7);
+        assert_eq!(messages[1]["content"], "the task");
+        let after_task = messages.get(2).map(|message| &message["role"]);
+        assert!(after_task.is_none_or(|role| role == "assistant"));
+    }
+    let kept = |request: &Value| request["messages"].as_array().unwrap().len();
+    let shrinks = requests
+        .windows(2)
+        .filter(|pair| kept(&pair[1].0) < kept(&pair[0].0));
+    assert!(shrinks.count() <= 6, "not one message every turn");
+}
+
+#[tokio::test]
+async fn hooks_are_asked_and_told() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let config = ContextConfig {
+        max_context_tokens: Tokens(20_000),
+        ..ContextConfig::default()
+    };
+    let (a, t) = (Arc::clone(&asked), Arc::clone(&told));
+    requests(&[4_000; 14], |builder| {
+        builder
+            .context_config(config)
+            .before_compaction_start(move |tokens, messages| {
+                a.lock().unwrap().push((tokens, messages));
+                true
+            })
+            .after_compaction_end(move |before, after, tokens, left| {
+                t.lock().unwrap().push((before, after, tokens, left));
+            })
+    })
+    .await;
+    let (asked, told) = (asked.lock().unwrap(), told.lock().unwrap());
+    assert_eq!(asked.len(), told.len());
+    let (tokens, messages) = asked[0];
+    assert_eq!((told[0].0, told[0].2), (messages, tokens));
+    assert!(tokens > Tokens(13_000) && told[0].3 <= Tokens(9_100 + SYSTEM));
+    assert!(told[0].1 < messages);
+}
+
+#[test]
+fn settings_that_do_not_agree_are_refused_at_once() {
+    #[derive(Debug)]
+    struct Mine;
+    impl Stage for Mine {
+        fn name(&self) -> &str {
+            "mine"
+        }
+        fn propose(&self, _: &mut Draft<'_>, _: &Budget, _: Trigger) {}
+    }
+    let config = ContextConfig::default();
+    let compaction = |change: fn(&mut CompactionConfig)| {
+        let mut compaction = CompactionConfig::default();
+        change(&mut compaction);
+        compaction
+    };
+    let window = |tokens| Window::Known(Tokens(tokens));
+    type Change = Box<dyn FnOnce(AgentBuilder) -> AgentBuilder>;
+    let rows: Vec<(Change, Vec<&str>)> = vec![
+        (
+            Box::new(move |b| {
+                b.context_config(config)
+                    .context_strategy(ContextStrategy::Unlimited {})
+            }),
+            vec!["context_config and context_strategy"],
+        ),
+        (
+            Box::new(move |b| b.context_config(config).policy(Policy::unlimited())),
+            vec!["context_config and policy"],
+        ),
+        (
+            Box::new(move |b| b.context_config(config).trigger(Threshold::Sent(Tokens(9)))),
+            vec!["context_config and trigger"],
+        ),
+        (
+            Box::new(move |b| {
+                b.context_config(None)
+                    .compaction_config(CompactionConfig::default())
+            }),
+            vec!["unlimited", "compaction_config"],
+        ),
+        (
+            Box::new(move |b| {
+                let mut config = config;
+                config.compaction.keep_first_turns = 1;
+                b.context_config(config)
+                    .compaction_config(compaction(|c| c.keep_first_turns = 3))
+            }),
+            vec!["context_config's compaction and compaction_config"],
+        ),
+        (
+            Box::new(move |b| {
+                b.compaction_config(compaction(|c| c.max_summary_tokens = Tokens(300)))
+                    .summary_config(SummaryConfig {
+                        max_summary_tokens: Tokens(400),
+                        ..SummaryConfig::default()
+                    })
+            }),
+            vec!["(300)", "(400)"],
+        ),
+        (
+            Box::new(move |b| {
+                b.compaction_config(compaction(|c| {
+                    c.compact_at_pct = Ppm(1_500_000);
+                    c.keep_recent_turns = 0;
+                    c.trigger = Some(Tokens(20_000));
+                    c.target = Some(Tokens(30_000));
+                }))
+                .max_history_messages(0)
+                .argument_digest(ArgumentDigest { over_chars: 3 })
+            }),
+            vec![
+                "5 settings are faulty",
+                "1.5",
+                "keep_recent_turns is 0",
+                "the trigger (20000) is not above the target (30000)",
+                "max_history_messages is 0",
+                "3 characters",
+            ],
+        ),
+        (
+            Box::new(move |b| b.context_config(config).window(window(4_096))),
+            vec!["of 4096 tokens of context the system prompt takes 4000"],
+        ),
+        (
+            Box::new(move |b| b.context_config(None).max_history_messages(9)),
+            vec!["max_history_messages", "unlimited"],
+        ),
+        (
+            Box::new(move |b| {
+                b.context_config(None)
+                    .in_memory_strategy(Arc::new(Mine))
+                    .block_strategy(Arc::new(Mine))
+            }),
+            vec!["unlimited"],
+        ),
+    ];
+    for (change, wanted) in rows {
+        let built = change(agent(&script(&[]))).build();
+        let Err(Error::Build(faults)) = built else {
+            panic!("{wanted:?} was built");
+        };
+        let text = Error::Build(faults).to_string();
+        for part in wanted {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_system_prompt_that_leaves_nothing_is_refused_when_it_is_weighed() {
+    let config = ContextConfig {
+        max_context_tokens: Tokens(1_000),
+        system_prompt_tokens: Tokens(0),
+        ..ContextConfig::default()
+    };
+    let agent = agent(&script(&[]))
+        .system("s".repeat(4_000))
+        .context_config(config)
+        .build()
+        .unwrap();
+    let error = agent.run("the task").await.unwrap_err().to_string();
+    assert!(
+        error.contains("of 1000 tokens of context the system prompt takes 1004"),
+        "{error}"
+    );
+}
