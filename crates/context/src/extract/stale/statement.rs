@@ -1,0 +1,351 @@
+//! What one sentence says has which value, read word by word. Not a grammar: what it cannot make out
+//! is no statement, and then nothing is updated.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// With a colon in it, a sentence that names more things is a title.
+const TITLE: usize = 5;
+/// A thing is named by at most so many words.
+const FRAME_MAX: usize = 6;
+
+/// That something has a value.
+#[derive(Debug)]
+pub(super) struct Statement {
+    /// Message and sentence.
+    pub(super) at: (usize, usize),
+    /// The words that name the thing, sorted.
+    pub(super) frame: Vec<String>,
+    pub(super) value: String,
+    /// The value, and with what it is called by ("postgres 14").
+    pub(super) values: Vec<String>,
+    pub(super) form: Form,
+    pub(super) look: Look,
+    /// Whether it says of itself that it changes something.
+    pub(super) is_update: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// "X is V", "X = V", "set X to V".
+    Assigned,
+    /// "… the X V …".
+    Named,
+}
+
+/// What a value looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// With a digit.
+    Number,
+    /// A path, an address, an identifier, a word in capitals.
+    Name,
+    /// Any word.
+    Plain,
+}
+
+/// A word of a sentence.
+pub(super) struct Word {
+    low: String,
+    /// What the tables say of it.
+    class: u16,
+    look: Look,
+    /// Whether the sentence says that this is no longer so.
+    is_gone: bool,
+}
+
+impl Statement {
+    pub(super) fn of(words: &[Word], at: (usize, usize)) -> Option<Self> {
+        if words.iter().any(|word| word.is(FORBIDS)) {
+            return None;
+        }
+        let told = words.iter().filter(|word| !word.is_filler()).count();
+        let is_title = words.iter().any(|word| word.low == ":") && told > TITLE;
+        let copula = words.iter().rposition(|word| word.is(COPULA));
+        let copula = copula.filter(|_| !is_title);
+        let assigns = copula.is_some() || words.iter().any(|word| word.is(SETS));
+        // "Now run test 2" is the next thing to do, no other test 1.
+        let is_update = words
+            .iter()
+            .enumerate()
+            .any(|(n, word)| word.is(UPDATES) && (n > 0 || word.low != "now"));
+        let at_value = value_at(words, copula)?;
+        let value = words.get(at_value)?;
+        // "Postgres 14", "Python 3.7": the name right before a number belongs to the value too.
+        let named = at_value.checked_sub(1).and_then(|before| words.get(before));
+        let named = named.filter(|named| !named.is_filler());
+        let mut values = Vec::new();
+        // "14" alone may be anything.
+        if value.low.len() > 2 {
+            values.push(value.low.clone());
+        }
+        values.extend(named.map(|named| format!("{} {}", named.low, value.low)));
+        let mut frame: Vec<String> = words
+            .iter()
+            .enumerate()
+            .filter(|(n, word)| *n != at_value && !word.is_filler() && !word.is_gone)
+            .map(|(_, word)| bare(&word.low))
+            .filter(|word| !word.is_empty())
+            .collect();
+        frame.sort_unstable();
+        frame.dedup();
+        (!frame.is_empty() && frame.len() <= FRAME_MAX).then(|| Self {
+            at,
+            frame,
+            value: value.low.clone(),
+            values,
+            form: if assigns { Form::Assigned } else { Form::Named },
+            look: value.look,
+            is_update,
+        })
+    }
+}
+
+/// Which word is the value: behind a copula the last that looks like one, or the only word; without
+/// a copula the last that looks like one.
+fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
+    let looks = words
+        .iter()
+        .rposition(|word| word.look != Look::Plain && !word.is_gone);
+    let Some(copula) = copula else {
+        return looks;
+    };
+    if let Some(found) = looks.filter(|found| *found > copula) {
+        return Some(found);
+    }
+    // "The owner is Dana": one or two words behind the copula, and nothing that looks like more.
+    let rest = words.iter().enumerate().skip(copula + 1);
+    let rest: Vec<usize> = rest
+        .filter(|(_, word)| !word.is_filler() && !word.is_gone)
+        .map(|(n, _)| n)
+        .collect();
+    match rest.as_slice() {
+        [one] | [one, _] if copula > 0 => Some(*one),
+        _ => None,
+    }
+}
+
+/// The values that a sentence says are gone ("instead of V", "no longer V").
+pub(super) fn gone(words: &[Word]) -> Vec<String> {
+    let mut gone = Vec::new();
+    let mut before: Option<&Word> = None;
+    for word in words.iter().filter(|word| word.is_gone) {
+        if word.look != Look::Plain && word.low.len() > 2 {
+            gone.push(word.low.clone());
+        }
+        if word.look == Look::Number {
+            gone.extend(before.map(|before| format!("{} {}", before.low, word.low)));
+        }
+        before = Some(word);
+    }
+    gone
+}
+
+/// The words of a sentence without the signs around them; CJK runs are parted from the rest, and
+/// `A=1` is three words.
+pub(super) fn words(sentence: &str) -> Vec<Word> {
+    let mut words = Vec::new();
+    for run in sentence.split_whitespace() {
+        let mut rest = run;
+        let is_mixed = run.chars().any(is_cjk);
+        while !rest.is_empty() {
+            let end = if is_mixed { part_end(rest) } else { rest.len() };
+            let (part, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
+            rest = behind;
+            let is_key = |key: &str| {
+                key.starts_with(|c: char| c.is_alphabetic())
+                    && !key.contains(['=', '/', '<', '>', '!', '('])
+            };
+            match part.split_once('=') {
+                Some((key, value)) if is_key(key) && !value.is_empty() => {
+                    push(&mut words, key);
+                    push(&mut words, "=");
+                    push(&mut words, value);
+                }
+                _ => push(&mut words, part),
+            }
+        }
+    }
+    mark_gone(&mut words);
+    words
+}
+
+/// Where a run of one script ends.
+fn part_end(run: &str) -> usize {
+    let is_wide = run.chars().next().is_some_and(|c| !c.is_ascii());
+    let other = run.char_indices().find(|(_, c)| c.is_ascii() == is_wide);
+    other.map_or(run.len(), |(at, _)| at)
+}
+
+fn push(words: &mut Vec<Word>, part: &str) {
+    let inside = part.trim_matches(|c: char| {
+        (c.is_ascii_punctuation() && !matches!(c, '/' | '$' | '=' | '_' | '-' | '~' | '%'))
+            || matches!(
+                c,
+                '“' | '”' | '«' | '»' | '。' | '，' | '、' | '：' | '；' | '！' | '？'
+            )
+    });
+    if !inside.is_empty() {
+        let low = inside.to_lowercase();
+        let class = CLASSES.get(low.as_str()).copied().unwrap_or_default() | cjk_class(&low);
+        let has_capitals = inside.chars().skip(1).any(char::is_uppercase);
+        let is_name = (has_capitals && low.len() > 2)
+            || (low.is_ascii()
+                && low.contains(['/', '.', '-', ':', '@', '_'])
+                && low.contains(|c: char| c.is_ascii_alphabetic()));
+        let look = if low.contains(|c: char| c.is_ascii_digit()) {
+            Look::Number
+        } else if is_name && class == 0 {
+            Look::Name
+        } else {
+            Look::Plain
+        };
+        words.push(Word {
+            low,
+            class,
+            look,
+            is_gone: false,
+        });
+    }
+    if part.len() > 1 && part.ends_with([':', '：']) {
+        words.push(Word {
+            low: ":".to_owned(),
+            class: COPULA,
+            look: Look::Plain,
+            is_gone: false,
+        });
+    }
+}
+
+/// Marks what stands behind "instead of", "no longer" and the like: one value, or a name and the
+/// number behind it.
+fn mark_gone(words: &mut [Word]) {
+    let lows: Vec<&str> = words.iter().map(|word| word.low.as_str()).collect();
+    let has_to = lows.contains(&"to");
+    let mut gone = Vec::new();
+    for n in 0..lows.len() {
+        let start = match lows.get(n..).unwrap_or_default() {
+            ["instead", "of", ..] | ["rather", "than", ..] | ["no", "longer", ..] => n + 2,
+            ["not" | "replace" | "replaces" | "forget", _, ..] => n + 1,
+            ["from", _, ..] if has_to => n + 1,
+            _ => continue,
+        };
+        let plain = (start..words.len())
+            .filter(|n| words.get(*n).is_some_and(|word| !word.is(ARTICLE)))
+            .take(2);
+        for (nth, n) in plain.enumerate() {
+            let Some(word) = words.get(n) else {
+                break;
+            };
+            if nth == 0 && word.look != Look::Plain {
+                gone.push(n);
+                break;
+            }
+            if nth == 0 || word.look == Look::Number {
+                gone.push(n);
+            }
+        }
+    }
+    for n in gone {
+        if let Some(word) = words.get_mut(n) {
+            word.is_gone = true;
+        }
+    }
+}
+
+impl Word {
+    fn is(&self, class: u16) -> bool {
+        self.class & class != 0
+    }
+
+    /// Whether it neither names a thing nor is its value.
+    fn is_filler(&self) -> bool {
+        if self.low.chars().any(is_cjk) {
+            bare(&self.low).is_empty()
+        } else {
+            self.class != 0
+        }
+    }
+}
+
+/// A word without what only says that it has a value, in scripts without blanks.
+fn bare(word: &str) -> String {
+    if !word.chars().any(is_cjk) {
+        return word.to_owned();
+    }
+    let fillers = CJK_FILLERS.split('|');
+    fillers.fold(word.to_owned(), |word, filler| word.replace(filler, ""))
+}
+
+/// What a word of a script without blanks says, which carries its particles with it.
+fn cjk_class(word: &str) -> u16 {
+    if !word.chars().any(is_cjk) {
+        return 0;
+    }
+    let has = |cues: &str| cues.split('|').any(|cue| word.contains(cue));
+    let sets = if has(CJK_SETS) { SETS } else { 0 };
+    let updates = if has(CJK_UPDATES) { UPDATES } else { 0 };
+    sets | updates
+}
+
+fn is_cjk(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
+}
+
+const FILLER: u16 = 1;
+const ARTICLE: u16 = 2;
+const COPULA: u16 = 4;
+const SETS: u16 = 8;
+const UPDATES: u16 = 16;
+const FORBIDS: u16 = 32;
+
+/// What each word is, from the tables below.
+static CLASSES: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
+    let mut classes = HashMap::new();
+    for (table, class) in [
+        (ARTICLES, ARTICLE),
+        (FILLERS, FILLER),
+        (UNITS, FILLER),
+        (COPULAS, COPULA),
+        (SETTERS, SETS),
+        (UPDATERS, UPDATES),
+        (FORBIDDERS, FORBIDS),
+    ] {
+        for word in table.split('|') {
+            *classes.entry(word).or_default() |= class;
+        }
+    }
+    classes
+});
+
+const ARTICLES: &str = "the|a|an|our|my|your|this|that|its|their|der|die|das|den|dem|ein|eine|unser|\
+    unsere|le|la|les|un|une|notre|el|los|las|una|nuestro|nuestra|il|lo|gli|o|os|as|наш|наша|это";
+/// Words that neither name a thing nor are its value.
+const FILLERS: &str = "we|i|you|it|they|to|of|at|on|in|as|for|with|by|so|ok|okay|no|yes|and|but|or|\
+    please|note|remember|hey|well|oh|let's|lets|just|will|would|should|must|has|have|had|needs|\
+    need|shall|can|also|that's|it's|been|same|then|here|there|only|always|btw|fyi|value|\
+    everywhere|again|going|forward|want|wants|i'd|we'll|i'll|one|do|from|than|up|down|back|over|\
+    into|out|new|current|currently|not|don't|really|still|was|were|went|of|per|about|around|\
+    bitte|wir|auf|zu|für|im|am|nous|pour|sur|de|du|en|para|por|di|per|da|мы|на|в|для|se|y|et|und";
+const UNITS: &str = "ms|s|sec|secs|second|seconds|min|mins|minute|minutes|h|hour|hours|day|days|week|\
+    weeks|kb|mb|gb|kib|mib|gib|byte|bytes|token|tokens|px|percent|usd|eur|dollar|dollars|euro|\
+    euros|times|x|sekunden|minuten|stunden|secondes|segundos";
+const COPULAS: &str =
+    "is|was|=|:=|:|equals|becomes|be|called|named|ist|sei|est|es|é|è|são|это|будет";
+const SETTERS: &str = "set|make|use|change|switch|update|bump|move|put|raise|lower|increase|decrease|\
+    rename|renamed|reduce|changed|moved|switched|updated|using|cut|went|goes|grew|fell|rose|\
+    raised|lowered|extend|extended|shorten|shortened|upgrade|upgraded|downgrade|downgraded|\
+    revert|reverted|keep|postponed|setze|nimm|mets|utilise|usa|usar|поставь|используй";
+const UPDATERS: &str = "now|actually|instead|changed|switched|updated|scratch|correction|sorry|rather|\
+    longer|moved|renamed|anymore|meant|wait|forget|replace|replaced|went|goes|grew|fell|rose|\
+    raised|lowered|cut|back|bumped|increased|decreased|reduced|extended|shortened|upgraded|\
+    downgraded|reverted|postponed|oops|nope|mistake|change|bump|raise|lower|increase|decrease|\
+    reduce|swapped|migrated|onwards|jetzt|nun|stattdessen|sofort|maintenant|désormais|plutôt|\
+    ahora|agora|adesso|теперь|вместо";
+/// A sentence with one of these states no value that another could replace.
+const FORBIDDERS: &str = "never|don't|dont|don’t|avoid|mustn't|cannot|can't|won't|isn't|nie|niemals|\
+    nicht|jamais|nunca|никогда";
+const CJK_SETS: &str = "是|为|改成|は|です|는|은|입니다|変更|변경|设|設|使用|用";
+const CJK_UPDATES: &str = "现在|改|換|换|变|今|変更|이제|변경|不再";
+const CJK_FILLERS: &str = "现在|改为|改成|换成|变成|变更为|变为|设置为|设为|設定|变更|変更|今は|です|ます|이제|입니다|\
+    으로|변경|使用|的|是|为|了|把|将|请|用|は|を|に|が|の|로|는|은|이|가";
