@@ -122,11 +122,14 @@ impl Run {
     /// the request weighs at most `most`, and sends it again; where it cannot be made lighter, the
     /// run ends with what the provider said.
     pub(crate) fn shrink(&mut self, refused: Refused) {
+        self.notify_overflow(&refused.failure, refused.rung);
+        self.go_down(refused);
+    }
+
+    /// The same once it has been told, as where a plan has to be made anew.
+    pub(crate) fn go_down(&mut self, refused: Refused) {
         match self.smaller(refused.counted, refused.most) {
-            Some(plan) => {
-                self.notify_overflow(&refused.failure, refused.rung);
-                self.leave(plan, Next::Retry(refused));
-            }
+            Some(plan) => self.leave(plan, Next::Retry(refused)),
             None => self.finish(EndReason::Failed {
                 failure: refused.failure,
             }),

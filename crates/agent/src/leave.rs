@@ -64,17 +64,15 @@ impl Run {
         let (leaving, next) = *waiting;
         match verdict {
             Verdict::Go => self.apply_and_go_on(leaving, next),
-            Verdict::NotKept { why } if leaving.plan.recall == Recall::Offered => {
-                self.recall = Recall::None;
-                self.warn(format!(
-                    "what leaves the view cannot be archived, so it is not offered for recall from now on; the log has it all the same: {why}"
-                ));
-                // Planned again, without markers that promise what is not there.
-                if let Next::Retry(refused) = next {
-                    self.shrink(refused);
+            Verdict::NotKept { why } => {
+                self.not_kept(&why);
+                match (leaving.plan.recall, next) {
+                    (Recall::None, next) => self.apply_and_go_on(leaving, next),
+                    // Planned again, without markers that promise what is not there.
+                    (Recall::Offered, Next::Request) => {}
+                    (Recall::Offered, Next::Retry(refused)) => self.go_down(refused),
                 }
             }
-            Verdict::NotKept { .. } => self.apply_and_go_on(leaving, next),
             Verdict::Veto { why } => {
                 self.warn(format!("a plan was not applied: {why}"));
                 match next {
@@ -84,6 +82,16 @@ impl Run {
                     }
                 }
             }
+        }
+    }
+
+    /// Nothing is offered for recall in this run any more, which is said once.
+    fn not_kept(&mut self, why: &str) {
+        self.recall = Recall::None;
+        if !std::mem::replace(&mut self.archive_failed, true) {
+            self.warn(format!(
+                "what leaves the view cannot be archived, so it is not offered for recall from now on; the log has it all the same: {why}"
+            ));
         }
     }
 

@@ -72,6 +72,8 @@ pub struct Run {
     pub(crate) asked_at: Seq,
     /// Whether markers may offer recall: no longer once the archive has failed.
     pub(crate) recall: Recall,
+    /// It has, in this run, and that was said.
+    pub(crate) archive_failed: bool,
     /// A summary in the making, and one that is made.
     pub(crate) digest: Option<Digest>,
     pub(crate) ready: Option<Ready>,
@@ -139,6 +141,7 @@ impl Run {
             overhead: setup.overhead(),
             max_output: setup.max_output,
             recall: setup.recall,
+            archive_failed: false,
             setup,
             state,
             phase: Phase::Idle,
@@ -283,6 +286,7 @@ impl Run {
     fn begin(&mut self, run: u64) {
         self.open();
         self.recall = self.setup.recall;
+        self.archive_failed = false;
         self.summary_failed = false;
         self.summary_failures = 0;
         self.vetoed = false;
