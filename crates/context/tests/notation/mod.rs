@@ -11,6 +11,7 @@
 //! | `r:c1*10000` | the same with 10,000 bytes on one line (every text takes a size) |
 //! | `r:c1*img` | the same with a text of 8 bytes and an image |
 //! | `+u:rule` | pinned |
+//! | `S:summary` | when a view is shown: a summary that a stage has put there |
 //! | `\|` | all before it has been sent (without it, all has) |
 //!
 //! When a view is shown, `r:c1~200` is a text that was shortened to at most 200 bytes (rounded
@@ -168,6 +169,11 @@ fn word(item: &Item, before: &Item) -> String {
     };
     if item.message == before.message || !item.message.calls().collect::<Vec<_>>().is_empty() {
         return format!("{pin}{}", written(&item.message));
+    }
+    if let Message::Summary { .. } = *item.message
+        && !item.message.text().contains("[pruned: ")
+    {
+        return "S:summary".to_owned();
     }
     let name = written(&before.message);
     let name = name.split(['*', '~']).next().unwrap();

@@ -1,0 +1,76 @@
+//! The strips of `docs/context.md`: each shows what its stage does. Not tests of the stages beyond
+//! that; those are tables in `stages.rs`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
+
+mod notation;
+
+use std::sync::Arc;
+
+use notation::{show, view};
+use plimsoll_context::{
+    Author, Budget, Cap, Evict, Fit, Policy, Ppm, Prune, SessionPruneConfig, Stage, Summarize,
+    SummaryConfig, Tokens, Trigger,
+};
+
+const DOC: &str = include_str!("../../../docs/context.md");
+
+fn stage(name: &str) -> Arc<dyn Stage> {
+    match name {
+        "cap" => Arc::new(Cap::Arrivals),
+        "prune" => Arc::new(Prune(SessionPruneConfig::default())),
+        "evict" => Arc::new(Evict::Oldest),
+        "extract" => Arc::new(Summarize(SummaryConfig {
+            author: Author::Extract,
+            share: Ppm(500_000),
+            ..SummaryConfig::default()
+        })),
+        "fit" => Arc::new(Fit::Results),
+        other => panic!("no stage `{other}`"),
+    }
+}
+
+fn number(words: &[&str], key: &str) -> Option<Tokens> {
+    let value = words
+        .iter()
+        .find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+    value.map(|value| Tokens(value.parse().unwrap()))
+}
+
+#[test]
+fn every_strip_of_the_guide_is_what_its_stage_does() {
+    let mut strips = 0;
+    let mut wrong = Vec::new();
+    for block in DOC.split("```strip ").skip(1) {
+        let block = block.split("```").next().unwrap();
+        let mut lines = block.lines();
+        let head: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+        let (before, after) = (lines.next().unwrap(), lines.next().unwrap());
+        let trigger = number(&head, "trigger").unwrap();
+        let budget = Budget {
+            limit: trigger,
+            trigger,
+            target: number(&head, "target").unwrap(),
+            max_result: number(&head, "max_result").unwrap_or(Tokens(100)),
+            keep_recent: 1,
+            overhead: Tokens(0),
+        };
+        let old = view(before);
+        let mut new = old.clone();
+        let policy = Policy::new(vec![stage(head[0])]);
+        let plan = policy.best_plan(&old, &budget, Trigger::Request);
+        new.apply(&plan.expect(before)).unwrap();
+        let shown = show(&new, &old);
+        if shown != after {
+            wrong.push(format!("{head:?}\n{before}\n{shown}\nand not\n{after}"));
+        }
+        strips += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(strips >= 7, "{strips}");
+}
