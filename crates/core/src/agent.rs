@@ -10,7 +10,7 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{
     Author, Bpe, CacheConfig, Calibration, ContextConfig, ContextStrategy, Economy,
-    FALLBACK_WINDOW, Line, MAX_RESULT, Memo, Policy, PriceSheet, Recall, SessionPruneConfig,
+    FALLBACK_WINDOW, Fingerprint, Line, MAX_RESULT, Memo, Message, Policy, PriceSheet, Recall, SessionPruneConfig,
     SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 
@@ -33,6 +33,8 @@ pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Recall is offered in windows of this size and more: its two tools take about 350 tokens of every
 /// request, more than a small window can spare.
 pub const RECALL_LEAST_WINDOW: Tokens = Tokens(8_192);
+/// A key that a provider's cache is found by has at most this many characters; OpenAI refuses more.
+const MAX_CACHE_KEY: usize = 64;
 /// Tool calls at once, at most, whatever is asked for.
 pub const MAX_PARALLEL_TOOLS: usize = 64;
 
@@ -203,7 +205,7 @@ impl Agent {
         let run = Run::resume(&log, setup)?;
         let mut session = Session::new(run, lease, Arc::clone(parts));
         session.endpoint = found.endpoint;
-        session.cache_key = cached.then(|| session.id().as_str().into());
+        session.cache_key = cached.then(|| cache_key(session.id()));
         if let Some(text) = found.fault {
             parts.tell(&Event::Warning { text });
         }
@@ -248,6 +250,15 @@ fn offers_recall(setup: &Setup, window: Option<Tokens>, log: &[Entry]) -> bool {
     let room = window
         .is_some_and(|window| window.min(learned.unwrap_or(Tokens::MAX)) >= RECALL_LEAST_WINDOW);
     room && !setup.tools.is_empty() && !taken("recall") && !taken("recall_search")
+}
+
+/// What providers that route by a key are told of a session: its name, or a hash of a long one.
+fn cache_key(id: &SessionId) -> Arc<str> {
+    let name = id.as_str();
+    match name.len() <= MAX_CACHE_KEY {
+        true => name.into(),
+        false => Fingerprint::of([&Message::user(name)]).to_string().into(),
+    }
 }
 
 /// A session's name that has not been used: the time in milliseconds and a few random digits.

@@ -179,6 +179,7 @@ impl ScriptedProvider {
             },
             max_output: request.max_output.map(|tokens| tokens.0),
             context: request.dynamic_context.as_deref(),
+            cache: Some(&request.cache),
             ..RenderInput::default()
         };
         let messages = request.messages.iter().map(AsRef::as_ref);

@@ -1,7 +1,7 @@
 //! [`OpenAiChatBuilder`]: puts a provider together from what is given, the environment and the
 //! vendor's own. Reads no files and asks no server.
 
-use plimsoll_wire::openai_chat::{Dialect, Template, Voice};
+use plimsoll_wire::openai_chat::{CacheMarks, Dialect, Template, Voice};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
@@ -26,6 +26,10 @@ const TEMPLATES: [(&str, Template); 7] = [
     ("llama-3.1", Template::Llama31),
     ("llama-3_1", Template::Llama31),
 ];
+
+/// A gateway to models that cache only what is marked, and what it calls them.
+const GATEWAY: &str = "openrouter";
+const WANTS_MARKS: &str = "anthropic/";
 
 /// Puts an [`OpenAiChat`] together.
 #[derive(Debug, Clone)]
@@ -152,6 +156,12 @@ impl OpenAiChatBuilder {
 /// demands besides.
 fn dialect_of(model: &ModelRef) -> Dialect {
     let dialect = model.vendor().dialect();
+    if dialect.name == GATEWAY && model.name().starts_with(WANTS_MARKS) {
+        return Dialect {
+            cache: CacheMarks::Parts,
+            ..dialect
+        };
+    }
     if dialect.voice != Voice::Template {
         return dialect;
     }
@@ -270,6 +280,19 @@ mod tests {
     fn an_empty_key_sends_none() {
         let chat = builder("openai/gpt-4o").key(Secret::new(" "));
         assert!(chat.build_with(&env).unwrap().key_from.is_none());
+    }
+
+    #[test]
+    fn a_gateway_is_told_what_to_cache_where_the_model_wants_to_be_told() {
+        let cache = |model| dialect_of(&ModelRef::parse(model).unwrap()).cache;
+        for (model, expected) in [
+            ("openrouter/anthropic/claude-opus-4.8", CacheMarks::Parts),
+            ("openrouter/openai/gpt-5", CacheMarks::Unasked),
+            ("openai/gpt-5", CacheMarks::Key),
+            ("groq/anthropic/claude", CacheMarks::Unasked),
+        ] {
+            assert_eq!(cache(model), expected, "{model}");
+        }
     }
 
     #[test]

@@ -188,6 +188,7 @@ impl OpenAiChat {
             seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
             delivery: Delivery::Stream,
             context: request.dynamic_context.as_deref(),
+            cache: Some(&request.cache),
             format: request.format.as_deref(),
             extra: Some(&self.extra),
             ..RenderInput::default()

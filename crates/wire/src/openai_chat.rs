@@ -17,9 +17,9 @@ mod usage;
 mod validate;
 
 pub use dialect::{
-    Arguments, CallIds, Dialect, EchoReasoning, EmptyReasoning, Images, NoContent, OutputKey,
-    ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole, Template, Texts,
-    ToolStyle, UserAfterTool, UserMessage, Voice,
+    Arguments, CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, Images, NoContent,
+    OutputKey, ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole, Template,
+    Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
 };
 pub use json_turns::{AnswerStream, read_turn};
 pub use patch::{Slot, patch_content};

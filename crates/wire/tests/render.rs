@@ -90,6 +90,7 @@ fn a_whole_request_in_bytes() {
         delivery: Delivery::Stream,
         context: Some("now"),
         format: None,
+        cache: None,
         extra: extra.as_object(),
     };
     let history = [

@@ -45,6 +45,8 @@ pub struct Dialect {
     pub prefill: Prefill,
     /// How tools are offered and called.
     pub tools: ToolStyle,
+    /// How a prompt cache is asked for.
+    pub cache: CacheMarks,
     /// Whose words a refusal is in.
     pub voice: Voice,
 }
@@ -227,6 +229,19 @@ pub enum ToolStyle {
     JsonSchema,
 }
 
+/// How a prompt cache is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheMarks {
+    /// Not at all: it works by itself, or there is none.
+    Unasked,
+    /// It works by itself; `prompt_cache_key` says which requests belong together (OC9).
+    Key,
+    /// `cache_control` on tools and on parts of messages, for models behind a gateway that want
+    /// breakpoints (AM11). Never on a message itself: a gateway hangs on that in a tool's message.
+    Parts,
+}
+
 /// Whose words a refusal is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -321,6 +336,7 @@ impl Dialect {
             texts: Texts::Parts,
             arguments: Arguments::AnyText,
             prefill: Prefill::Allowed,
+            cache: CacheMarks::Key,
             ..Self::compatible()
         }
     }
@@ -347,6 +363,7 @@ impl Dialect {
             images: Images::Supported,
             prefill: Prefill::Refused,
             tools: ToolStyle::Native,
+            cache: CacheMarks::Unasked,
             voice: Voice::OpenAi,
         }
     }

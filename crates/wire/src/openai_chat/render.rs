@@ -4,11 +4,12 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::{Message, ToolSpec};
+use plimsoll_context::{Breakpoint, CachePlan, Message, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{
-    Dialect, NoContent, OutputKey, ParallelCalls, StreamUsage, SystemRole, Texts, ToolStyle,
+    CacheMarks, Dialect, NoContent, OutputKey, ParallelCalls, StreamUsage, SystemRole, Texts,
+    ToolStyle,
 };
 use super::json_turns;
 use super::shape::{Piece, Role, Shaper, Turn};
@@ -44,6 +45,8 @@ pub struct RenderInput<'a> {
     /// The JSON schema that the answer follows, for models that have to be held to one: it is sent
     /// where every turn is held to a schema ([`ToolStyle::JsonSchema`](super::ToolStyle)).
     pub format: Option<&'a serde_json::Value>,
+    /// What is asked of the prompt cache, as far as the dialect has words for it.
+    pub cache: Option<&'a CachePlan>,
     /// Further keys of the body, sent last; one that is known replaces what is set here.
     pub extra: Option<&'a Map<String, Value>>,
 }
@@ -137,7 +140,11 @@ pub fn request<'a>(
             style: "json_schema",
         });
     }
-    let mut shaper = Shaper::new(dialect);
+    let marks = input
+        .cache
+        .filter(|_| dialect.cache == CacheMarks::Parts)
+        .map_or(&[][..], |plan| &plan.breakpoints);
+    let mut shaper = Shaper::new(dialect, marks);
     if let Some(system) = input.system {
         shaper.system(system);
     }
@@ -148,7 +155,7 @@ pub fn request<'a>(
     let messages = turns.into_iter().map(|turn| message(turn, dialect));
     let mut request = Request {
         model: input.model.into(),
-        tools: tools(input.tools),
+        tools: tools(input.tools, marks),
         messages: messages.collect(),
         ..Request::default()
     };
@@ -184,6 +191,10 @@ fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialec
                 extra: Extra::new(),
             });
     }
+    let key = input.cache.and_then(|plan| plan.key.as_deref());
+    if let Some(key) = key.filter(|_| dialect.cache == CacheMarks::Key) {
+        request.extra.insert("prompt_cache_key".into(), key.into());
+    }
     for (key, value) in input.extra.into_iter().flatten() {
         set(request, key, value);
     }
@@ -212,7 +223,7 @@ fn set(request: &mut Request<'_>, key: &str, value: &Value) {
     }
 }
 
-fn tools(specs: &[ToolSpec]) -> Vec<Tool<'_>> {
+fn tools<'a>(specs: &'a [ToolSpec], marks: &[Breakpoint]) -> Vec<Tool<'a>> {
     let mut specs: Vec<&ToolSpec> = specs.iter().collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
     let tool = |spec| Tool {
@@ -220,7 +231,18 @@ fn tools(specs: &[ToolSpec]) -> Vec<Tool<'_>> {
         function: function(spec),
         extra: Extra::new(),
     };
-    specs.into_iter().map(tool).collect()
+    let mut tools: Vec<Tool<'a>> = specs.into_iter().map(tool).collect();
+    if let Some(last) = tools.last_mut()
+        && marks.contains(&Breakpoint::Tools)
+    {
+        mark(&mut last.extra);
+    }
+    tools
+}
+
+/// Sets a breakpoint.
+fn mark(extra: &mut Extra) {
+    extra.insert("cache_control".into(), json!({"type": "ephemeral"}));
 }
 
 fn function(spec: &ToolSpec) -> ToolFunction<'_> {
@@ -248,6 +270,8 @@ fn message<'a>(turn: Turn<'a>, dialect: &Dialect) -> ChatMessage<'a> {
             NoContent::Empty => Some(Content::Text("".into())),
             NoContent::Omit => None,
         }
+    } else if turn.cached {
+        Some(marked(content(turn.pieces, dialect)))
     } else {
         Some(content(turn.pieces, dialect))
     };
@@ -259,6 +283,24 @@ fn message<'a>(turn: Turn<'a>, dialect: &Dialect) -> ChatMessage<'a> {
         tool_call_id: turn.answers,
         extra: Extra::new(),
     }
+}
+
+/// The same content with a breakpoint behind its last text.
+fn marked(content: Content<'_>) -> Content<'_> {
+    let mut parts = match content {
+        Content::Null => return Content::Null,
+        Content::Text(text) => vec![ContentPart {
+            kind: "text".into(),
+            text: Some(text),
+            ..ContentPart::default()
+        }],
+        Content::Parts(parts) => parts,
+    };
+    let last = parts.iter_mut().rev().find(|part| part.text.is_some());
+    if let Some(last) = last {
+        mark(&mut last.extra);
+    }
+    Content::Parts(parts)
 }
 
 fn content<'a>(mut pieces: Vec<Piece<'a>>, dialect: &Dialect) -> Content<'a> {

@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use plimsoll_context::{File, Image, Message, Opaque, Part, Source, ToolCall, ToolResult};
+use plimsoll_context::{
+    Breakpoint, File, Image, Message, Opaque, Part, Source, ToolCall, ToolResult,
+};
 use serde_json::{Map, Value};
 
 use super::dialect::{
@@ -28,6 +30,8 @@ pub(super) struct Turn<'a> {
     pub(super) reasoning: Option<Text<'a>>,
     pub(super) calls: Vec<Call<'a>>,
     pub(super) answers: Option<Text<'a>>,
+    /// Whether the request is cached up to its end.
+    pub(super) cached: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub(super) enum Piece<'a> {
 #[derive(Debug)]
 pub(super) struct Shaper<'a, 'd> {
     dialect: &'d Dialect,
+    /// Up to where the request is cached.
+    marks: &'d [Breakpoint],
     turns: Vec<Turn<'a>>,
     /// Attachments of tool results; they follow the batch in a user message.
     attachments: Vec<Piece<'a>>,
@@ -59,9 +65,10 @@ pub(super) struct Shaper<'a, 'd> {
 }
 
 impl<'a, 'd> Shaper<'a, 'd> {
-    pub(super) fn new(dialect: &'d Dialect) -> Self {
+    pub(super) fn new(dialect: &'d Dialect, marks: &'d [Breakpoint]) -> Self {
         Self {
             dialect,
+            marks,
             turns: Vec::new(),
             attachments: Vec::new(),
             waiting: VecDeque::new(),
@@ -73,6 +80,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
 
     pub(super) fn system(&mut self, text: &'a str) {
         self.emit(Turn::of(Role::System, vec![Piece::Text(text.into())]));
+        self.cache_up_to(Breakpoint::System);
     }
 
     pub(super) fn message(&mut self, message: &'a Message) {
@@ -98,7 +106,24 @@ impl<'a, 'd> Shaper<'a, 'd> {
             Message::Assistant { parts } => self.assistant(parts),
             Message::ToolResult(result) => self.result(result),
         }
+        self.cache_up_to(Breakpoint::Message(self.index));
         self.index += 1;
+    }
+
+    /// Marks the last turn so far, where the request is to be cached up to here. A turn without a
+    /// text has nothing to mark; then it is the one before it.
+    fn cache_up_to(&mut self, place: Breakpoint) {
+        if !self.marks.contains(&place) {
+            return;
+        }
+        if let Some(turn) = self
+            .turns
+            .iter_mut()
+            .rev()
+            .find(|turn| turn.says_something())
+        {
+            turn.cached = true;
+        }
     }
 
     /// Ends the history; `context` is said after it, in the user's role.
@@ -325,7 +350,14 @@ impl<'a> Turn<'a> {
             reasoning: None,
             calls: Vec::new(),
             answers: None,
+            cached: false,
         }
+    }
+
+    fn says_something(&self) -> bool {
+        let says =
+            |piece: &Piece<'_>| matches!(piece, Piece::Text(text) if !text.trim().is_empty());
+        self.pieces.last().is_some_and(says)
     }
 
     fn fixed(role: Role, text: &'static str) -> Self {
@@ -353,6 +385,8 @@ impl<'a> Turn<'a> {
             }
         }
         self.calls.extend(other.calls);
+        // It ends elsewhere now.
+        self.cached = other.cached;
         match (&mut self.reasoning, other.reasoning) {
             (Some(text), Some(more)) if !more.trim().is_empty() => {
                 text.to_mut().push_str(&more);

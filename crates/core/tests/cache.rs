@@ -1,0 +1,234 @@
+//! The prompt cache from outside: what a provider is asked to keep, what it gives, and what a run
+//! says when it gives less than it should.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use plimsoll_agent::{Event, Failure, Request};
+use plimsoll_context::{
+    Breakpoint, CacheBreak, CacheConfig, CacheMiss, CallId, Chars4, Delta, Message, Part, Reply,
+    Seq, StopReason, TokenCounter, Tokens, ToolCall, Usage,
+};
+use plimsoll_core::testing::{ScriptedProvider, Turn};
+use plimsoll_core::{
+    Agent, AgentBuilder, MemoryStore, Provider, SessionId, ToolError, Window, tool,
+};
+use serde_json::json;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn agent(provider: impl Provider + 'static) -> AgentBuilder {
+    let long = |_: Nothing| async move { Ok::<_, ToolError>("all hands on deck ".repeat(100)) };
+    Agent::builder(provider)
+        .tool(tool("watch", "", long).idempotent())
+        .counter(Arc::new(Chars4))
+        .system("You keep watch. ".repeat(300))
+}
+
+/// A model that keeps watch, behind a cache that keeps the last request.
+#[derive(Clone, Default)]
+struct Caching {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    last: Vec<Arc<Message>>,
+    system: Arc<str>,
+    requests: Vec<Request>,
+    /// Calls, from 1, before which the cache loses everything.
+    forgets: Vec<usize>,
+    /// Calls, from 1, that are answered without a tool call.
+    answers: Vec<usize>,
+}
+
+#[async_trait]
+impl Provider for Caching {
+    fn model(&self) -> &str {
+        "caching/model"
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        _: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let mut inner = self.inner.lock().unwrap();
+        let number = inner.requests.len() + 1;
+        if inner.forgets.contains(&number) || inner.system != request.system {
+            inner.last.clear();
+        }
+        let weigh = |messages: &[Arc<Message>]| -> Tokens {
+            messages.iter().map(|message| Chars4.message(message)).sum()
+        };
+        let pairs = inner.last.iter().zip(&request.messages);
+        let same = pairs.take_while(|(then, now)| then == now).count();
+        let head = Chars4.text(&request.system);
+        let read = match inner.last.is_empty() {
+            true => Tokens::ZERO,
+            false => head + weigh(&request.messages[..same]),
+        };
+        let all = head + weigh(&request.messages);
+        inner.last.clone_from(&request.messages);
+        inner.system = Arc::clone(&request.system);
+        inner.requests.push(request.clone());
+        let parts = match inner.answers.contains(&number) {
+            true => vec![Part::text("All is well.")],
+            false => vec![Part::ToolCall(ToolCall {
+                id: CallId(format!("c{number}")),
+                name: "watch".into(),
+                arguments: "{}".into(),
+                opaque: None,
+            })],
+        };
+        Ok(Reply {
+            parts,
+            stop: StopReason::Other,
+            usage: Some(Usage {
+                input: all.minus(read),
+                cache_read: read,
+                output: Tokens(10),
+                ..Usage::default()
+            }),
+            model: None,
+        })
+    }
+}
+
+/// What a run missed, by the turn that missed it.
+#[derive(Clone, Default)]
+struct Misses(Arc<Mutex<Vec<(u64, CacheMiss)>>>);
+
+impl Misses {
+    fn observer(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+        let (misses, turn) = (Arc::clone(&self.0), Mutex::new(0));
+        move |event: &Event| match event {
+            Event::TurnEnd { turn: ended, .. } => *turn.lock().unwrap() = *ended,
+            Event::CacheMissed(miss) => {
+                let turn = *turn.lock().unwrap();
+                misses.lock().unwrap().push((turn, miss.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    fn why(&self) -> Vec<(u64, Vec<CacheBreak>)> {
+        let misses = self.0.lock().unwrap();
+        let why = |(turn, miss): &(u64, CacheMiss)| (*turn, miss.why.clone());
+        misses.iter().map(why).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_breaks_the_prefix_is_named() {
+    let provider = Caching::default();
+    let misses = Misses::default();
+    let output = agent(provider.clone())
+        .window(Window::Known(Tokens(12_000)))
+        .economy(plimsoll_context::Economy::Fixed)
+        .max_turns(24)
+        .observer(misses.observer())
+        .build()
+        .unwrap()
+        .run("keep watch")
+        .await
+        .unwrap();
+    assert!(output.plans >= 1);
+    let why = misses.why();
+    assert_eq!(why.len() as u64, output.plans, "{why:?}");
+    for (_, why) in &why {
+        let [CacheBreak::Plan { stages, first }] = why.as_slice() else {
+            panic!("{why:?}");
+        };
+        assert!(!stages.is_empty() && *first > Seq(0), "{why:?}");
+    }
+    assert_eq!(output.cache.misses, output.plans);
+    assert_eq!(output.cache.calls, 23, "of the first, nothing is expected");
+    assert!(output.cache.read < output.cache.expected);
+}
+
+#[tokio::test]
+async fn a_provider_that_forgets_is_named() {
+    let provider = Caching::default();
+    provider.inner.lock().unwrap().forgets = vec![4];
+    let misses = Misses::default();
+    let output = agent(provider.clone())
+        .max_turns(6)
+        .observer(misses.observer())
+        .build()
+        .unwrap()
+        .run("keep watch")
+        .await
+        .unwrap();
+    assert_eq!(output.plans, 0);
+    assert_eq!(misses.why(), [(4, vec![CacheBreak::Provider])]);
+    assert_eq!((output.cache.calls, output.cache.misses), (5, 1));
+}
+
+#[tokio::test]
+async fn another_system_prompt_is_named_also_in_another_process() {
+    let provider = Caching::default();
+    provider.inner.lock().unwrap().answers = vec![3, 5];
+    let store = Arc::new(MemoryStore::default());
+    let id = SessionId::new("s").unwrap();
+    let misses = Misses::default();
+    for system in ["You keep watch. ", "You keep a close watch. "] {
+        let agent = agent(provider.clone())
+            .system(system.repeat(300))
+            .store(store.clone())
+            .observer(misses.observer())
+            .build()
+            .unwrap();
+        let mut session = agent.session(id.clone()).await.unwrap();
+        session.run("keep watch").await.unwrap();
+    }
+    assert_eq!(misses.why(), [(1, vec![CacheBreak::System])]);
+}
+
+#[tokio::test]
+async fn breakpoints_and_the_key_are_in_the_request() {
+    let provider = Caching::default();
+    let run = async |config: Option<CacheConfig>| {
+        let mut agent = agent(provider.clone()).max_turns(3);
+        if let Some(config) = config {
+            agent = agent.cache_config(config);
+        }
+        let id = SessionId::new("s").unwrap();
+        let agent = agent.build().unwrap();
+        agent
+            .session(id)
+            .await
+            .unwrap()
+            .run("keep watch")
+            .await
+            .unwrap();
+        std::mem::take(&mut provider.inner.lock().unwrap().requests)
+    };
+    for request in run(None).await {
+        let end = Breakpoint::Message(request.messages.len() - 1);
+        let marks = &request.cache.breakpoints;
+        assert!(marks.contains(&end) && marks.contains(&Breakpoint::System));
+        assert!(marks.len() <= 4, "{marks:?}");
+        assert_eq!(request.cache.key.as_deref(), Some("s"));
+    }
+    for request in run(Some(CacheConfig::DISABLED)).await {
+        assert_eq!(request.cache, plimsoll_context::CachePlan::default());
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_never_longer_than_providers_take() {
+    for (name, expected) in [("short", Some("short")), (&"long".repeat(32), None)] {
+        let provider = ScriptedProvider::new([Turn::say("ok")]);
+        let agent = Agent::builder(provider.clone()).build().unwrap();
+        let id = SessionId::new(name).unwrap();
+        agent.session(id).await.unwrap().run("hi").await.unwrap();
+        let body = &provider.requests()[0];
+        let key = body["prompt_cache_key"].as_str().unwrap();
+        assert!(key.len() <= 64);
+        assert_eq!(expected.unwrap_or(key), key);
+        assert_ne!(body["messages"], json!([]));
+    }
+}
