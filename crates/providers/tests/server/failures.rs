@@ -213,5 +213,9 @@ async fn a_full_window_without_an_answer_is_an_overflow() {
         panic!("{failure:?}");
     };
     assert_eq!((used, window), (Some(Tokens(4090)), Some(Tokens(4096))));
-    assert_eq!(usage.unwrap().input, Tokens(4090), "it is paid all the same");
+    assert_eq!(
+        usage.unwrap().input,
+        Tokens(4090),
+        "it is paid all the same"
+    );
 }

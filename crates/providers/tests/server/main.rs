@@ -18,7 +18,9 @@ use std::time::Duration;
 
 use fake::Fake;
 use plimsoll_agent::{Expects, Failure, Request, Sampling, ToolChoice};
-use plimsoll_context::{CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec};
+use plimsoll_context::{
+    CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec,
+};
 use plimsoll_core::Provider;
 use plimsoll_providers::{OpenAiChat, OpenAiChatBuilder, Secret, Timeouts};
 
