@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// Fetch, list and remove local models
     Model(ModelArgs),
+    /// Check a configuration and say what it comes to
+    Config(ConfigArgs),
     /// Say which providers, keys and local servers are there
     Doctor(DoctorArgs),
 }
@@ -68,6 +70,9 @@ pub(crate) struct RunArgs {
     /// The model's window in tokens, or `unknown` to learn it from refusals [default: ask the server]
     #[arg(long, value_name = "TOKENS")]
     pub(crate) max_context: Option<String>,
+    /// How contexts are kept small, and prices: a file as `plimsoll config check` reads it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// What happens when the context fills: evict, summarize, extract (a summary without a model),
     /// sliding_window or unlimited
     #[arg(long, default_value = "evict", value_name = "NAME")]
@@ -157,6 +162,7 @@ Examples:
   plimsoll compact --budget 8000 < chat.json > smaller.json
   jq -c . chats/*.json | plimsoll compact --lines --budget 8000 > smaller.jsonl
   echo '{\"budget_tokens\": 500, \"messages\": [...]}' | plimsoll compact
+  plimsoll compact --budget 8000 --explain < chat.json > smaller.json
 
 The input is {\"messages\": [...]} or a bare array, in OpenAI's shape. Its shape, other keys and
 every message that is not edited come back byte for byte. `tools` beside the messages count.
@@ -170,9 +176,16 @@ pub(crate) struct CompactArgs {
     /// What the chat may weigh; `budget_tokens` beside the messages goes before it
     #[arg(long, value_name = "TOKENS")]
     pub(crate) budget: Option<u64>,
-    /// What gives way: evict, sliding_window or unlimited (only repairs)
-    #[arg(long, default_value = "evict", value_name = "NAME")]
+    /// What gives way: extract (what leaves is summed up, word for word, most important first; no
+    /// model is asked), evict, sliding_window or unlimited (only repairs)
+    #[arg(long, default_value = "extract", value_name = "NAME")]
     pub(crate) policy: String,
+    /// Say on stderr where the thresholds are and what each stage did
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// With --explain: say it as JSON
+    #[arg(long, requires = "explain")]
+    pub(crate) json: bool,
     /// What counts: o200k, cl100k, estimate or chars4
     #[arg(long, default_value = "o200k", value_name = "NAME")]
     pub(crate) counter: String,
@@ -180,8 +193,58 @@ pub(crate) struct CompactArgs {
     #[arg(long)]
     pub(crate) lines: bool,
     /// Say nothing on stderr
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "explain")]
     pub(crate) quiet: bool,
+}
+
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  plimsoll config check                      # plimsoll.toml
+  plimsoll run --config plimsoll.toml \"Port it\"
+
+A configuration may have [context], [compaction] (or [context.compaction]), [summary] and [prices],
+and max_history_messages, argument_digest and summarization before them:
+
+  max_history_messages = 200
+  argument_digest = true                     # texts of over 2,000 characters in old calls
+  [context]
+  max_context_tokens = 100_000
+  system_prompt_tokens = 4_000
+  [compaction]
+  compact_at_pct = 0.90
+  compact_budget_threshold_pct = 0.05
+  compaction_scope = { fixed_count = 3 }     # or \"token_budget\"
+  keep_first_turns = 2
+  keep_recent_turns = 10
+  tool_output_max_lines = 50
+  [summary]
+  max_summary_tokens = 2_000
+  author = \"model\"                           # or \"extract\", which asks no model
+  [prices.openai.\"gpt-9\"]
+  input = 2.0                                # dollars for a million tokens
+  output = 8.0
+
+Without [context] the model's window decides. Old names are read and warned of; an unknown key is
+an error that names the nearest.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CONFIG_EXAMPLES)]
+pub(crate) struct ConfigArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Say what a configuration comes to, or everything that is wrong with it
+    Check {
+        /// The configuration [default: plimsoll.toml]
+        file: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 const COUNT_EXAMPLES: &str = "\

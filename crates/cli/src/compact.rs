@@ -14,6 +14,7 @@ use plimsoll::{
 use crate::args::CompactArgs;
 use crate::chat_file::{self, ChatFile};
 use crate::exit::{DONE, FAILED, Stop};
+use crate::explain::Explained;
 use crate::input;
 use crate::out::out;
 
@@ -21,11 +22,17 @@ use crate::out::out;
 struct Compacted {
     json: String,
     notes: Vec<String>,
+    explained: Option<Explained>,
 }
 
 /// Runs the filter.
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     let counter = chat_file::counter(&args.counter)?;
+    if strategy(&args.policy)?.name() == "summarize" && !args.quiet {
+        crate::say(
+            "summarize is extract here: no model is asked, what was said stands word for word",
+        );
+    }
     let input = input::open(args.file.as_deref())?;
     if args.lines {
         return lines(args, input, &counter);
@@ -34,6 +41,12 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     let compacted = compact(&text, args, &counter)?;
     for note in compacted.notes {
         crate::say(&note);
+    }
+    if let Some(explained) = compacted.explained {
+        crate::note(&match args.json {
+            true => explained.as_json().to_string(),
+            false => explained.as_text(),
+        });
     }
     out!("{}", compacted.json);
     Ok(DONE)
@@ -55,6 +68,9 @@ fn lines(
                 for note in compacted.notes.iter().filter(|_| !args.quiet) {
                     crate::say(&format!("line {number}: {note}"));
                 }
+                if let Some(explained) = compacted.explained {
+                    crate::note(&explained_line(&explained, args, number));
+                }
                 out!("{}", compacted.json);
             }
             Err(stop) => {
@@ -64,6 +80,18 @@ fn lines(
         }
     }
     Ok(code)
+}
+
+/// What is said of one line of many.
+fn explained_line(explained: &Explained, args: &CompactArgs, number: u64) -> String {
+    if args.json {
+        let mut json = explained.as_json();
+        if let Some(object) = json.as_object_mut() {
+            object.insert("line".to_owned(), number.into());
+        }
+        return json.to_string();
+    }
+    format!("line {number}: {}", explained.as_text())
 }
 
 fn compact(
@@ -80,15 +108,17 @@ fn compact(
     let strategy = strategy(&args.policy)?;
     let before = file.overhead + file.transcript.tokens();
     let policy = strategy.policy(SessionPruneConfig::default(), filter_summary());
-    let mut plan = None;
+    let (mut plan, mut explained) = (None, None);
     if !policy.stages().is_empty() {
-        plan = Line::exactly(budget(&file, args)?)
+        let policy = policy.for_filter();
+        let budget = Line::exactly(budget(&file, args)?)
             .budget(file.overhead, Calibration::default())
-            .and_then(|budget| {
-                policy
-                    .for_filter()
-                    .plan(&file.transcript, &budget, Trigger::Asked)
-            })
+            .map_err(Stop::cannot_fit)?;
+        explained = args
+            .explain
+            .then(|| Explained::new(&policy, &file.transcript, budget));
+        plan = policy
+            .plan(&file.transcript, &budget, Trigger::Asked)
             .map_err(Stop::cannot_fit)?;
         if let Some(plan) = &plan {
             file.transcript.apply(plan).map_err(Stop::failed)?;
@@ -110,7 +140,11 @@ fn compact(
     if args.quiet {
         notes.clear();
     }
-    Ok(Compacted { json, notes })
+    Ok(Compacted {
+        json,
+        notes,
+        explained,
+    })
 }
 
 /// Writes the chat back: what nobody touched with its very bytes.

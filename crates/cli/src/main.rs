@@ -10,9 +10,11 @@ mod ask;
 mod chat_file;
 mod choice;
 mod compact;
+mod config;
 mod count;
 mod doctor;
 mod exit;
+mod explain;
 mod input;
 mod ledger;
 mod local;
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) => count::run(args),
+        Command::Config(args) => config::run(args),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Model(args) => wait_for(local::run(args)),

@@ -16,6 +16,7 @@ use plimsoll::{
 use crate::args::RunArgs;
 use crate::ask::{self, Consent};
 use crate::choice::{self, Choice};
+use crate::config::Config;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
 use crate::paths;
@@ -65,7 +66,17 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
             "there is no session {id} to go on with; `plimsoll sessions list` lists them"
         )));
     }
-    let choice = choice::choose(args).await?;
+    let config = match &args.config {
+        Some(path) => Config::read(path).map_err(|stop| Stop::usage(stop.text))?,
+        None => Config::default(),
+    };
+    for warning in &config.warnings {
+        crate::say(warning);
+    }
+    let mut choice = choice::choose(args).await?;
+    if let Some(sheet) = config.sheet(choice.provider.model()) {
+        choice.prices = Some(sheet);
+    }
     let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(choice.rates())));
     if let Some(screen) = &screen {
         let window = match choice.window {
@@ -141,6 +152,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(screen) = &screen {
         builder = builder.shared_observer(Arc::clone(screen) as Arc<dyn plimsoll::Observer>);
     }
+    builder = config.apply(builder);
     let lines = Arc::new(Lines::default());
     if args.json {
         builder = builder.shared_observer(Arc::clone(&lines) as Arc<dyn plimsoll::Observer>);

@@ -11,6 +11,7 @@ mod draft;
 mod economy;
 mod estimate;
 mod exchange;
+mod explain;
 mod extract;
 mod fingerprint;
 mod item;
@@ -58,6 +59,7 @@ pub use economy::{
 };
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
+pub use explain::{Mark, StageStep, explain};
 pub use extract::extract;
 pub use fingerprint::Fingerprint;
 pub use item::{Form, Item, Pin, Pinned, Seq};

@@ -23,6 +23,8 @@ pub const MAX_SUMMARY: Tokens = Tokens(2_000);
 pub const SUMMARY_SHARE: Ppm = Ppm(250_000);
 /// The share of the trigger from which on a summary is written beside the run.
 pub const SOFT_MARK: Ppm = Ppm(850_000);
+/// How often a summary without a model is written again of fewer exchanges, at most.
+const REWRITES: u32 = 2;
 /// A summary of fewer tokens says nothing that is worth a request.
 const LEAST_SUMMARY: Tokens = Tokens(48);
 
@@ -114,7 +116,7 @@ impl Summarize {
             return;
         }
         let need = draft.tokens().minus(budget.target);
-        let chosen = choose(draft, need + self.0.most(budget));
+        let mut chosen = choose(draft, need + self.0.most(budget));
         if self.splice(draft, budget, &chosen) {
             return;
         }
@@ -130,18 +132,26 @@ impl Summarize {
                 draft.want(span);
             }
         }
-        let words = {
-            let items = draft.items();
-            let at = chosen
-                .iter()
-                .filter_map(|index| draft.exchanges().get(*index));
-            let items = at
-                .filter_map(|exchange| items.get(exchange.at.clone()))
-                .flatten();
-            let messages: Vec<&Message> = items.map(|item| item.message.as_ref()).collect();
-            extract(&messages, text_of(most), draft.counter())
-        };
-        if let Some(words) = words {
+        let mut words = self::words(draft, &chosen, most);
+        // Where nobody else writes it, what needs fewer words than it may has room for exchanges.
+        for _ in 0..REWRITES {
+            let Some((_, weighs)) = &words else { return };
+            if model != Summarizer::None || weighs.times(4) > most.times(3) {
+                break;
+            }
+            let fewer = choose(draft, need + *weighs);
+            let left = draft.tokens().minus(weight(draft, &fewer));
+            let room = self.most_of(draft, &fewer, budget);
+            let room = room.min(budget.target.minus(left));
+            if fewer.len() >= chosen.len() || room < LEAST_SUMMARY {
+                break;
+            }
+            let Some(shorter) = self::words(draft, &fewer, room) else {
+                break;
+            };
+            (chosen, words) = (fewer, Some(shorter));
+        }
+        if let Some((words, _)) = words {
             draft.summarize(&chosen, words);
         }
     }
@@ -199,6 +209,21 @@ impl Summarize {
     fn most_of(&self, draft: &Draft<'_>, chosen: &[usize], budget: &Budget) -> Tokens {
         Tokens(weight(draft, chosen).0 / 2).min(self.0.most(budget))
     }
+}
+
+/// A summary without a model of these exchanges, and what it weighs; at most `most`.
+fn words(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Option<(String, Tokens)> {
+    let items = draft.items();
+    let at = chosen
+        .iter()
+        .filter_map(|index| draft.exchanges().get(*index));
+    let items = at
+        .filter_map(|exchange| items.get(exchange.at.clone()))
+        .flatten();
+    let messages: Vec<&Message> = items.map(|item| item.message.as_ref()).collect();
+    let words = extract(&messages, text_of(most), draft.counter())?;
+    let weighs = draft.counter().text(&words) + MESSAGE_OVERHEAD + SUMMARY_FRAME;
+    Some((words, weighs))
 }
 
 /// The former summaries and so many of the oldest exchanges that they weigh `enough`; none where

@@ -1,0 +1,173 @@
+//! What `plimsoll compact --explain` says: the thresholds of a budget, and what each stage did. It
+//! says what the policy did and decides nothing.
+
+use std::fmt::Write;
+
+use plimsoll::{Budget, Mark, Means, Policy, StageStep, Tokens, Transcript, Trigger};
+use serde_json::{Value, json};
+
+use crate::config::grouped;
+
+/// A strip has so many columns, at most: what fits beside the figures on a narrow terminal.
+const COLUMNS: usize = 48;
+
+/// What a policy did to a chat, step by step.
+pub(crate) struct Explained {
+    budget: Budget,
+    before: Tokens,
+    messages: usize,
+    steps: Vec<StageStep>,
+}
+
+/// How many messages became what.
+struct Counted {
+    left: usize,
+    shortened: usize,
+    summaries: usize,
+    gone: usize,
+}
+
+impl Explained {
+    pub(crate) fn new(policy: &Policy, view: &Transcript, budget: Budget) -> Self {
+        let steps = plimsoll::explain(policy, view, &budget, Trigger::Asked, &Means::default());
+        Self {
+            budget,
+            before: view.tokens() + budget.overhead,
+            messages: view.items().len(),
+            steps,
+        }
+    }
+
+    pub(crate) fn as_text(&self) -> String {
+        let budget = &self.budget;
+        let sent = |tokens: Tokens| match tokens {
+            Tokens::MAX => "none".to_owned(),
+            tokens => grouped(tokens + budget.overhead),
+        };
+        let mut text = format!(
+            "explain: limit {} tokens │ fires above {} │ ends at {} │ tools {} │ one result {}\n",
+            sent(budget.limit),
+            sent(budget.trigger),
+            sent(budget.target),
+            grouped(budget.overhead),
+            match budget.max_result {
+                Tokens::MAX => "without a bound".to_owned(),
+                tokens => format!("{} at most", grouped(tokens)),
+            },
+        );
+        let mut line = |name: &str, tokens: Tokens, freed: Tokens, strip: &str| {
+            let freed = match freed {
+                Tokens::ZERO => String::new(),
+                freed => format!("−{}", grouped(freed)),
+            };
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "  {name:<10}{:>10} {freed:>10}  {strip}",
+                grouped(tokens)
+            );
+        };
+        let untouched = vec![Mark::Kept; self.messages];
+        line("", self.before, Tokens::ZERO, &strip(&untouched));
+        for step in &self.steps {
+            let tokens = step.after + budget.overhead;
+            line(
+                &step.stage,
+                tokens,
+                step.before.minus(step.after),
+                &strip(&step.marks),
+            );
+        }
+        let counted = self.counted();
+        let _ = write!(
+            text,
+            "  {} of {} messages are left │ ▒ shortened: {} │ S summaries: {} │ · gone: {}",
+            counted.left, self.messages, counted.shortened, counted.summaries, counted.gone
+        );
+        text
+    }
+
+    pub(crate) fn as_json(&self) -> Value {
+        let budget = &self.budget;
+        let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + budget.overhead);
+        let steps: Vec<Value> = self
+            .steps
+            .iter()
+            .map(|step| {
+                json!({
+                    "stage": step.stage,
+                    "before": step.before + budget.overhead,
+                    "after": step.after + budget.overhead,
+                    "freed": step.before.minus(step.after),
+                    "messages": step.marks,
+                })
+            })
+            .collect();
+        let counted = self.counted();
+        json!({
+            "limit": sent(budget.limit),
+            "fires_above": sent(budget.trigger),
+            "ends_at": sent(budget.target),
+            "tools": budget.overhead,
+            "before": self.before,
+            "stages": steps,
+            "messages": {
+                "before": self.messages,
+                "left": counted.left,
+                "shortened": counted.shortened,
+                "summaries": counted.summaries,
+                "gone": counted.gone,
+            },
+        })
+    }
+
+    fn counted(&self) -> Counted {
+        let marks = self.steps.last().map(|step| step.marks.as_slice());
+        let count = |wanted: Mark| {
+            let marks = marks.unwrap_or_default().iter();
+            marks.filter(|mark| **mark == wanted).count()
+        };
+        let gone = count(Mark::Gone);
+        Counted {
+            left: self.messages - gone,
+            shortened: count(Mark::Shortened),
+            summaries: count(Mark::Summary),
+            gone,
+        }
+    }
+}
+
+/// One sign a message, or a few messages where there are many.
+fn strip(marks: &[Mark]) -> String {
+    let group = marks.len().div_ceil(COLUMNS).max(1);
+    let sign = |marks: &[Mark]| {
+        let all = |wanted: Mark| marks.iter().all(|mark| *mark == wanted);
+        if marks.contains(&Mark::Summary) {
+            'S'
+        } else if all(Mark::Kept) {
+            '█'
+        } else if all(Mark::Gone) {
+            '·'
+        } else {
+            '▒'
+        }
+    };
+    marks.chunks(group).map(sign).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strip_is_short_however_long_the_chat() {
+        assert_eq!(strip(&[]), "");
+        let marks = [Mark::Kept, Mark::Summary, Mark::Gone, Mark::Shortened];
+        assert_eq!(strip(&marks), "█S·▒");
+        let mut many = vec![Mark::Kept; 400];
+        many.extend([Mark::Gone; 600]);
+        let strip = strip(&many);
+        assert!(strip.chars().count() <= COLUMNS);
+        assert!(strip.starts_with('█') && strip.ends_with('·'));
+    }
+}
