@@ -157,8 +157,11 @@ impl Run {
 
     /// Takes a pin off. False where there is none.
     pub fn unpin(&mut self, seq: Seq) -> bool {
-        let pinned = self.pinned().any(|(at, _)| at == seq);
-        pinned && self.record(Entry::Unpinned { seq })
+        if !self.pinned().any(|(at, _)| at == seq) {
+            return false;
+        }
+        self.open();
+        self.record(Entry::Unpinned { seq })
     }
 
     /// What is pinned, in view order.

@@ -10,8 +10,8 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{
     Author, Bpe, CacheConfig, Calibration, ContextConfig, ContextStrategy, Economy,
-    FALLBACK_WINDOW, Fingerprint, Line, MAX_RESULT, Memo, Message, Policy, PriceSheet, Recall, SessionPruneConfig,
-    SummaryConfig, Threshold, TokenCounter, Tokens,
+    FALLBACK_WINDOW, Fingerprint, Line, MAX_RESULT, Memo, Message, Policy, PriceSheet, Recall,
+    SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 
 use crate::archive::RecallTools;
@@ -218,7 +218,7 @@ impl Agent {
             parts.tell(&Event::Warning { text: why });
         }
         for rule in &self.pins {
-            session.pin_text(rule).await?;
+            session.pin_rule(rule).await?;
         }
         Ok(session)
     }

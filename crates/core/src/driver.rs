@@ -15,7 +15,7 @@ use crate::archive::Archived;
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::heard::heard;
-use crate::hooks::Hooks;
+use crate::hooks::{Before, Hooks};
 use crate::observer::Observer;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
@@ -55,11 +55,7 @@ struct Underway {
 /// Runs until the machine says that the run has ended.
 pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome, Error> {
     let parts = Arc::clone(&session.parts);
-    // A future that was dropped half-way left a run open.
-    if session.run.is_running() {
-        session.run.handle(Input::Interrupt);
-        while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
-    }
+    end_open(session);
     while session.inbox.try_recv().is_ok() {}
     session.run.set_idle(session.idle());
     session.run.handle(input);
@@ -154,6 +150,26 @@ impl Parts {
     }
 }
 
+/// Ends a run that a future which was dropped half-way has left open.
+fn end_open(session: &mut Session) {
+    if session.run.is_running() {
+        session.run.handle(Input::Interrupt);
+        while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
+    }
+}
+
+/// Makes a session ready for what is done between two runs.
+///
+/// # Errors
+/// Where it is not known what of it was written.
+pub(crate) fn between_runs(session: &mut Session) -> Result<(), Error> {
+    if session.stale {
+        return Err(Error::Stale);
+    }
+    end_open(session);
+    Ok(())
+}
+
 /// Does what the machine says between two runs.
 pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
     while !matches!(step(session), Step::Wait | Step::Finish(_)) {}
@@ -227,8 +243,10 @@ async fn wait(inbox: &mut tokio::sync::mpsc::Receiver<Command>, underway: &mut U
 
 /// Keeps what is about to leave, and says whether it may.
 async fn keep(session: &Session, leaving: &Leaving) -> Verdict {
-    if let Err(why) = session.parts.hooks.before(leaving) {
-        return Verdict::Veto { why };
+    match session.parts.hooks.before(leaving) {
+        Before::Yes => {}
+        Before::No(why) => return Verdict::Veto { why },
+        Before::Fault(text) => session.parts.tell(&Event::Warning { text }),
     }
     if !session.archives {
         return Verdict::Go;

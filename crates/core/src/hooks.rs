@@ -23,14 +23,22 @@ pub struct Evicted {
     pub items: Vec<Item>,
 }
 
-type Before = dyn Fn(Tokens, usize) -> bool + Send + Sync;
+type BeforeHook = dyn Fn(Tokens, usize) -> bool + Send + Sync;
 type After = dyn Fn(usize, usize, Tokens, Tokens) + Send + Sync;
 type OnEvict = dyn Fn(&AgentState, Evicted) -> BoxFuture<'static, ()> + Send + Sync;
+
+/// What a host says to a plan.
+pub(crate) enum Before {
+    Yes,
+    No(String),
+    /// Its hook is at fault, which says nothing about the plan.
+    Fault(String),
+}
 
 /// What a host is told, or asked, when a plan is applied.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
-    before: Option<Arc<Before>>,
+    before: Option<Arc<BeforeHook>>,
     after: Option<Arc<After>>,
     on_evict: Option<Arc<OnEvict>>,
 }
@@ -64,18 +72,17 @@ impl Hooks {
     }
 
     /// Whether the host lets a plan pass.
-    ///
-    /// # Errors
-    /// Why not.
-    pub(crate) fn before(&self, leaving: &Leaving) -> Result<(), String> {
+    pub(crate) fn before(&self, leaving: &Leaving) -> Before {
         let Some(hook) = &self.before else {
-            return Ok(());
+            return Before::Yes;
         };
         let asked = AssertUnwindSafe(|| hook(leaving.tokens, leaving.messages));
         match std::panic::catch_unwind(asked) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err("before_compaction_start said no".to_owned()),
-            Err(_) => Err("before_compaction_start broke down".to_owned()),
+            Ok(true) => Before::Yes,
+            Ok(false) => Before::No("before_compaction_start said no".to_owned()),
+            Err(_) => Before::Fault(
+                "before_compaction_start broke down; the plan is applied all the same".to_owned(),
+            ),
         }
     }
 

@@ -123,6 +123,7 @@ impl Session {
     /// Where it is not in the view as it was said, where too much would be pinned, or where the
     /// log cannot be written.
     pub async fn pin(&mut self, seq: Seq, what: Pinned) -> Result<(), Error> {
+        driver::between_runs(self)?;
         self.run.pin(seq, what)?;
         driver::settle(self).await
     }
@@ -130,11 +131,19 @@ impl Session {
     /// Says a rule in the host's name and pins it.
     ///
     /// # Errors
-    /// Where it is empty, where too much would be pinned, or where the log cannot be written.
+    /// Where it is empty, where too much would be pinned, where calls of a crashed run wait to be
+    /// carried on, or where the log cannot be written.
     pub async fn pin_text(&mut self, text: &str) -> Result<Seq, Error> {
+        driver::between_runs(self)?;
         let seq = self.run.pin_text(text)?;
         driver::settle(self).await?;
         Ok(seq)
+    }
+
+    /// The same, but where calls of a crashed run wait for their results it is said behind them.
+    pub(crate) async fn pin_rule(&mut self, text: &str) -> Result<(), Error> {
+        self.run.pin_rule(text)?;
+        driver::settle(self).await
     }
 
     /// Takes a pin off. False where there is none.
@@ -142,6 +151,7 @@ impl Session {
     /// # Errors
     /// Where the log cannot be written.
     pub async fn unpin(&mut self, seq: Seq) -> Result<bool, Error> {
+        driver::between_runs(self)?;
         let unpinned = self.run.unpin(seq);
         driver::settle(self).await?;
         Ok(unpinned)
