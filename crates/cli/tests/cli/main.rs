@@ -16,6 +16,7 @@ mod chats;
 mod command;
 mod compact;
 mod compact_bad;
+mod config;
 mod count;
 mod failures;
 mod fake;

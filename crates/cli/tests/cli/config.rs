@@ -1,0 +1,360 @@
+//! `plimsoll config check`, and what a configuration does to a run: on what the server received.
+
+use serde_json::{Value, json};
+
+use super::chats;
+use super::command::Home;
+use super::fake::{Answer, Fake};
+use super::runs::messages;
+
+fn check(config: &str, args: &[&str]) -> super::command::Said {
+    let home = Home::new();
+    home.file("plimsoll.toml", config);
+    home.run([&["config", "check"][..], args].concat())
+}
+
+#[test]
+fn what_is_good_is_said_with_its_thresholds() {
+    for (config, parts) in [
+        (
+            "[context]\n",
+            vec![
+                "plimsoll.toml is good",
+                "compaction fires above 81,000 tokens",
+                "ends at 56,700",
+                "stages: cap → lines → summarize → evict → fit",
+            ],
+        ),
+        (
+            "[compaction]\ncompact_at_pct = 0.8\n",
+            vec![
+                "compaction fires above 71,000 tokens",
+                "100,000 · (0.8 − 0.05) − 4,000",
+            ],
+        ),
+        (
+            "[context]\nmax_context_tokens = 32_000\n[context.compaction]\nkeep_recent_turns = 4\n",
+            vec!["compaction fires above 23,200 tokens", "the last 4 turns"],
+        ),
+        (
+            "[compaction]\nmax_safe_tokens = 8_000\n",
+            vec!["fires above 8,000 tokens of everything that is sent, and ends at 5,600"],
+        ),
+        (
+            "summarization = false\nmax_history_messages = 20\nargument_digest = true\n[context]\n",
+            vec![
+                "summary: none",
+                "history: 20 messages at most",
+                "more than 2000 characters",
+                "stages: cap → history → digest → lines → sections → evict → fit",
+            ],
+        ),
+        (
+            "[context]\n[compaction]\ncompaction_scope = \"TokenBudget\"\n[summary]\nauthor = \"extract\"\nsummary_token_limit = 900\n",
+            vec![
+                "as many of the newest",
+                "summary: 900 tokens at most",
+                "word for word",
+                "→ extract →",
+            ],
+        ),
+        ("", vec!["the model's window decides", "fires at 80 %"]),
+        (
+            "[pricing.openai.\"gpt-9\"]\ninput = 2.0\noutput = 8.0\n",
+            vec!["prices: 1 models of your own"],
+        ),
+    ] {
+        let said = check(config, &[]).done();
+        assert_eq!(said.err, "", "{config}");
+        for part in parts {
+            assert!(said.out.contains(part), "no `{part}` in {}", said.out);
+        }
+        let json: Value = serde_json::from_str(&check(config, &["--json"]).done().out).unwrap();
+        assert!(json["warnings"].as_array().unwrap().is_empty());
+    }
+    let json = check("[context]\n", &["--json"]).done().out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        json["thresholds"],
+        json!({"fires_above": 81_000, "ends_at": 56_700, "counts": "all_but_system"})
+    );
+    assert_eq!(json["context"]["compaction"]["compact_at_pct"], 0.9);
+}
+
+#[test]
+fn old_names_are_warned_of() {
+    let said = check("[context]\nkeep_recent = 8\n", &[]).done();
+    assert!(said.out.contains("the last 8 turns"), "{}", said.out);
+    assert!(
+        said.err
+            .starts_with("plimsoll: plimsoll.toml: `keep_recent` in [context] is an old name")
+    );
+    assert_eq!(said.err.lines().count(), 1);
+}
+
+#[test]
+fn everything_wrong_is_said_at_once() {
+    for (config, parts) in [
+        ("[contxt]\n", vec!["did you mean `context`?"]),
+        (
+            "[context]\nmax_tokns = 3\n",
+            vec!["in [context]; did you mean `max_tokens`?"],
+        ),
+        (
+            "[compaction]\nkeep_recnt_turns = 3\n",
+            vec!["in [compaction]; did you mean `keep_recent_turns`?"],
+        ),
+        (
+            "[summary]\nauthr = \"model\"\n",
+            vec!["in [summary]; did you mean `author`?"],
+        ),
+        (
+            "[prices.openai.x]\ninput = 1.0\noutpt = 2.0\n",
+            vec!["prices, openai, x, outpt", "did you mean `output`?"],
+        ),
+        (
+            "[compaction]\n[context.compaction]\n",
+            vec!["[compaction] and [context.compaction] are two settings of one thing"],
+        ),
+        (
+            "[context]\nkeep_recent = 3\n[compaction]\nkeep_recent_turns = 3\n",
+            vec!["`keep_recent` in [context] and `keep_recent_turns` in [compaction]"],
+        ),
+        (
+            "[prices.openai.x]\ninput = 1\noutput = 2\n[pricing]\n",
+            vec!["[prices] and [pricing] are two settings of one thing"],
+        ),
+        (
+            "[compaction]\nmax_summary_tokens = 300\n[summary]\nmax_summary_tokens = 400\n",
+            vec!["(300)", "(400)"],
+        ),
+        (
+            "max_history_messages = 0\nargument_digest = 3\n[compaction]\ncompact_at_pct = nan\n\
+             compact_budget_threshold_pct = -0.5\nkeep_recent_turns = 0\ntarget = 90_000\n",
+            vec![
+                "6 settings are faulty",
+                "`compact_at_pct` in [compaction] is NaN",
+                "is -0.5",
+                "keep_recent_turns is 0",
+                "the trigger (81000) is not above the target (90000)",
+                "`max_history_messages` is 0",
+                "`argument_digest` is 3",
+            ],
+        ),
+        ("max_history_messages = \n", vec!["it is no TOML", "line 1"]),
+        ("context = 3\n", vec!["[context] is 3; give a table"]),
+    ] {
+        let said = check(config, &[]);
+        assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{config}");
+        for part in parts {
+            assert!(said.err.contains(part), "no `{part}` in {}", said.err);
+        }
+    }
+    let home = Home::new();
+    home.run(["config", "check"])
+        .refused(2, &["plimsoll.toml cannot be read"]);
+    home.run(["config", "check", "."])
+        .refused(2, &["cannot be read"]);
+}
+
+/// Reads a file sixteen times, then answers.
+fn script() -> Vec<Answer> {
+    let read = |n: usize| {
+        Answer::call(&[(
+            "read",
+            &format!("{{\"path\":\"notes.txt\",\"offset\":{n}}}"),
+        )])
+    };
+    (1..17).map(read).chain([Answer::say("Done.")]).collect()
+}
+
+fn home(config: &str) -> Home {
+    let home = Home::new();
+    let lines: Vec<String> = (0..120)
+        .map(|n| format!("note {n}: the tide is at {n}"))
+        .collect();
+    home.file("notes.txt", lines.join("\n"));
+    home.file("plimsoll.toml", config);
+    home
+}
+
+#[test]
+fn a_run_is_compacted_as_configured() {
+    let config = "[context]\nmax_context_tokens = 12_000\nsystem_prompt_tokens = 1_000\n\
+                  [compaction]\nkeep_first_turns = 1\nkeep_recent_turns = 2\n\
+                  [summary]\nauthor = \"extract\"\n\
+                  [prices.openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
+    let (home, fake) = (home(config), Fake::new(script()));
+    let said = home
+        .agent(&fake, &["--config", "plimsoll.toml", "Read on."])
+        .done();
+    assert!(
+        said.err.contains("$0."),
+        "the prices of the configuration: {}",
+        said.err
+    );
+    let asked = fake.asked();
+    let compacted = asked.iter().find(|request| {
+        messages(request)
+            .iter()
+            .any(|(_, text)| text.contains("[extract "))
+    });
+    let compacted = messages(compacted.expect("it fired"));
+    assert_eq!(compacted[1], ("user".into(), "Read on.".into()));
+    let roles: Vec<&str> = compacted.iter().map(|(role, _)| role.as_str()).collect();
+    assert_eq!(
+        roles,
+        [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+            "tool"
+        ]
+    );
+    // Without it nothing leaves: the window is large enough.
+    let fake = Fake::new(script());
+    home.agent(&fake, &["Read on."]).done();
+    let last = fake.asked().pop().unwrap();
+    assert_eq!(messages(&last).len(), 2 + 16 * 2);
+}
+
+#[test]
+fn a_configuration_that_is_no_good_ends_the_run_before_it_begins() {
+    for (config, args, part) in [
+        (
+            "[context]\nmax_contxt_tokens = 3\n",
+            &[][..],
+            "did you mean",
+        ),
+        (
+            "[context]\n",
+            &["--policy", "sliding_window"],
+            "context_config and context_strategy are two settings of one thing",
+        ),
+        (
+            "[context]\n",
+            &["--trigger", "9000"],
+            "two settings of one thing",
+        ),
+        (
+            "[context]\n",
+            &["--max-context", "4000"],
+            "of 4000 tokens of context the system prompt takes 4000",
+        ),
+    ] {
+        let (home, fake) = (home(config), Fake::new(script()));
+        let args = [&["--config", "plimsoll.toml"][..], args, &["Read on."]].concat();
+        home.agent(&fake, &args).refused(2, &[part]);
+        assert!(fake.asked().is_empty());
+    }
+}
+
+#[test]
+fn compact_explains_what_it_did() {
+    let home = Home::new();
+    let chat = json!({"messages": chats::messages(30), "tools": chats::tools()}).to_string();
+    let plain = home.pipe(["compact", "--budget", "3000"], &chat).done();
+    let said = home
+        .pipe(["compact", "--budget", "3000", "--explain"], &chat)
+        .done();
+    assert_eq!(said.out, plain.out, "the chat is the same");
+    let lines: Vec<&str> = said.err.lines().skip(1).collect();
+    assert!(
+        lines[0].starts_with("explain: limit 3,000 tokens │ fires above 3,000 │ ends at 3,000")
+    );
+    let stages: Vec<&str> = lines[2..6]
+        .iter()
+        .map(|line| line.split_whitespace().next().unwrap())
+        .collect();
+    assert_eq!(stages, ["cap", "extract", "evict", "fit"]);
+    assert!(lines[1].ends_with("███") && lines[3].contains('S') && lines[3].contains('·'));
+    assert!(lines[6].contains("S summaries: 1"), "{}", lines[6]);
+    let json = home
+        .pipe(
+            ["compact", "--budget", "3000", "--explain", "--json"],
+            &chat,
+        )
+        .done();
+    assert_eq!(json.out, plain.out);
+    let json: Value = serde_json::from_str(json.err.lines().last().unwrap()).unwrap();
+    let before = chats::weight(&chat).0;
+    let after = chats::weight(&plain.out).0;
+    assert_eq!(json["before"], before);
+    assert_eq!(json["limit"], 3_000);
+    let stages = json["stages"].as_array().unwrap();
+    let freed: u64 = stages
+        .iter()
+        .map(|stage| stage["freed"].as_u64().unwrap())
+        .sum();
+    assert_eq!(stages[3]["after"], before - freed);
+    // What is read back is a user message, without the frame that a summary is weighed with.
+    assert!(before - freed <= 3_000 && after <= 3_000);
+    assert_eq!(json["messages"]["summaries"], 1);
+    let kept = json["messages"]["left"].as_u64().unwrap();
+    assert_eq!(usize::try_from(kept).unwrap(), chats::raw(&plain.out).len());
+    // One line each, with its number.
+    let lines = format!("{chat}\n{chat}");
+    let args = [
+        "compact",
+        "--lines",
+        "--budget",
+        "3000",
+        "--explain",
+        "--json",
+    ];
+    let said = home.pipe(args, lines).done();
+    let numbers = said
+        .err
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let numbers: Vec<Value> = numbers.map(|json| json["line"].clone()).collect();
+    assert_eq!(numbers, [1, 2]);
+}
+
+#[test]
+fn compact_sums_up_by_default_and_summarize_says_that_it_asks_nobody() {
+    let home = Home::new();
+    let chat = json!({"messages": chats::messages(30)}).to_string();
+    let default = home.pipe(["compact", "--budget", "3000"], &chat).done();
+    assert!(default.out.contains("[extract "), "{}", default.out);
+    let with = |policy: &str| {
+        home.pipe(["compact", "--budget", "3000", "--policy", policy], &chat)
+            .done()
+    };
+    assert_eq!(with("extract").out, default.out);
+    let summarize = with("summarize");
+    assert_eq!(summarize.out, default.out);
+    assert!(
+        summarize
+            .err
+            .contains("summarize is extract here: no model is asked")
+    );
+    assert!(!with("evict").out.contains("[extract "));
+    // At ever smaller budgets, each on what came out before: one summary, never two.
+    let mut chat = chat;
+    for budget in ["6000", "4000", "2500", "1500", "900"] {
+        let said = home.pipe(["compact", "--budget", budget], &chat).done();
+        assert_eq!(chats::faults(&said.out), [""; 0], "{budget}");
+        assert!(chats::weight(&said.out).0 <= budget.parse().unwrap());
+        assert_eq!(
+            said.out.matches("[extract ").count(),
+            1,
+            "{budget}: {}",
+            said.out
+        );
+        assert_eq!(
+            said.out.matches(chats::TASK).count(),
+            1,
+            "{budget}: {}",
+            said.out
+        );
+        let again = home.pipe(["compact", "--budget", budget], &said.out).done();
+        assert_eq!(again.out, said.out, "{budget}: twice is once");
+        chat = said.out;
+    }
+}
