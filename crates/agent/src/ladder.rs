@@ -55,11 +55,9 @@ impl Run {
                     most: Some(Tokens(call.counted.0 / 2)),
                 });
             }
-            Failure::OutputTooLarge { limit, .. } => {
-                if self.lower_output(*limit, call.max_output) {
-                    self.notify_overflow(&failure, rung);
-                    return self.call(rung);
-                }
+            Failure::OutputTooLarge { limit, .. } if self.lower_output(*limit, call.max_output) => {
+                self.notify_overflow(&failure, rung);
+                return self.call(rung);
             }
             _ => {}
         }

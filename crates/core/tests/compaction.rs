@@ -517,12 +517,12 @@ impl Provider for Follows {
             .any(|part| part.as_text() == Some("done"));
         let mut asked = self.asked.lock().unwrap();
         let texts = request.messages.iter().map(|m| m.text());
-        let marked = texts.filter_map(|text| {
+        let mut marked = texts.filter_map(|text| {
             let rest = text.split("recall m").nth(1)?.to_owned();
             let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
             Some(format!("m{digits}"))
         });
-        let next = marked.filter(|id| !asked.contains(id)).next_back();
+        let next = marked.rfind(|id| !asked.contains(id));
         let (Some(id), true) = (next, says_done && asked.len() < 4) else {
             return Ok(reply);
         };
