@@ -9,6 +9,7 @@ mod rivals;
 mod sessions;
 
 use std::path::Path;
+use std::time::Instant;
 
 use plimsoll_context::{Bpe, Message, TokenCounter, Tokens, extract};
 
@@ -31,6 +32,9 @@ const MADE_CUTS: [usize; 2] = [50, 75];
 const LARGE: u64 = 20_000;
 /// A span is only worth a cut if it is this many times the budget.
 const SPAN: u64 = 2;
+
+/// Text for the measurement of time.
+const SPEED_BYTES: usize = 5_000_000;
 
 /// How the figures are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +72,12 @@ pub(crate) fn run(
     judge.compactions(&sessions, &finder)?;
     judge.made_cuts(&sessions, &finder)?;
     let canaries = canaries(&sessions);
+    let speed = speed(&sessions);
     match form {
-        Form::Tables => report::tables(&judge.rows, &judge.losses, &canaries),
+        Form::Tables => {
+            report::tables(&judge.rows, &judge.losses, &canaries);
+            println!("\n{speed}");
+        }
         Form::Json => report::json(&judge.rows, &judge.losses, &canaries),
     }
     Ok(())
@@ -265,6 +273,28 @@ fn canaries(sessions: &[Session]) -> Vec<(Set, u64, &'static str, Survived)> {
         }
     }
     found
+}
+
+/// How long `extract` takes for all sessions in one, up to 5 MB of text, in 4,000 tokens.
+fn speed(sessions: &[Session]) -> String {
+    let mut bytes = 0;
+    let all = sessions.iter().flat_map(|session| &session.messages);
+    let views: Vec<&Message> = all
+        .take_while(|message| {
+            bytes += message.text().len();
+            bytes <= SPEED_BYTES
+        })
+        .collect();
+    let bytes: usize = views.iter().map(|message| message.text().len()).sum();
+    let began = Instant::now();
+    let text = ours(&views, Tokens(4_000));
+    format!(
+        "{:.1} MB of text in {} messages: {} ms, {} bytes told.",
+        bytes as f64 / 1e6,
+        views.len(),
+        began.elapsed().as_millis(),
+        text.len()
+    )
 }
 
 fn ours(views: &[&Message], max: Tokens) -> String {

@@ -39,7 +39,7 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
     if !purse.pay(&layout::write(&[])) {
         return None;
     }
-    let room = purse.left();
+    let room = purse.in_all();
     let mut said = notes.said.clone();
     let mut foreign = Chosen::of(Section::Former, &notes.foreign);
     let mut decisions = Chosen::of(Section::Decisions, &notes.decisions);
@@ -52,7 +52,7 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
     let headings = heading(Section::Rules, &purse) + heading(Section::Said, &purse);
     purse.pay_tokens(headings);
     let up_to = |purse: &mut Purse<'_>, percent: u64| {
-        let spent = room - purse.whole();
+        let spent = room - purse.in_all();
         purse.share(share(percent).max(LEAST_SAID).saturating_sub(spent));
     };
     up_to(&mut purse, RULES);

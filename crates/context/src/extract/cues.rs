@@ -182,10 +182,11 @@ pub(super) fn is_machine(line: &str) -> bool {
         all += 1;
         signs += usize::from(!c.is_alphanumeric() && !c.is_whitespace());
     }
-    signs * 5 > all.max(20)
+    signs * 4 > all.max(24)
         || line.starts_with("at ")
         || line.ends_with(['{', ';', '}', '('])
-        || line.starts_with(['<', '{', '}', '|', '$', '+', '@'])
+        || line.starts_with("@@")
+        || line.starts_with(['<', '{', '}', '|', '$', '+'])
 }
 
 #[cfg(test)]

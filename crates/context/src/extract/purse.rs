@@ -31,12 +31,12 @@ impl<'c> Purse<'c> {
     }
 
     /// What is left of the share.
-    pub(super) fn left(&self) -> u64 {
+    pub(super) fn of_share(&self) -> u64 {
         self.share
     }
 
     /// What is left of the whole.
-    pub(super) fn whole(&self) -> u64 {
+    pub(super) fn in_all(&self) -> u64 {
         self.left
     }
 

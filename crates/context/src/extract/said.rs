@@ -193,7 +193,7 @@ impl Said {
             let Some(message) = self.messages.get_mut(m) else {
                 continue;
             };
-            let room = purse.left() * WHOLE / 100 + message.paid;
+            let room = purse.of_share() * WHOLE / 100 + message.paid;
             // Even a very dense counter takes a token for a dozen bytes: no need to count those.
             if message.text.len() as u64 / 12 > room {
                 break;

@@ -100,7 +100,9 @@ impl Live {
             old.at.0 != new.at.0 && old.value != new.value && is_like
         };
         if let Some(old) = self.of.get(&new.frame) {
-            let assigned = old.form == Form::Assigned && new.form == Form::Assigned;
+            // Of words that are no value by their look, much can be said at once.
+            let assigned =
+                old.form == Form::Assigned && new.form == Form::Assigned && new.look != Look::Plain;
             return ((new.is_update || assigned) && differs(old)).then(|| new.frame.clone());
         }
         if !new.is_update || new.form == Form::Named {
@@ -188,6 +190,8 @@ mod tests {
             &["it is 5", "it is 6"],
             &["run test 1", "run test 2"],
             &["run test 1", "now run test 2"],
+            &["the api is slow", "the api is the reason"],
+            &["the tests are in a/b", "the docs are in c/d"],
             &["create a new file a.rs", "create a new file b.rs"],
             &["the port is now 9177", "Port is optional."],
             &[

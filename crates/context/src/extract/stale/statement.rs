@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 /// With a colon in it, a sentence that names more things is a title.
 const TITLE: usize = 5;
+/// A definite thing of more words is told about, not given a value.
+const DEFINITE: usize = 3;
 /// A thing is named by at most so many words.
 const FRAME_MAX: usize = 6;
 
@@ -69,6 +71,8 @@ impl Statement {
             .iter()
             .enumerate()
             .any(|(n, word)| word.is(UPDATES) && (n > 0 || word.low != "now"));
+        // "The container listens on 6431": what is said of a definite thing.
+        let is_definite = words.first().is_some_and(|word| word.is(ARTICLE));
         let at_value = value_at(words, copula)?;
         let value = words.get(at_value)?;
         // "Postgres 14", "Python 3.7": the name right before a number belongs to the value too.
@@ -84,19 +88,23 @@ impl Statement {
             .iter()
             .enumerate()
             .filter(|(n, word)| *n != at_value && !word.is_filler() && !word.is_gone)
-            .map(|(_, word)| bare(&word.low))
+            .map(|(_, word)| stem(&bare(&word.low)))
             .filter(|word| !word.is_empty())
             .collect();
         frame.sort_unstable();
         frame.dedup();
         (!frame.is_empty() && frame.len() <= FRAME_MAX).then(|| Self {
             at,
-            frame,
             value: value.low.clone(),
             values,
-            form: if assigns { Form::Assigned } else { Form::Named },
+            form: if assigns || (is_definite && frame.len() <= DEFINITE) {
+                Form::Assigned
+            } else {
+                Form::Named
+            },
             look: value.look,
             is_update,
+            frame,
         })
     }
 }
@@ -110,17 +118,34 @@ fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
     let Some(copula) = copula else {
         return looks;
     };
+    // "Noah is the reviewer now": said the other way round.
+    let told = |range: std::ops::Range<usize>| -> Vec<usize> {
+        let told = |n: &usize| {
+            let word = words.get(*n);
+            word.is_some_and(|word| !word.is_filler() && !word.is_gone)
+        };
+        range.filter(told).collect()
+    };
+    let behind = words.get(copula + 1);
+    let is_turned = behind.is_some_and(|word| word.is(ARTICLE));
+    let is_bare = words.first().is_some_and(|word| !word.is(ARTICLE));
+    if is_turned
+        && is_bare
+        && let [one] = told(0..copula).as_slice()
+    {
+        return Some(*one);
+    }
     if let Some(found) = looks.filter(|found| *found > copula) {
         return Some(found);
     }
     // "The owner is Dana": one or two words behind the copula, and nothing that looks like more.
-    let rest = words.iter().enumerate().skip(copula + 1);
-    let rest: Vec<usize> = rest
-        .filter(|(_, word)| !word.is_filler() && !word.is_gone)
-        .map(|(n, _)| n)
-        .collect();
-    match rest.as_slice() {
+    match told(copula + 1..words.len()).as_slice() {
         [one] | [one, _] if copula > 0 => Some(*one),
+        [] if copula > 0 => {
+            let toggle = |word: &Word| TOGGLES.split('|').any(|toggle| toggle == word.low);
+            let found = words.iter().skip(copula + 1).position(toggle);
+            found.map(|found| found + copula + 1)
+        }
         _ => None,
     }
 }
@@ -277,6 +302,14 @@ fn bare(word: &str) -> String {
     fillers.fold(word.to_owned(), |word, filler| word.replace(filler, ""))
 }
 
+/// A word without the ending of a plural or a verb: `defaults` is `default`.
+fn stem(word: &str) -> String {
+    let stem = word
+        .strip_suffix('s')
+        .filter(|stem| stem.len() > 3 && !stem.ends_with('s'));
+    stem.unwrap_or(word).to_owned()
+}
+
 /// What a word of a script without blanks says, which carries its particles with it.
 fn cjk_class(word: &str) -> u16 {
     if !word.chars().any(is_cjk) {
@@ -334,18 +367,20 @@ const COPULAS: &str =
     "is|was|=|:=|:|equals|becomes|be|called|named|ist|sei|est|es|é|è|são|это|будет";
 const SETTERS: &str = "set|make|use|change|switch|update|bump|move|put|raise|lower|increase|decrease|\
     rename|renamed|reduce|changed|moved|switched|updated|using|cut|went|goes|grew|fell|rose|\
-    raised|lowered|extend|extended|shorten|shortened|upgrade|upgraded|downgrade|downgraded|\
+    raised|lowered|defaults|default|listens|points|lives|stays|costs|extend|extended|shorten|shortened|upgrade|upgraded|downgrade|downgraded|\
     revert|reverted|keep|postponed|setze|nimm|mets|utilise|usa|usar|поставь|используй";
 const UPDATERS: &str = "now|actually|instead|changed|switched|updated|scratch|correction|sorry|rather|\
     longer|moved|renamed|anymore|meant|wait|forget|replace|replaced|went|goes|grew|fell|rose|\
     raised|lowered|cut|back|bumped|increased|decreased|reduced|extended|shortened|upgraded|\
-    downgraded|reverted|postponed|oops|nope|mistake|change|bump|raise|lower|increase|decrease|\
+    downgraded|reverted|postponed|oops|nope|mistake|slipped|shifted|jumped|dropped|doubled|halved|today|change|bump|raise|lower|increase|decrease|\
     reduce|swapped|migrated|onwards|jetzt|nun|stattdessen|sofort|maintenant|désormais|plutôt|\
     ahora|agora|adesso|теперь|вместо";
+/// What a thing can be without any other word.
+const TOGGLES: &str = "on|off|up|down|in|out|no|yes";
 /// A sentence with one of these states no value that another could replace.
 const FORBIDDERS: &str = "never|don't|dont|don’t|avoid|mustn't|cannot|can't|won't|isn't|nie|niemals|\
     nicht|jamais|nunca|никогда";
 const CJK_SETS: &str = "是|为|改成|は|です|는|은|입니다|変更|변경|设|設|使用|用";
 const CJK_UPDATES: &str = "现在|改|換|换|变|今|変更|이제|변경|不再";
-const CJK_FILLERS: &str = "现在|改为|改成|换成|变成|变更为|变为|设置为|设为|設定|变更|変更|今は|です|ます|이제|입니다|\
+const CJK_FILLERS: &str = "してください|してくれ|해주세요|하세요|现在|改为|改成|换成|变成|变更为|变为|设置为|设为|設定|变更|変更|今は|です|ます|이제|입니다|\
     으로|변경|使用|的|是|为|了|把|将|请|用|は|を|に|が|の|로|는|은|이|가";
