@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 use histories::{Random, history, how_many};
 use plimsoll_context::{
-    Bpe, Budget, Calibration, CannotFit, Chars4, ContextStrategy, Draft, Edit, ExchangeKind,
-    Fingerprint, Line, Means, Memo, Message, Plan, Policy, Ready, Recall, Seq, SeqRange,
-    SessionPruneConfig, Summarizer, SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, When,
+    ArgumentDigest, Bpe, Budget, Calibration, CannotFit, Chars4, CompactionConfig, CompactionScope,
+    ContextConfig, ContextStrategy, Draft, Edit, ExchangeKind, Fingerprint, Line, Means, Memo,
+    Message, OwnStages, Plan, Policy, Ppm, Ready, Recall, Seq, SeqRange, SessionPruneConfig,
+    Summarizer, SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, When,
 };
 
 /// The least that the last rung leaves of a result, in tokens.
@@ -46,6 +47,8 @@ enum Way {
     Filter,
     /// As a filter that sums up what it leaves out.
     FilterExtract,
+    /// By a `ContextConfig`, with every setting of it at random.
+    Configured,
 }
 
 impl Way {
@@ -94,6 +97,11 @@ fn a_filter_that_extracts_keeps_every_chat_whole_and_under_the_line() {
     hold(Way::FilterExtract);
 }
 
+#[test]
+fn configured_contexts_keep_every_request_whole_and_under_the_line() {
+    hold(Way::Configured);
+}
+
 fn hold(way: Way) {
     let mut figures = Figures::default();
     for seed in 0..how_many() {
@@ -140,7 +148,7 @@ impl Session {
             Way::FilterExtract => ContextStrategy::Extract {
                 max_tokens: explicit,
             },
-            Way::Eager | Way::Refused | Way::Filter => ContextStrategy::Evict {
+            Way::Eager | Way::Refused | Way::Filter | Way::Configured => ContextStrategy::Evict {
                 max_tokens: explicit,
             },
         };
@@ -158,6 +166,7 @@ impl Session {
                     .policy(prune, SummaryConfig::default())
                     .for_filter(),
             ),
+            Way::Configured => configured(&mut random, size, line.keep_recent),
             _ => (line, strategy.policy(prune, summary)),
         };
         Self {
@@ -471,6 +480,13 @@ impl Session {
                     assert_eq!((&now.call, now.is_error), (&was.call, was.is_error));
                     assert!(!now.parts.is_empty());
                 }
+                // Arguments of old calls do, by a digest.
+                (now, was) if self.way == Way::Configured && now.calls().next().is_some() => {
+                    let calls = |message: &Message| -> Vec<_> {
+                        message.calls().map(|call| call.id.clone()).collect()
+                    };
+                    assert_eq!(calls(now), calls(was), "{}", self.name());
+                }
                 _ => assert!(self.way.is_filter(), "only results give way"),
             }
         }
@@ -503,4 +519,37 @@ impl Session {
             budget.limit
         );
     }
+}
+
+/// A line and a policy by a configuration of which every setting is at random.
+fn configured(random: &mut Random, size: Tokens, keep_recent: usize) -> (Line, Policy) {
+    let explicit = random.chance(30).then_some(size);
+    let config = ContextConfig {
+        max_context_tokens: size,
+        system_prompt_tokens: Tokens(random.below(1 + size.0 / 4)),
+        compaction: CompactionConfig {
+            compact_at_pct: Ppm(700_000 + random.below(300_001)),
+            compact_budget_threshold_pct: Ppm(random.below(200_000)),
+            compaction_scope: match random.below(3) {
+                0 => CompactionScope::TokenBudget,
+                count => CompactionScope::FixedCount(count as usize - 1),
+            },
+            keep_first_turns: random.below(4) as usize,
+            keep_recent_turns: 1 + random.below(12) as usize,
+            max_summary_tokens: Tokens(1 + random.below(3_000)),
+            tool_output_max_lines: 1 + random.below(60) as usize,
+            trigger: explicit,
+            target: None,
+            summarization: random.chance(75).into(),
+        },
+    };
+    assert_eq!(config.faults(), [""; 0]);
+    let line = Line {
+        window: Some(size),
+        keep_recent,
+        ..Line::default()
+    };
+    let digest = random.chance(50).then(ArgumentDigest::default);
+    let policy = config.policy(SummaryConfig::default(), digest, OwnStages::default());
+    (config.line(line, Tokens::ZERO), policy)
 }
