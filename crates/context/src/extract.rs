@@ -38,25 +38,28 @@ const SLACK: u64 = 100;
 pub fn extract(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
     let texts = notes::texts(messages);
     let notes = Notes::of(&texts);
-    let (mut room, mut best, mut more) = (max.0, None, 0);
+    let (mut room, mut more) = (max.0, 0);
+    let mut best: Option<(u64, String)> = None;
     for _ in 0..TRIES {
         let Some(text) = choice::choose(&notes, room, counter) else {
-            return best;
+            break;
         };
         let weight = counter.text(&text).0;
         let Some(slack) = max.0.checked_sub(weight) else {
             if best.is_some() {
-                return best;
+                break;
             }
             room = room.checked_sub((weight - max.0).max(room / 50 + 1))?;
             continue;
         };
-        best = Some(text);
+        if best.as_ref().is_none_or(|(most, _)| weight > *most) {
+            best = Some((weight, text));
+        }
         more += 1;
         if slack * SLACK <= max.0 || more >= MORE {
             break;
         }
         room += slack;
     }
-    best
+    best.map(|(_, text)| text)
 }

@@ -13,11 +13,11 @@ use super::purse::Purse;
 /// Shares of the room, in percent. The user's words may have half of it, in steps that each leave
 /// something to the next; names cost least for what they tell.
 const RULES: u64 = 25;
-const SHORT: u64 = 42;
-const WHOLE: u64 = 57;
-const SAID: u64 = 57;
-const FORMER: u64 = 8;
-const DECISIONS: u64 = 8;
+const SHORT: u64 = 48;
+const WHOLE: u64 = 58;
+const SAID: u64 = 58;
+const FORMER: u64 = 6;
+const DECISIONS: u64 = 7;
 const ERRORS: u64 = 3;
 const CALLS: u64 = 4;
 const FILES: u64 = 5;
