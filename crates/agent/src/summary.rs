@@ -35,6 +35,10 @@ impl Run {
     /// A policy would have this summarised. True where its plan should wait for that.
     pub(crate) fn wants_summary(&mut self, span: Span) -> bool {
         let when = span.when;
+        // The run's last call needs none that would be ready behind it.
+        if when == When::Soon && self.finalizing.is_some() {
+            return false;
+        }
         let under_way = self.digest.is_some() || self.begin_digest(span);
         let waits = under_way && when == When::Now;
         if waits {

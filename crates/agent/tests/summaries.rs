@@ -585,6 +585,51 @@ fn sixty_turns_of_six_kilobytes_stay_under_six_thousand_tokens() {
     }
 }
 
+/// S7: one result is summed up, the newest is whole, and the run ends on its third turn.
+#[test]
+fn two_results_under_a_tiny_budget() {
+    let mut setup = Setup {
+        leave: Leave::Asked,
+        recall: plimsoll_context::Recall::Offered,
+        ..when_due(summarizing(600, 8_000))
+    };
+    setup.line.max_result = Some(Tokens(600));
+    let mut stage = Stage::new(setup);
+    stage.say("search twice");
+    stage.turn(0, 1_000, &mut |_| panic!("nothing may leave yet"));
+    let asked = until_asked(&mut stage, 1, 1_000);
+    assert_eq!(asked, 2);
+    stage.summary(&good_summary("the first was read"));
+    assert_eq!(stage.seen_summaries().len(), 1);
+    assert_eq!(stage.seen().last().unwrap().text(), stage::filler(1, 1_000));
+    assert!(stage.archive.contains(&Seq(2)), "the first result");
+    stage.text("found");
+    assert_eq!(stage.outcome().turns, 3);
+    audit(&stage);
+}
+
+/// The last call of a run needs no summary that would be ready behind it.
+#[test]
+fn nothing_is_written_beside_the_last_call() {
+    let mut setup = summarizing(6_000, 20_000);
+    setup.limits.max_turns = 8;
+    let mut stage = Stage::new(setup);
+    stage.say("task");
+    // At the soft mark with the seventh result.
+    for n in 0..7 {
+        stage.turn(n, 2_950, &mut |_| {
+            panic!("it is asked for beside the last call")
+        });
+    }
+    let tokens = stage.requests.last().unwrap().request.counted;
+    assert!(
+        tokens > Tokens(6_000).share(plimsoll_context::SOFT_MARK),
+        "{tokens}"
+    );
+    stage.text("done");
+    audit(&stage);
+}
+
 /// S10: a summariser that overshoots again and again, in a window that takes little.
 #[test]
 fn partial_summaries_larger_than_the_limit_end_all_the_same() {
