@@ -229,7 +229,7 @@ impl State {
             Entry::Learned { window, used, .. } => {
                 self.learned = Some(*window);
                 if let Some((counted, reported)) = used {
-                    self.calibration.observe(*counted, *reported);
+                    self.calibration.refused(*counted, *reported);
                 }
             }
             Entry::Ended { .. } => self.running = false,

@@ -120,8 +120,8 @@ struct Marks {
 /// One stands at the end, one after the system prompt, one at the anchor: the place up to which the
 /// next plan is expected to leave the view alone ([`CacheTrail`]). One more stands where the request
 /// before this one ended, if a look-back from the new end might not reach it. The tools get what is
-/// left of the four: they stand before the system prompt, whose breakpoint covers them. So
-/// between two plans none moves but the last two, and those only forward.
+/// left of the four: they stand before the system prompt, whose breakpoint covers them. So between
+/// two plans system prompt and anchor stay, and the others only move forward or give way.
 #[must_use]
 pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRules) -> CachePlan {
     let marks = config.marks();
@@ -141,8 +141,8 @@ pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRule
         message(before.filter(|_| far)),
         system,
         message(anchor),
-        message(before),
         tools,
+        message(before),
     ];
     let mut breakpoints: Vec<Breakpoint> = Vec::with_capacity(MAX_BREAKPOINTS);
     for place in wanted.into_iter().flatten() {

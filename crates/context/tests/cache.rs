@@ -18,7 +18,7 @@ use plimsoll_context::{
 };
 use proptest::prelude::*;
 
-const TOOLS: Tokens = Tokens(700);
+const TOOLS: Tokens = Tokens(1_100);
 const SYSTEM: Tokens = Tokens(900);
 const RULES: CacheRules = CacheRules {
     max: MAX_BREAKPOINTS,
@@ -32,27 +32,32 @@ type Turn = (usize, usize);
 /// A provider that keeps what it was told to.
 #[derive(Default)]
 struct Cache {
-    entries: HashSet<Fingerprint>,
+    entries: HashSet<String>,
 }
 
 impl Cache {
     /// How many blocks of the messages are read from the cache; the entries are written.
     fn send(&mut self, items: &[Item], marks: &[Breakpoint]) -> usize {
         let mut blocks = vec![0];
-        let mut hashes = Vec::new();
+        let mut hashes: Vec<String> = vec![String::new()];
         for (at, item) in items.iter().enumerate() {
             blocks.push(blocks[at] + item.message.parts().len().max(1));
             // Of the prefix that ends with this message.
-            let all = items[..=at].iter().map(|item| item.message.as_ref());
-            hashes.push(Fingerprint::of(all));
+            let chain = Message::user(format!(
+                "{}{}",
+                hashes[at],
+                Fingerprint::of([&*item.message])
+            ));
+            hashes.push(Fingerprint::of([&chain]).to_string());
         }
+        let hashes = &hashes[1..];
         let mut read = 0;
         let mut written = Vec::new();
         for mark in marks {
             let Breakpoint::Message(at) = mark else {
                 continue;
             };
-            written.push(hashes[*at]);
+            written.push(hashes[*at].clone());
             let found = (0..=*at)
                 .rev()
                 .take_while(|earlier| blocks[at + 1] - blocks[earlier + 1] < LOOK_BACK)

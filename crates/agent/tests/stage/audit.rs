@@ -320,7 +320,7 @@ fn calibration(log: &[Entry]) -> Calibration {
             Entry::Learned {
                 used: Some((counted, used)),
                 ..
-            } => calibration.observe(*counted, *used),
+            } => calibration.refused(*counted, *used),
             _ => {}
         }
     }
