@@ -346,8 +346,10 @@ impl Session {
             .replay(&serde_json::from_str(&json).unwrap())
             .unwrap();
         for edit in &plan.edits {
-            if let Edit::Summarize { covers, to } = edit {
-                self.covered(covers, &to.message);
+            match edit {
+                Edit::Summarize { covers, to } => self.covered(covers, &to.message),
+                Edit::Drop { first, last } => self.dropped(*first, *last),
+                Edit::Shrink { .. } => {}
             }
         }
         assert_eq!(replayed.tokens(), self.view.tokens());
@@ -355,6 +357,16 @@ impl Session {
             assert_eq!(one.message, other.message);
             assert_eq!(one.tokens, other.tokens);
         }
+    }
+
+    /// A summary that another has followed may leave; it is not the last one when that is covered.
+    fn dropped(&mut self, first: Seq, last: Seq) {
+        let is_summary = |message: &Message| matches!(message, Message::Summary { .. });
+        let newest = self.said.iter().rev().find(|(_, said)| is_summary(said));
+        let newest = newest.map(|(seq, _)| *seq);
+        self.said.retain(|seq, said| {
+            !(first..=last).contains(seq) || Some(*seq) == newest || !is_summary(said)
+        });
     }
 
     /// What a summary covers is neither the task nor the newest question; from now on the summary

@@ -63,7 +63,13 @@ fn say(text: &str) -> Turn {
 
 fn agent(provider: &ScriptedProvider) -> AgentBuilder {
     let give = |input: Give| async move {
-        Ok::<_, ToolError>("word ".repeat(input.chars / 5 + 1)[..input.chars].to_owned())
+        Ok::<_, ToolError>(
+            "word "
+                .chars()
+                .cycle()
+                .take(input.chars)
+                .collect::<String>(),
+        )
     };
     Agent::builder(provider.clone())
         .counter(Arc::new(Chars4))

@@ -1,3 +1,5 @@
+//! How a `ContextConfig` is read and what its thresholds are. Not what its stages do.
+
 use serde_json::{Value, json};
 
 use super::*;
