@@ -10,7 +10,7 @@ use plimsoll_context::{
 };
 
 use crate::Window;
-use crate::agent::AgentBuilder;
+use crate::builder::AgentBuilder;
 
 /// What a builder was told.
 #[derive(Debug, Clone, Default)]

@@ -4,6 +4,7 @@
 
 mod agent;
 pub mod archive;
+mod builder;
 mod context;
 mod driver;
 mod error;
@@ -21,13 +22,13 @@ mod tool;
 mod window;
 
 pub use agent::{
-    Agent, AgentBuilder, Archive, EvictionStrategy, MAX_PARALLEL_TOOLS, RECALL_LEAST_WINDOW,
-    SUMMARY_TIMEOUT, new_session_id,
+    Agent, Archive, MAX_PARALLEL_TOOLS, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id,
 };
 pub use archive::{
     ArchiveBounds, ArchiveRow, Archived, Hit, Kind, RecallError, RecallId, RecallKey, RecallTools,
     Recalled, recall_tools,
 };
+pub use builder::{AgentBuilder, EvictionStrategy};
 pub use error::Error;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{Evicted, HOOK_TIMEOUT};
