@@ -261,7 +261,7 @@ fn canaries(sessions: &[Session]) -> Vec<(Set, u64, &'static str, Survived)> {
     let mechanical = |views: &[&Message], max: Tokens| rivals::mechanical(views, max, &counter);
     let rules: [(&'static str, Rule<'_>); 2] =
         [("mechanical rule", &mechanical), ("`extract`", &ours)];
-    for set in [Set::Tuned, Set::Unseen] {
+    for set in [Set::Earlier, Set::Last] {
         for percent in PERCENT {
             for (name, rule) in rules {
                 let mut sum = Survived::default();

@@ -154,15 +154,15 @@ pub(super) fn tables(
         println!();
     }
     println!("### Canaries\n");
-    println!("| budget | sentences | rule | rules there | new values there | stale values there |");
+    println!("| budget | batch | rule | rules there | new values there | stale values there |");
     println!("|--:|---|---|--:|--:|--:|");
     for (set, budget, rule, survived) in canaries {
         let fraction = |share: Share| format!("{}/{}", share.kept, share.of);
         println!(
             "| {budget} % | {} | {rule} | {} | {} | {} |",
             match set {
-                Set::Tuned => "tuned with",
-                Set::Unseen => "not tuned with",
+                Set::Earlier => "earlier batches",
+                Set::Last => "last batch",
             },
             fraction(survived.rules),
             fraction(survived.new),
@@ -203,7 +203,7 @@ pub(super) fn json(rows: &[Row], losses: &[Loss], canaries: &[(Set, u64, &'stati
         .iter()
         .map(|(set, percent, rule, survived)| {
             json!({
-                "tuned": *set == Set::Tuned, "percent": percent, "rule": rule,
+                "last": *set == Set::Last, "percent": percent, "rule": rule,
                 "rules": share(survived.rules), "new": share(survived.new),
                 "stale": share(survived.stale),
             })
