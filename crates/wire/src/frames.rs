@@ -41,6 +41,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_frame_weighs_what_is_counted_for_it() {
+        use plimsoll_context::{Bpe, SUMMARY_FRAME, TokenCounter};
+        let (counter, text) = (Bpe::o200k(), "## Goal\n- none");
+        let framed = counter.text(&framed_summary(text));
+        assert!(framed <= counter.text(text) + SUMMARY_FRAME, "{framed}");
+    }
+
+    #[test]
     fn a_framed_summary_comes_back_whole() {
         for text in ["", "done: a\n\n", "\n\n[End of the summary.", "🦀"] {
             assert_eq!(unframed_summary(&framed_summary(text)), Some(text));
