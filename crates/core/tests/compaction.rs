@@ -616,6 +616,41 @@ async fn another_model_writes_the_summaries_and_its_use_is_counted() {
     assert_eq!(output.tokens_used.input, own + its);
 }
 
+/// S9 by the exact counter: 60 turns of 6 KB under 6,000 tokens.
+#[tokio::test]
+async fn sixty_turns_of_six_kilobytes_stay_under_six_thousand_exact_tokens() {
+    let rows = |n: usize| {
+        let line =
+            format!("row {n}: port 8431, src/parser_{n}.rs, 0x5f3a{n:04} says all is well\n");
+        let mut text = line.repeat(6_000 / line.len() + 1);
+        text.truncate(6_000);
+        text
+    };
+    for name in ["summarize", "extract"] {
+        let calls = (0..60).map(|n| Turn::call("rows", json!({ "n": n })));
+        let provider = ScriptedProvider::new(calls).then_always(Turn::say("done"));
+        let short = summariser("so far so good");
+        let rows = move |input: Number| async move { Ok::<_, ToolError>(rows(input.n)) };
+        let agent = agent(provider.clone(), name)
+            .tool(tool("rows", "Rows.", rows))
+            .summarizer(Arc::new(short.clone()))
+            .max_turns(100)
+            .build()
+            .unwrap();
+        let output = agent.run("the task, word for word").await.unwrap();
+        assert!(output.reason.is_answer(), "{name}: {:?}", output.reason);
+        let requests = provider.requests();
+        assert_eq!(requests.len(), 61, "{name}");
+        for request in &requests {
+            assert!(provider.weigh(request) <= Tokens(6_000), "{name}");
+            assert_eq!(contents(request)[0], "the task, word for word", "{name}");
+        }
+        let asked = short.requests().len();
+        assert!(asked <= 60, "{name}: {asked}");
+        assert_eq!(asked > 0, name == "summarize");
+    }
+}
+
 /// R17, S11, through the driver: whatever the summariser does, and however long it takes.
 #[tokio::test(start_paused = true)]
 async fn a_summariser_that_fails_or_never_answers_stops_nobody() {
