@@ -1,6 +1,9 @@
 //! `plimsoll doctor`: which providers, keys and local servers are there. It never shows a key.
 
+use std::path::Path;
+
 use plimsoll::providers::{self, KeyState, ServerState};
+use plimsoll::store::{FILE, LearnedWindow, SqliteStore};
 use serde_json::json;
 
 use crate::args::DoctorArgs;
@@ -13,8 +16,13 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     let detected = providers::detect(&providers::environment).await;
     let local = local::state()?;
     let data = paths::data()?;
+    let windows = windows(&data).await?;
     if args.json {
-        let report = json!({ "keys": detected.keys, "servers": detected.servers, "local": local, "data": data });
+        let told: Vec<_> = windows
+            .iter()
+            .map(|window| json!({ "endpoint": window.endpoint, "window": window.tokens, "at": window.at }))
+            .collect();
+        let report = json!({ "keys": detected.keys, "servers": detected.servers, "local": local, "windows": told, "data": data });
         out!("{report}");
         return Ok(DONE);
     }
@@ -53,6 +61,21 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     for model in &local {
         out!("  {:<24} {}", model.name, model.state());
     }
+    if !windows.is_empty() {
+        out!("Windows that refusals have told");
+        for window in &windows {
+            out!("  {:<8} {}", window.tokens, window.endpoint);
+        }
+    }
     out!("Sessions\n  {}", data.display());
     Ok(DONE)
+}
+
+/// What is remembered; nothing is made where there is nothing yet.
+async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, Stop> {
+    if !data.join(FILE).exists() {
+        return Ok(Vec::new());
+    }
+    let store = SqliteStore::open(data).await.map_err(Stop::failed)?;
+    store.windows().await.map_err(Stop::failed)
 }

@@ -122,7 +122,7 @@ impl Agent {
         let mut session = Session::new(run, lease, Arc::clone(parts));
         session.endpoint = found.endpoint;
         session.cache_key = cached.then(|| cache_key(session.id()));
-        if let Some(text) = found.fault {
+        if let Some(text) = found.note {
             parts.tell(&Event::Warning { text });
         }
         session.archives = archive.is_ok();

@@ -14,6 +14,10 @@ use crate::store::SessionStore;
 /// refused request teaches it anew.
 pub const WINDOW_REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
+/// A smaller window is learned for one session only: no hosted model has one, and a number that was
+/// misread would stand in the way for a month.
+const LEAST_REMEMBERED: Tokens = Tokens(2_048);
+
 /// Where the model's window comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Window {
@@ -34,8 +38,8 @@ pub(crate) struct Found {
     pub(crate) window: Option<Tokens>,
     /// Under what name a window is remembered that is learned.
     pub(crate) endpoint: String,
-    /// Why nothing could be remembered.
-    pub(crate) fault: Option<String>,
+    /// What a person should know of it.
+    pub(crate) note: Option<String>,
 }
 
 impl Window {
@@ -57,30 +61,31 @@ impl Window {
         let mut found = Found {
             window: known,
             endpoint,
-            fault: None,
+            note: None,
         };
         if matches!(self, Self::Known(_)) {
             return found;
         }
         match store.learned_window(&found.endpoint).await {
-            Ok(learned) => found.window = least(known, learned),
-            Err(error) => found.fault = Some(error.to_string()),
+            Ok(Some(learned)) if known.is_none_or(|known| learned < known) => {
+                found.window = Some(learned);
+                found.note = Some(format!(
+                    "the window is taken to be {learned} tokens, as the provider said when it \
+                     refused a request in an earlier session; say it yourself if it has grown"
+                ));
+            }
+            Ok(_) => {}
+            Err(error) => found.note = Some(error.to_string()),
         }
         found
     }
 }
 
-/// The window that entries tell last, in the provider's own words.
+/// The window that entries tell last, in the provider's own words, where it is worth remembering.
 pub(crate) fn told(entries: &[Entry]) -> Option<Tokens> {
-    entries.iter().rev().find_map(|entry| match entry {
+    let told = entries.iter().rev().find_map(|entry| match entry {
         Entry::Learned { window, lesson, .. } if lesson.is_told() => Some(*window),
         _ => None,
-    })
-}
-
-fn least(one: Option<Tokens>, other: Option<Tokens>) -> Option<Tokens> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
+    });
+    told.filter(|window| *window >= LEAST_REMEMBERED)
 }

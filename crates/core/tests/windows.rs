@@ -54,8 +54,7 @@ async fn refusals(
         matches!(output.reason, EndReason::MaxTurns { .. }),
         "{output:?}"
     );
-    let count = *count.lock().unwrap();
-    count
+    *count.lock().unwrap()
 }
 
 fn model() -> ScriptedProvider {
@@ -188,7 +187,7 @@ async fn a_request_that_was_cut_is_made_again_and_smaller() {
         matches!(output.reason, EndReason::MaxTurns { .. }),
         "{output:?}"
     );
-    let events = events.lock().unwrap();
+    let events = std::mem::take(&mut *events.lock().unwrap());
     let overflows: Vec<&str> = events
         .iter()
         .filter_map(|event| match event {
