@@ -9,7 +9,7 @@ use super::response::WireUsage;
 impl WireUsage {
     /// The usage in Plimsoll's meaning; `None` if the server reported no counts.
     ///
-    /// `prompt_tokens` includes what was read from and written to a cache;
+    /// `prompt_tokens` includes what was read from and written to a cache, unless that is more;
     /// `completion_tokens` includes reasoning, except at servers (xAI) whose total shows that
     /// it does not.
     #[must_use]
@@ -20,11 +20,17 @@ impl WireUsage {
             return None;
         }
         let prompt = prompt.unwrap_or_default();
-        let read = self.cache_read().min(prompt);
-        let write = self.cache_write().min(prompt - read);
+        let (read, write) = (self.cache_read(), self.cache_write());
         let (output, reasoning) = self.output(prompt);
+        // A part cannot be larger than the whole: some gateways count it apart, as Anthropic does.
+        let (fresh, read, write) = if read > prompt || write > prompt {
+            (prompt, read, write)
+        } else {
+            let write = write.min(prompt - read);
+            (prompt - read - write, read, write)
+        };
         Some(Usage {
-            input: Tokens(prompt - read - write),
+            input: Tokens(fresh),
             output: Tokens(output),
             reasoning: Tokens(reasoning.min(output)),
             cache_read: Tokens(read),
@@ -125,6 +131,25 @@ mod tests {
         let usage = usage.normalized().unwrap();
         assert_eq!((usage.input, usage.cache_write), (Tokens(0), Tokens(10)));
         assert_eq!(usage.processed(), Tokens(100));
+        for (json, expected) in [
+            (
+                r#"{"prompt_tokens":120,"cache_read_input_tokens":9000,"cache_creation_input_tokens":300}"#,
+                (120, 9_000, 300),
+            ),
+            (
+                r#"{"prompt_tokens":4,"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":5000}}"#,
+                (4, 0, 5_000),
+            ),
+        ] {
+            let usage: WireUsage = serde_json::from_str(json).unwrap();
+            let usage = usage.normalized().unwrap();
+            let (input, read, write) = expected;
+            assert_eq!(usage.input, Tokens(input), "{json}");
+            assert_eq!(
+                (usage.cache_read, usage.cache_write),
+                (Tokens(read), Tokens(write))
+            );
+        }
         let nothing: WireUsage = serde_json::from_str(r#"{"prompt_tokens":"many"}"#).unwrap();
         assert_eq!(nothing.normalized(), None);
     }
