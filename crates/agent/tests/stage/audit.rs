@@ -129,7 +129,8 @@ fn spent(stage: &Stage) {
             Entry::Replied {
                 usage: Some(usage), ..
             }
-            | Entry::Summarized { usage, .. } => used = used.combine(*usage),
+            | Entry::Summarized { usage, .. }
+            | Entry::Wasted { usage } => used = used.combine(*usage),
             Entry::Ended { outcome } => assert_eq!(outcome.usage, used, "run {run}"),
             _ => {}
         }
