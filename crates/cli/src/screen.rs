@@ -237,6 +237,11 @@ impl Observer for Screen {
                 let text = format!("no summary: {why}; what was said stands word for word");
                 self.line(state, &format!("{} {text}", self.bold("note:")));
             }
+            // What a plan breaks, its own line has told.
+            Event::CacheMissed(miss) if !miss.is_planned() => {
+                let text = self.dim(&miss.to_string());
+                self.line(state, &text);
+            }
             Event::Overflow {
                 window, message, ..
             } => {

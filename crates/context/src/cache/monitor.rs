@@ -221,6 +221,26 @@ impl CacheTally {
     }
 }
 
+impl CacheMiss {
+    /// Whether plans of ours alone explain it; then their price has been told already.
+    #[must_use]
+    pub fn is_planned(&self) -> bool {
+        let planned = |why: &CacheBreak| matches!(why, CacheBreak::Plan { .. });
+        self.why.iter().all(planned)
+    }
+}
+
+impl std::fmt::Display for CacheMiss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { expected, read, .. } = self;
+        write!(f, "read {read} of {expected} tokens from the cache")?;
+        for (at, why) in self.why.iter().enumerate() {
+            write!(f, "{} {why}", if at == 0 { ":" } else { ";" })?;
+        }
+        Ok(())
+    }
+}
+
 impl std::fmt::Display for CacheBreak {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -309,6 +329,15 @@ mod tests {
             monitor.planned(&evicts_from(1), view.items());
             monitor
         };
+        let mut told = seen();
+        told.answered(Tokens(10_000), Tokens(9_000), Some(&usage(11_000, 0)));
+        let miss = told.take_miss().unwrap();
+        assert!(!miss.is_planned());
+        assert_eq!(
+            miss.to_string(),
+            "read 0 of 10000 tokens from the cache: nothing of ours: the provider's cache was cold \
+             or evicted"
+        );
         // What stands before the messages is a ninth of 10,000.
         assert_eq!(why(planned(), 1_024), std::slice::from_ref(&plan));
         assert_eq!(why(planned(), 0), [plan, CacheBreak::Provider]);
