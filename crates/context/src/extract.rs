@@ -37,11 +37,11 @@ const SLACK: u64 = 100;
 #[must_use]
 pub fn extract(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
     let texts = notes::texts(messages);
-    let notes = Notes::of(&texts);
+    let (notes, mut said) = Notes::of(&texts);
     let (mut room, mut more) = (max.0, 0);
     let mut best: Option<(u64, String)> = None;
     for _ in 0..TRIES {
-        let Some(text) = choice::choose(&notes, room, counter) else {
+        let Some(text) = choice::choose(&notes, &mut said, room, counter) else {
             break;
         };
         let weight = counter.text(&text).0;

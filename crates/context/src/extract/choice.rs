@@ -9,6 +9,7 @@ use super::layout::{self, Section};
 use super::names::{self, Kind};
 use super::notes::{Line, Notes};
 use super::purse::Purse;
+use super::said::Said;
 
 /// Shares of the room, in percent. The user's words may have half of it, in steps that each leave
 /// something to the next; names cost least for what they tell.
@@ -34,18 +35,23 @@ const LIKELY: f64 = 0.006;
 const LEAST: f64 = 0.002;
 
 /// The text of what is worth telling of `notes` in `room` tokens; `None` where nothing is.
-pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -> Option<String> {
+pub(super) fn choose(
+    notes: &Notes<'_>,
+    said: &mut Said,
+    room: u64,
+    counter: &dyn TokenCounter,
+) -> Option<String> {
     let mut purse = Purse::new(room, counter);
     if !purse.pay(&layout::write(&[])) {
         return None;
     }
     let room = purse.in_all();
-    let mut said = notes.said.clone();
+    said.reset();
     let mut foreign = Chosen::of(Section::Former, &notes.foreign);
     let mut decisions = Chosen::of(Section::Decisions, &notes.decisions);
     let mut errors = Chosen::of(Section::Errors, &notes.errors);
     let mut calls = Chosen::of(Section::Calls, &notes.calls);
-    let mut map = Map::of(notes);
+    let mut map = Map::of(notes, said);
     let share = |percent: u64| room * percent / 100;
 
     // Both headings of the user's words, and what each of them needs.
@@ -73,7 +79,7 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
         purse.share(share(percent));
         chosen.spend(&mut purse);
     }
-    map.cover(&said, &[&foreign, &decisions, &errors, &calls]);
+    map.cover(said, &[&foreign, &decisions, &errors, &calls]);
     purse.share(share(FILES));
     map.spend_on_changed(&mut purse);
     purse.share(share(NAMES));
@@ -88,7 +94,7 @@ pub(super) fn choose(notes: &Notes<'_>, room: u64, counter: &dyn TokenCounter) -
     for chosen in [&mut foreign, &mut decisions, &mut calls, &mut errors] {
         chosen.spend(&mut purse);
     }
-    map.cover(&said, &[&foreign, &decisions, &errors, &calls]);
+    map.cover(said, &[&foreign, &decisions, &errors, &calls]);
     map.spend(&mut purse, LEAST);
 
     let (rules, rest) = said.items();
@@ -206,7 +212,7 @@ struct Candidate<'n> {
 }
 
 impl<'n> Map<'n> {
-    fn of(notes: &'n Notes<'n>) -> Self {
+    fn of(notes: &'n Notes<'n>, said: &Said) -> Self {
         let density =
             |word: &str, likely: f64| likely / (1.0 + word.len() as f64 / 3.2).powf(DENSITY);
         let mut order: Vec<Candidate<'n>> = notes
@@ -246,14 +252,14 @@ impl<'n> Map<'n> {
             alone: HashSet::new(),
             is_headed: false,
         };
-        map.forget_stale();
+        map.forget_stale(said);
         map
     }
 
     /// Names that stand only in what the user has updated since are told nowhere.
-    fn forget_stale(&mut self) {
+    fn forget_stale(&mut self, said: &Said) {
         let mut stale = HashSet::new();
-        for text in self.notes.said.stale() {
+        for text in said.stale() {
             names::each(text, &mut |word, _| {
                 stale.insert(word.to_owned());
             });
@@ -261,7 +267,7 @@ impl<'n> Map<'n> {
         if stale.is_empty() {
             return;
         }
-        for text in self.notes.said.live() {
+        for text in said.live() {
             names::each(text, &mut |word, _| {
                 stale.remove(word);
             });
@@ -270,7 +276,7 @@ impl<'n> Map<'n> {
     }
 
     /// Notes what stands in the other sections.
-    fn cover(&mut self, said: &super::said::Said, sections: &[&Chosen<'_>]) {
+    fn cover(&mut self, said: &Said, sections: &[&Chosen<'_>]) {
         let (rules, rest) = said.items();
         let lines = sections.iter().flat_map(|chosen| chosen.items());
         for text in rules.into_iter().chain(rest).chain(lines) {

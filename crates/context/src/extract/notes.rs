@@ -51,7 +51,6 @@ pub(super) struct Line {
 
 /// Everything that could be told.
 pub(super) struct Notes<'t> {
-    pub(super) said: Said,
     pub(super) foreign: Vec<Line>,
     pub(super) decisions: Vec<Line>,
     pub(super) errors: Vec<Line>,
@@ -101,7 +100,8 @@ pub(super) fn texts<'m>(messages: &[&'m Message]) -> Vec<(usize, Text<'m>)> {
 }
 
 impl<'t> Notes<'t> {
-    pub(super) fn of(texts: &'t [(usize, Text<'_>)]) -> Self {
+    /// With what the user said.
+    pub(super) fn of(texts: &'t [(usize, Text<'_>)]) -> (Self, Said) {
         let end = texts.last().map_or(0, |(at, _)| at + 1);
         let mut reader = Reader {
             end,
@@ -116,7 +116,6 @@ impl<'t> Notes<'t> {
                 .find(|(_, text)| matches!(text, Text::Agent(_)))
                 .map(|(at, _)| *at),
             notes: Self {
-                said: Said::default(),
                 foreign: Vec::new(),
                 decisions: Vec::new(),
                 errors: Vec::new(),
@@ -400,8 +399,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn finish(mut self) -> Notes<'t> {
-        self.notes.said = Said::of(std::mem::take(&mut self.said));
+    fn finish(mut self) -> (Notes<'t>, Said) {
+        let said = Said::of(std::mem::take(&mut self.said));
         let mut asked = std::mem::take(&mut self.calls);
         // The files say it already, but for what went wrong.
         asked.retain(|call| call.file.is_none());
@@ -420,7 +419,7 @@ impl<'t> Reader<'t> {
                 }
             })
             .collect();
-        self.notes
+        (self.notes, said)
     }
 }
 

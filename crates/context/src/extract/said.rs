@@ -8,11 +8,14 @@ use super::cues::{self, Rule};
 use super::layout::{GAP, Section};
 use super::pieces::{normal, pieces};
 use super::purse::Purse;
-use super::stale::{stale, states};
+use super::stale::{Told, stale};
 
 /// A message of at most so many bytes is kept whole or not at all; longer ones go sentence by
 /// sentence where there is no room for the whole.
 const SHORT: usize = 400;
+/// Nobody writes more sentences into one message by hand: what is behind is a dump, in which no rule
+/// and no value is looked for.
+const BY_HAND: usize = 4_000;
 /// Short messages are as good as equally short within so many bytes.
 const LINE: usize = 100;
 /// A long message is kept whole if it takes at most this share of the room, in percent.
@@ -23,12 +26,12 @@ const GAP_COST: u64 = 2;
 const PHRASE: usize = 20;
 
 /// What the user said, and what of it is kept.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Said {
     messages: Vec<Utterance>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Utterance {
     text: String,
     pieces: Vec<Piece>,
@@ -46,7 +49,7 @@ enum Kept {
     Pieces,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Piece {
     at: Range<usize>,
     rule: Option<Rule>,
@@ -69,29 +72,36 @@ impl Said {
             .filter(|(text, _)| !text.trim().is_empty() && seen.insert(normal(text)))
             .collect();
         last.reverse();
-        let mut messages: Vec<Utterance> = last
-            .into_iter()
-            .map(|(text, standing)| Utterance::of(text.trim().to_owned(), standing))
-            .collect();
-        let sentences: Vec<Vec<&str>> = messages
-            .iter()
-            .map(|message| {
-                message
-                    .pieces
-                    .iter()
-                    .map(|piece| message.text_of(piece))
-                    .collect()
-            })
-            .collect();
-        let stale = stale(&sentences);
-        for (message, n) in stale {
-            let piece = messages.get_mut(message).and_then(|m| m.pieces.get_mut(n));
+        let mut messages = Vec::with_capacity(last.len());
+        let mut told = Vec::new();
+        for (text, standing) in last {
+            let (utterance, values) = Utterance::of(text.trim().to_owned(), standing);
+            let m = messages.len();
+            told.extend(values.into_iter().map(|(n, one)| ((m, n), one)));
+            messages.push(utterance);
+        }
+        for (m, n) in stale(told) {
+            let piece = messages
+                .get_mut(m)
+                .and_then(|one: &mut Utterance| one.pieces.get_mut(n));
             if let Some(piece) = piece {
                 piece.is_stale = true;
             }
         }
         count_again(&mut messages);
         Self { messages }
+    }
+
+    /// Keeps nothing again.
+    pub(super) fn reset(&mut self) {
+        for message in &mut self.messages {
+            message.kept = Kept::No;
+            message.paid = 0;
+            message
+                .pieces
+                .iter_mut()
+                .for_each(|piece| piece.kept = None);
+        }
     }
 
     /// All that is kept or could be, to see whether a value still stands anywhere.
@@ -289,32 +299,37 @@ pub(super) enum Standing {
 }
 
 impl Utterance {
-    fn of(text: String, standing: Standing) -> Self {
-        let pieces = pieces(&text)
-            .into_iter()
-            .map(|at| {
-                let piece = text.get(at.clone()).unwrap_or_default();
-                let is_machine = cues::is_machine(piece);
-                let value = || states(piece).then_some(Rule::Value);
-                Piece {
-                    rule: (!is_machine)
-                        .then(|| cues::rule(piece).max(value()))
-                        .flatten(),
-                    at,
-                    kept: None,
-                    is_stale: false,
-                    times: 1,
-                    is_machine,
-                }
-            })
-            .collect();
-        Self {
+    /// With what its sentences say of values.
+    fn of(text: String, standing: Standing) -> (Self, Vec<(usize, Told)>) {
+        let mut found = Vec::new();
+        let mut values = Vec::new();
+        for (n, at) in pieces(&text).into_iter().enumerate() {
+            let piece = text.get(at.clone()).unwrap_or_default();
+            let is_machine = n >= BY_HAND || cues::is_machine(piece);
+            let mut rule = None;
+            if !is_machine {
+                let told = Told::of(piece);
+                let is_stated = told.as_ref().is_some_and(Told::is_stated);
+                rule = cues::rule(piece).max(is_stated.then_some(Rule::Value));
+                values.extend(told.map(|told| (n, told)));
+            }
+            found.push(Piece {
+                at,
+                rule,
+                kept: None,
+                is_stale: false,
+                times: 1,
+                is_machine,
+            });
+        }
+        let utterance = Self {
             text,
-            pieces,
+            pieces: found,
             kept: Kept::No,
             paid: 0,
             is_former_rule: standing == Standing::Rule,
-        }
+        };
+        (utterance, values)
     }
 
     fn text_of(&self, piece: &Piece) -> &str {
@@ -382,27 +397,27 @@ impl Piece {
 /// Notes of each sentence of long messages how often it stands in all of them, and that it is one
 /// that stands earlier.
 fn count_again(messages: &mut [Utterance]) {
-    let mut first: HashMap<String, (usize, usize, u32)> = HashMap::new();
-    for (m, message) in messages.iter().enumerate() {
-        for (p, piece) in message.pieces.iter().enumerate() {
-            if !message.is_short() {
-                let entry = first
-                    .entry(normal(message.text_of(piece)))
-                    .or_insert((m, p, 0));
-                entry.2 += 1;
+    // Of each text, in the order in which they first stand, how often it stands.
+    let mut number: HashMap<String, usize> = HashMap::new();
+    let mut times: Vec<u32> = Vec::new();
+    let mut order = Vec::new();
+    for message in messages.iter().filter(|message| !message.is_short()) {
+        for piece in &message.pieces {
+            let next = times.len();
+            let n = *number.entry(normal(message.text_of(piece))).or_insert(next);
+            if n == next {
+                times.push(0);
             }
+            if let Some(times) = times.get_mut(n) {
+                *times += 1;
+            }
+            order.push(n);
         }
     }
-    for (m, message) in messages.iter_mut().enumerate() {
-        if message.is_short() {
-            continue;
-        }
-        for (p, piece) in message.pieces.iter_mut().enumerate() {
-            let text = message.text.get(piece.at.clone()).unwrap_or_default();
-            piece.times = match first.get(&normal(text)) {
-                Some((at, n, times)) if (*at, *n) == (m, p) => *times,
-                _ => 0,
-            };
-        }
+    let long = messages.iter_mut().filter(|message| !message.is_short());
+    let pieces = long.flat_map(|message| message.pieces.iter_mut());
+    for (piece, n) in pieces.zip(order) {
+        // All at the first of them.
+        piece.times = times.get_mut(n).map_or(0, std::mem::take);
     }
 }

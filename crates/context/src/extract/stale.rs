@@ -4,8 +4,6 @@
 
 use std::collections::HashMap;
 
-use super::cues;
-
 mod statement;
 
 use statement::{Form, Look, Statement, gone, words};
@@ -15,95 +13,106 @@ const SENTENCE_MAX: usize = 240;
 
 /// So many things that one word names are looked at for an update, the newest: time stays in
 /// proportion to the text.
-const NAMED_MAX: usize = 64;
+const NAMED_MAX: usize = 24;
 
-/// Where the stale sentences are: message and sentence. `messages` are sentences in order.
-pub(super) fn stale(messages: &[Vec<&str>]) -> Vec<(usize, usize)> {
-    let mut stale = Vec::new();
-    // What was last said of a thing, and where else values were stated, oldest first.
-    let mut live = Live::default();
-    let mut values: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
-    for (m, sentences) in messages.iter().enumerate() {
-        for (s, sentence) in sentences.iter().enumerate() {
-            let at = (m, s);
-            let is_heading = sentence.starts_with('#');
-            if sentence.len() > SENTENCE_MAX || is_heading || cues::is_machine(sentence) {
-                continue;
-            }
-            let words = words(sentence);
-            let statement = Statement::of(&words, at);
-            for gone in gone(&words) {
-                // Not what the same message said: nobody corrects himself in one breath.
-                let (old, here): (Vec<_>, Vec<_>) = values
-                    .remove(&gone)
-                    .unwrap_or_default()
-                    .into_iter()
-                    .partition(|old: &(usize, usize)| old.0 != m);
-                stale.extend(old);
-                if !here.is_empty() {
-                    values.insert(gone, here);
-                }
-            }
-            let Some(statement) = statement else {
-                continue;
-            };
-            if statement.form == Form::Assigned || statement.is_update {
-                for value in &statement.values {
-                    values.entry(value.clone()).or_default().push(at);
-                }
-            }
-            if let Some(frame) = live.updated(&statement) {
-                stale.extend(live.of.remove(&frame).map(|old| old.at));
-            }
-            live.insert(statement);
+/// What a sentence says of values.
+pub(super) struct Told {
+    statement: Option<Statement>,
+    gone: Vec<String>,
+}
+
+impl Told {
+    /// `None` where it says nothing of any.
+    pub(super) fn of(sentence: &str) -> Option<Self> {
+        if sentence.len() > SENTENCE_MAX || sentence.starts_with('#') {
+            return None;
         }
+        let words = words(sentence);
+        let told = Self {
+            statement: Statement::of(&words),
+            gone: gone(&words),
+        };
+        (told.statement.is_some() || !told.gone.is_empty()).then_some(told)
+    }
+
+    /// Whether it states a value, so that a later one could update it.
+    pub(super) fn is_stated(&self) -> bool {
+        let statement = self.statement.as_ref();
+        statement.is_some_and(|one| one.form == Form::Assigned || one.is_update)
+    }
+}
+
+/// Which sentences are stale. Each is named by its message and its place in that, in order.
+pub(super) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
+    let mut stale = Vec::new();
+    let mut live = Live::default();
+    // Where each value was stated, oldest first.
+    let mut values: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+    for (at, told) in told {
+        let is_stated = told.is_stated();
+        for gone in told.gone {
+            // Not what the same message said: nobody corrects himself in one breath.
+            let (old, here): (Vec<_>, Vec<_>) = values
+                .remove(&gone)
+                .unwrap_or_default()
+                .into_iter()
+                .partition(|old: &(usize, usize)| old.0 != at.0);
+            stale.extend(old);
+            if !here.is_empty() {
+                values.insert(gone, here);
+            }
+        }
+        let Some(statement) = told.statement else {
+            continue;
+        };
+        if is_stated {
+            for value in &statement.values {
+                values.entry(value.clone()).or_default().push(at);
+            }
+        }
+        if let Some(frame) = live.updated(at, &statement) {
+            stale.extend(live.of.remove(&frame).map(|(old, _)| old));
+        }
+        live.insert(at, statement);
     }
     stale.sort_unstable();
     stale.dedup();
     stale
 }
 
-/// Whether a sentence states a value, so that a later one could update it.
-pub(super) fn states(sentence: &str) -> bool {
-    if sentence.len() > SENTENCE_MAX || sentence.starts_with('#') || cues::is_machine(sentence) {
-        return false;
-    }
-    let statement = Statement::of(&words(sentence), (0, 0));
-    statement.is_some_and(|statement| statement.form == Form::Assigned || statement.is_update)
-}
-
 /// What was last said of each thing.
 #[derive(Default)]
 struct Live {
-    of: HashMap<Vec<String>, Statement>,
+    of: HashMap<Vec<String>, ((usize, usize), Statement)>,
     /// The things that a word names, oldest first.
     named: HashMap<String, Vec<Vec<String>>>,
 }
 
 impl Live {
-    fn insert(&mut self, statement: Statement) {
+    fn insert(&mut self, at: (usize, usize), statement: Statement) {
         if statement.form == Form::Assigned {
             for word in &statement.frame {
                 let named = self.named.entry(word.clone()).or_default();
                 named.push(statement.frame.clone());
             }
         }
-        self.of.insert(statement.frame.clone(), statement);
+        self.of.insert(statement.frame.clone(), (at, statement));
     }
 
     /// The thing of which `new` states another value.
-    fn updated(&self, new: &Statement) -> Option<Vec<String>> {
+    fn updated(&self, at: (usize, usize), new: &Statement) -> Option<Vec<String>> {
         // A list of things under one name ("file: a", "file: b") is said in one breath; what
         // replaces an earlier value is said later. "The port is optional" is no other port.
-        let differs = |old: &Statement| {
+        let differs = |(place, old): &((usize, usize), Statement)| {
             let is_like = new.look != Look::Plain || old.look == Look::Plain;
-            old.at.0 != new.at.0 && old.value != new.value && is_like
+            place.0 != at.0 && old.value != new.value && is_like
         };
-        if let Some(old) = self.of.get(&new.frame) {
+        if let Some(found) = self.of.get(&new.frame) {
+            let (_, old) = found;
             // Of words that are no value by their look, much can be said at once.
             let assigned =
                 old.form == Form::Assigned && new.form == Form::Assigned && new.look != Look::Plain;
-            return ((new.is_update || assigned) && differs(old)).then(|| new.frame.clone());
+            return ((new.is_update || assigned) && differs(found)).then(|| new.frame.clone());
         }
         if !new.is_update || new.form == Form::Named {
             return None;
@@ -112,10 +121,11 @@ impl Live {
         let named = new.frame.iter().filter_map(|word| self.named.get(word));
         let mut alike: Vec<&Vec<String>> = named
             .flat_map(|frames| frames.iter().rev().take(NAMED_MAX))
+            .filter(|frame| is_one_thing(frame, &new.frame))
             .filter(|frame| {
-                self.of.get(*frame).is_some_and(|old| {
-                    let is_one = is_one_thing(frame, &new.frame);
-                    is_one && old.form == Form::Assigned && old.look == new.look && differs(old)
+                self.of.get(*frame).is_some_and(|found| {
+                    let (_, old) = found;
+                    old.form == Form::Assigned && old.look == new.look && differs(found)
                 })
             })
             .collect();
@@ -140,8 +150,9 @@ mod tests {
     use super::*;
 
     fn is_updated(sentences: &[&str]) -> Vec<usize> {
-        let messages: Vec<Vec<&str>> = sentences.iter().map(|one| vec![*one]).collect();
-        stale(&messages).into_iter().map(|(m, _)| m).collect()
+        let told = sentences.iter().enumerate();
+        let told = told.filter_map(|(m, one)| Some(((m, 0), Told::of(one)?)));
+        stale(told.collect()).into_iter().map(|(m, _)| m).collect()
     }
 
     #[test]

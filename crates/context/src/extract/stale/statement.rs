@@ -14,8 +14,6 @@ const FRAME_MAX: usize = 6;
 /// That something has a value.
 #[derive(Debug)]
 pub(super) struct Statement {
-    /// Message and sentence.
-    pub(super) at: (usize, usize),
     /// The words that name the thing, sorted.
     pub(super) frame: Vec<String>,
     pub(super) value: String,
@@ -57,7 +55,7 @@ pub(super) struct Word {
 }
 
 impl Statement {
-    pub(super) fn of(words: &[Word], at: (usize, usize)) -> Option<Self> {
+    pub(super) fn of(words: &[Word]) -> Option<Self> {
         if words.iter().any(|word| word.is(FORBIDS)) {
             return None;
         }
@@ -94,7 +92,6 @@ impl Statement {
         frame.sort_unstable();
         frame.dedup();
         (!frame.is_empty() && frame.len() <= FRAME_MAX).then(|| Self {
-            at,
             value: value.low.clone(),
             values,
             form: if assigns || (is_definite && frame.len() <= DEFINITE) {
@@ -172,7 +169,7 @@ pub(super) fn words(sentence: &str) -> Vec<Word> {
     let mut words = Vec::new();
     for run in sentence.split_whitespace() {
         let mut rest = run;
-        let is_mixed = run.chars().any(is_cjk);
+        let is_mixed = !run.is_ascii() && run.chars().any(is_cjk);
         while !rest.is_empty() {
             let end = if is_mixed { part_end(rest) } else { rest.len() };
             let (part, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
@@ -285,7 +282,7 @@ impl Word {
 
     /// Whether it neither names a thing nor is its value.
     fn is_filler(&self) -> bool {
-        if self.low.chars().any(is_cjk) {
+        if !self.low.is_ascii() && self.low.chars().any(is_cjk) {
             bare(&self.low).is_empty()
         } else {
             self.class != 0
@@ -295,7 +292,7 @@ impl Word {
 
 /// A word without what only says that it has a value, in scripts without blanks.
 fn bare(word: &str) -> String {
-    if !word.chars().any(is_cjk) {
+    if word.is_ascii() || !word.chars().any(is_cjk) {
         return word.to_owned();
     }
     let fillers = CJK_FILLERS.split('|');
@@ -312,7 +309,7 @@ fn stem(word: &str) -> String {
 
 /// What a word of a script without blanks says, which carries its particles with it.
 fn cjk_class(word: &str) -> u16 {
-    if !word.chars().any(is_cjk) {
+    if word.is_ascii() || !word.chars().any(is_cjk) {
         return 0;
     }
     let has = |cues: &str| cues.split('|').any(|cue| word.contains(cue));
