@@ -222,6 +222,7 @@ impl ContextConfig {
         stages.push(Arc::new(Lines {
             max: compaction.tool_output_max_lines,
             of_turns: compaction.keep_recent_turns,
+            after_turns: compaction.keep_first_turns,
         }));
         let of = match (&own.in_memory, &own.block) {
             (None, None) => Some(Section::All),

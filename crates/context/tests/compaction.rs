@@ -215,7 +215,11 @@ fn sections_keep_what_they_are_told() {
 
 /// The same with another cap on lines.
 fn with_lines(policy: &Policy, max: usize) -> Policy {
-    let lines = Arc::new(plimsoll_context::Lines { max, of_turns: 2 }) as Arc<dyn Stage>;
+    let lines = Arc::new(plimsoll_context::Lines {
+        max,
+        of_turns: 2,
+        after_turns: 0,
+    }) as Arc<dyn Stage>;
     let stages = policy.stages().iter().map(|stage| match stage.name() {
         "lines" => Arc::clone(&lines),
         _ => Arc::clone(stage),
@@ -339,7 +343,7 @@ fn five_compactions_leave_one_summary_and_the_task_once() {
 
 #[test]
 fn a_giant_line_of_400_kb_is_bounded_and_its_call_stays() {
-    let policy = policy(|_| {});
+    let policy = policy(|c| c.keep_first_turns = 0);
     for sent in ["", " a:ok"] {
         let before = format!("u:task a:[c1] r:c1*400000{sent}");
         let mut unread = view(&before);

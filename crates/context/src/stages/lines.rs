@@ -3,17 +3,19 @@
 
 use crate::budget::Budget;
 use crate::draft::Draft;
-use crate::exchange::ExchangeKind;
+use crate::exchange::{Exchange, ExchangeKind};
 use crate::message::{Message, Part, ToolResult};
 use crate::plan::Trigger;
 use crate::stage::Stage;
+use crate::stages::sections::{Runs, follows_gap};
 use crate::tokens::Bytes;
 use crate::truncate::Marker;
 
 /// A line longer than this counts as several: else one line could hold anything. Twice what fits
 /// the width of an editor, so that hardly a line of code counts twice.
 pub const LINE_BYTES: usize = 256;
-/// A cut leaves this many bytes at least, or there would be a marker and nothing else.
+/// A cut leaves this many bytes at least, or there would be a marker and nothing else. What has no
+/// more is left as it is, however many lines it has.
 const LEAST: usize = 160;
 /// How often a bound in bytes is lowered until the lines are few enough.
 const TRIES: u32 = 12;
@@ -23,8 +25,10 @@ const TRIES: u32 = 12;
 pub struct Lines {
     /// Lines of one result, at most, its marker included.
     pub max: usize,
-    /// Of how many of the newest turns.
+    /// Of how many turns from the end of the newest run.
     pub of_turns: usize,
+    /// How many turns at its start are none of them.
+    pub after_turns: usize,
 }
 
 impl Stage for Lines {
@@ -37,16 +41,10 @@ impl Stage for Lines {
             return;
         }
         let unsent = draft.first_unsent();
-        let turns = draft.exchanges().iter().rev().filter(|exchange| {
-            matches!(
-                exchange.kind,
-                ExchangeKind::Complete | ExchangeKind::Pending
-            )
-        });
-        let newest = turns.take(self.of_turns).map(|turn| turn.at.clone());
-        let mut at: Vec<usize> = newest.flatten().filter(|at| *at < unsent).collect();
-        at.sort_unstable();
-        for at in at {
+        for at in newest_results(draft, self.of_turns, self.after_turns) {
+            if at >= unsent {
+                continue;
+            }
             let Some((Message::ToolResult(result), _)) = draft.current(at) else {
                 continue;
             };
@@ -55,6 +53,26 @@ impl Stage for Lines {
             }
         }
     }
+}
+
+/// Positions of the results of the newest run's last turns, its first turns left out where there
+/// are others.
+///
+/// Where something has left, what stands behind begins anew: its first turns have been cut already
+/// when that left, and a turn that was not the last then must not become so by it.
+fn newest_results(draft: &Draft<'_>, of_turns: usize, after_turns: usize) -> Vec<usize> {
+    let exchanges = draft.exchanges();
+    let begins_anew = |exchange: &Exchange| {
+        exchange.kind == ExchangeKind::Summary || follows_gap(draft.items(), exchange.at.start)
+    };
+    let anew = exchanges.iter().rposition(begins_anew).unwrap_or(0);
+    let turns = Runs::of(draft).turns(exchanges);
+    let turns: Vec<usize> = turns.into_iter().filter(|index| *index >= anew).collect();
+    let after = after_turns.min(turns.len().saturating_sub(1));
+    let first = turns.len().saturating_sub(of_turns).max(after);
+    let last = turns.iter().skip(first);
+    let last = last.filter_map(|index| exchanges.get(*index));
+    last.flat_map(|turn| turn.at.clone()).collect()
 }
 
 /// A result of texts alone with at most `max` lines; `None` where it has no more already.
@@ -73,28 +91,25 @@ fn shortened(result: &ToolResult, max: usize, marker: &Marker) -> Option<Message
 /// where it has no more already.
 fn in_lines(text: &str, max: usize, marker: &Marker) -> Option<String> {
     let lines = lines_of(text);
-    if lines <= max {
+    if lines <= max || text.len() <= LEAST {
         return None;
     }
     let scaled = |bytes: usize, lines: usize| {
         let scaled = bytes as u128 * max as u128 / lines.max(1) as u128;
-        usize::try_from(scaled).unwrap_or(usize::MAX)
+        usize::try_from(scaled).unwrap_or(usize::MAX).max(LEAST)
     };
     let mut bytes = scaled(text.len(), lines);
-    let mut best = None;
     for _ in 0..TRIES {
-        let Some(short) = marker.shorten_bytes(text, Bytes(bytes.max(LEAST) as u64)) else {
-            break;
-        };
+        let short = marker.shorten_bytes(text, Bytes(bytes as u64))?;
         let lines = lines_of(&short);
-        let next = scaled(short.len(), lines).min(bytes - bytes / 10);
-        best = Some(short);
-        if lines <= max || bytes <= LEAST {
-            break;
+        if lines <= max || bytes == LEAST {
+            return Some(short);
         }
-        bytes = next;
+        bytes = scaled(short.len(), lines)
+            .min(bytes - bytes / 10)
+            .max(LEAST);
     }
-    best
+    marker.shorten_bytes(text, Bytes(LEAST as u64))
 }
 
 /// The lines of a text, a long one counted as several.

@@ -5,6 +5,7 @@ use crate::budget::Budget;
 use crate::compaction::CompactionScope;
 use crate::draft::Draft;
 use crate::exchange::{Exchange, ExchangeKind};
+use crate::item::Item;
 use crate::plan::Trigger;
 use crate::stage::Stage;
 use crate::stages::summarize::{Summarize, weight};
@@ -42,9 +43,9 @@ pub enum Section {
 
 /// Where the runs of a view begin: indices of exchanges.
 ///
-/// A run begins with the first user message, and with each that follows an answer: one that stands
-/// behind results was said during a run.
-struct Runs(Vec<usize>);
+/// A run begins with the first user message, and with each that follows an answer, or a gap where
+/// there may have been one: one that stands behind results was said during a run.
+pub(super) struct Runs(Vec<usize>);
 
 /// How many turns of the newest run stay.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +86,7 @@ impl Stage for Sections {
 impl Sections {
     /// Drops the runs before those that the scope has room for.
     fn drop_beyond_scope(&self, draft: &mut Draft<'_>, budget: &Budget) {
-        let runs = Runs::of(draft.exchanges());
+        let runs = Runs::of(draft);
         let spans: Vec<(usize, usize)> = runs.earlier().collect();
         let kept = match self.scope {
             CompactionScope::FixedCount(count) => count,
@@ -115,7 +116,7 @@ impl Sections {
 
     /// The exchanges that a summary is to stand for.
     fn chosen(&self, draft: &Draft<'_>, budget: &Budget) -> Vec<usize> {
-        let runs = Runs::of(draft.exchanges());
+        let runs = Runs::of(draft);
         let turns = runs.turns(draft.exchanges());
         let fits = |keep: Keep| {
             let chosen = self.outside(draft, &runs, &turns, keep);
@@ -186,11 +187,12 @@ impl Sections {
 }
 
 impl Runs {
-    fn of(exchanges: &[Exchange]) -> Self {
+    pub(super) fn of(draft: &Draft<'_>) -> Self {
         let mut starts = Vec::new();
         // Whether a user message that comes now would begin a run.
         let mut answered = true;
-        for (index, exchange) in exchanges.iter().enumerate() {
+        for (index, exchange) in draft.exchanges().iter().enumerate() {
+            answered |= follows_gap(draft.items(), exchange.at.start);
             match exchange.kind {
                 ExchangeKind::User => {
                     if answered {
@@ -218,7 +220,7 @@ impl Runs {
     }
 
     /// The model's turns in the newest run.
-    fn turns(&self, exchanges: &[Exchange]) -> Vec<usize> {
+    pub(super) fn turns(&self, exchanges: &[Exchange]) -> Vec<usize> {
         let of_it = exchanges.iter().enumerate().skip(self.newest());
         let is_turn = |exchange: &Exchange| {
             matches!(
@@ -231,6 +233,13 @@ impl Runs {
             .map(|(index, _)| index)
             .collect()
     }
+}
+
+/// Whether something has left the view right before this place.
+pub(super) fn follows_gap(items: &[Item], at: usize) -> bool {
+    let seq = |at: usize| items.get(at).map(|item| item.seq);
+    let before = at.checked_sub(1).and_then(seq);
+    before.is_some_and(|before| Some(before.next()) != seq(at))
 }
 
 /// The largest number of a range that is good, where every number below a good one is good.

@@ -117,7 +117,8 @@ impl Summarize {
         }
         let need = draft.tokens().minus(budget.target);
         let mut chosen = choose(draft, need + self.0.most(budget));
-        if self.splice(draft, budget, &chosen) {
+        // Where nothing may be chosen, a summary stands that would be a second one.
+        if chosen.is_empty() || self.splice(draft, budget, &chosen) {
             return;
         }
         let most = self.most_of(draft, &chosen, budget);
