@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 use notation::{show, view};
 use plimsoll_context::{
-    Author, Budget, Cap, Evict, Fit, Policy, Ppm, Prune, SessionPruneConfig, Stage, Summarize,
-    SummaryConfig, Tokens, Trigger,
+    ArgumentDigest, Author, Budget, Cap, CompactionScope, Evict, Fit, HistoryLimit, Lines, Policy,
+    Ppm, Prune, Section, Sections, SessionPruneConfig, Stage, Summarize, SummaryConfig, Tokens,
+    Trigger,
 };
 
 const DOC: &str = include_str!("../../../docs/context.md");
@@ -30,6 +31,23 @@ fn stage(name: &str) -> Arc<dyn Stage> {
             share: Ppm(500_000),
             ..SummaryConfig::default()
         })),
+        "sections" => Arc::new(Sections {
+            of: Section::All,
+            scope: CompactionScope::default(),
+            keep_first_turns: 1,
+            keep_recent_turns: 1,
+            summary: Some(SummaryConfig {
+                author: Author::Extract,
+                ..SummaryConfig::default()
+            }),
+        }),
+        "lines" => Arc::new(Lines {
+            max: 4,
+            of_turns: 10,
+            after_turns: 0,
+        }),
+        "digest" => Arc::new(ArgumentDigest::default()),
+        "history" => Arc::new(HistoryLimit(6)),
         "fit" => Arc::new(Fit::Results),
         other => panic!("no stage `{other}`"),
     }
