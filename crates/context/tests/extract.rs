@@ -160,6 +160,10 @@ fn constraints_survive_where_there_is_little_room() {
     }
     messages.insert(300, Message::user("the port is 8431"));
     messages.insert(500, Message::user("by the way, the port is now 9177"));
+    messages.insert(
+        310,
+        Message::assistant("Done: the server runs on port 8431 because you said so."),
+    );
     let text = of(&messages, 400);
     let rules = section(&text, "## User's rules").join("\n");
     assert!(rules.contains("Never touch src/legacy/ledger.c."), "{text}");

@@ -1,7 +1,7 @@
 //! What is told in the room there is: each section has a share, and what one leaves over flows to
 //! the next. Not how anything is found or written.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::counter::TokenCounter;
 
@@ -47,11 +47,12 @@ pub(super) fn choose(
     }
     let room = purse.in_all();
     said.reset();
-    let mut foreign = Chosen::of(Section::Former, &notes.foreign);
-    let mut decisions = Chosen::of(Section::Decisions, &notes.decisions);
-    let mut errors = Chosen::of(Section::Errors, &notes.errors);
-    let mut calls = Chosen::of(Section::Calls, &notes.calls);
-    let mut map = Map::of(notes, said);
+    let forgotten = forgotten(said);
+    let mut foreign = Chosen::of(Section::Former, &notes.foreign, &forgotten);
+    let mut decisions = Chosen::of(Section::Decisions, &notes.decisions, &forgotten);
+    let mut errors = Chosen::of(Section::Errors, &notes.errors, &forgotten);
+    let mut calls = Chosen::of(Section::Calls, &notes.calls, &forgotten);
+    let mut map = Map::of(notes, &forgotten);
     let share = |percent: u64| room * percent / 100;
 
     // Both headings of the user's words, and what each of them needs.
@@ -118,6 +119,24 @@ fn heading(section: Section, purse: &Purse<'_>) -> u64 {
     purse.weigh(section.heading()) + 1
 }
 
+/// Names that stand only in what the user has updated since: they are told nowhere.
+fn forgotten(said: &Said) -> HashMap<String, Kind> {
+    let mut forgotten = HashMap::new();
+    for text in said.stale() {
+        names::each(text, &mut |word, kind| {
+            forgotten.insert(word.to_owned(), kind);
+        });
+    }
+    if !forgotten.is_empty() {
+        for text in said.live() {
+            names::each(text, &mut |word, _| {
+                forgotten.remove(word);
+            });
+        }
+    }
+    forgotten
+}
+
 /// Which lines of a section are told.
 struct Chosen<'n> {
     section: Section,
@@ -131,7 +150,7 @@ struct Chosen<'n> {
 }
 
 impl<'n> Chosen<'n> {
-    fn of(section: Section, lines: &'n [Line]) -> Self {
+    fn of(section: Section, lines: &'n [Line], forgotten: &HashMap<String, Kind>) -> Self {
         let density = |n: usize| {
             lines.get(n).map_or(0.0, |line| {
                 line.worth / (8.0 + line.text.len() as f64).powf(0.6)
@@ -139,6 +158,20 @@ impl<'n> Chosen<'n> {
         };
         let mut order: Vec<usize> = (0..lines.len()).collect();
         order.sort_by(|a, b| density(*b).total_cmp(&density(*a)).then(b.cmp(a)));
+        // Nobody is told a number that the user has updated since.
+        let numbers = |kind: &Kind| matches!(kind, Kind::Number | Kind::Hex);
+        if forgotten.values().any(numbers) {
+            order.retain(|n| {
+                let mut holds = false;
+                names::each(
+                    lines.get(*n).map_or("", |line| &line.text),
+                    &mut |word, _| {
+                        holds |= forgotten.get(word).is_some_and(numbers);
+                    },
+                );
+                !holds
+            });
+        }
         // The same words twice are told once, where they are newest.
         let mut seen = HashSet::new();
         order.retain(|n| {
@@ -212,7 +245,7 @@ struct Candidate<'n> {
 }
 
 impl<'n> Map<'n> {
-    fn of(notes: &'n Notes<'n>, said: &Said) -> Self {
+    fn of(notes: &'n Notes<'n>, forgotten: &HashMap<String, Kind>) -> Self {
         let density =
             |word: &str, likely: f64| likely / (1.0 + word.len() as f64 / 3.2).powf(DENSITY);
         let mut order: Vec<Candidate<'n>> = notes
@@ -244,35 +277,14 @@ impl<'n> Map<'n> {
             }
         }
         order.sort_by(|a, b| b.density.total_cmp(&a.density).then(a.word.cmp(b.word)));
-        let mut map = Self {
+        Self {
             notes,
             order,
             chosen: Vec::new(),
-            covered: HashSet::new(),
+            covered: forgotten.keys().cloned().collect(),
             alone: HashSet::new(),
             is_headed: false,
-        };
-        map.forget_stale(said);
-        map
-    }
-
-    /// Names that stand only in what the user has updated since are told nowhere.
-    fn forget_stale(&mut self, said: &Said) {
-        let mut stale = HashSet::new();
-        for text in said.stale() {
-            names::each(text, &mut |word, _| {
-                stale.insert(word.to_owned());
-            });
         }
-        if stale.is_empty() {
-            return;
-        }
-        for text in said.live() {
-            names::each(text, &mut |word, _| {
-                stale.remove(word);
-            });
-        }
-        self.covered.extend(stale);
     }
 
     /// Notes what stands in the other sections.
