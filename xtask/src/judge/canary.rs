@@ -17,7 +17,7 @@ const LATER: usize = 30;
 pub(super) enum Set {
     /// `extract` was tuned with these in view.
     Earlier,
-    /// One fault that these showed was repaired.
+    /// Judged once; nothing was changed for them.
     Last,
 }
 
@@ -34,7 +34,7 @@ struct Value {
     stale: &'static str,
 }
 
-const RULES: [Rule; 36] = [
+const RULES: [Rule; 43] = [
     Rule(Set::Earlier, "Never touch src/legacy/ledger.rs."),
     Rule(
         Set::Earlier,
@@ -106,19 +106,29 @@ const RULES: [Rule; 36] = [
     Rule(Set::Earlier, "please leave docs/adr as they are"),
     Rule(Set::Earlier, "no force pushes, ever"),
     Rule(Set::Earlier, "ask me before you delete anything"),
-    Rule(Set::Last, "hands off the billing code please"),
-    Rule(Set::Last, "You may only talk to the sandbox endpoint"),
-    Rule(Set::Last, "commit messages must be in English"),
+    Rule(Set::Earlier, "hands off the billing code please"),
+    Rule(Set::Earlier, "You may only talk to the sandbox endpoint"),
+    Rule(Set::Earlier, "commit messages must be in English"),
     Rule(
         Set::Last,
         "I'd rather you did not reformat files you don't otherwise change",
     ),
-    Rule(Set::Last, "no telemetry, not even in debug builds"),
-    Rule(Set::Last, "Es dürfen keine Kundendaten ins Log"),
-    Rule(Set::Last, "절대 main 브랜치에 푸시하지 마세요"),
+    Rule(Set::Earlier, "no telemetry, not even in debug builds"),
+    Rule(Set::Earlier, "Es dürfen keine Kundendaten ins Log"),
+    Rule(Set::Earlier, "절대 main 브랜치에 푸시하지 마세요"),
+    Rule(
+        Set::Last,
+        "whatever happens, the file data/golden.bin must not change",
+    ),
+    Rule(Set::Last, "use spaces, two of them, in yaml"),
+    Rule(Set::Last, "nobody but ops may restart the broker"),
+    Rule(Set::Last, "I want the old endpoint kept alive"),
+    Rule(Set::Last, "please stick with the existing error codes"),
+    Rule(Set::Last, "tests may not open network connections"),
+    Rule(Set::Last, "不许改动 src/core 目录"),
 ];
 
-const VALUES: [Value; 36] = [
+const VALUES: [Value; 44] = [
     Value {
         set: Set::Earlier,
         stated: "the port is 8431",
@@ -316,60 +326,116 @@ const VALUES: [Value; 36] = [
         stale: "flag is off",
     },
     Value {
-        set: Set::Last,
+        set: Set::Earlier,
         stated: "the max upload size is 251 MB",
         updated: "the max upload size is now 437 MB",
         new: "437 mb",
         stale: "251 mb",
     },
     Value {
-        set: Set::Last,
+        set: Set::Earlier,
         stated: "connect to db-east.internal",
         updated: "connect to db-west.internal instead of db-east.internal",
         new: "db-west.internal",
         stale: "connect to db-east.internal",
     },
     Value {
-        set: Set::Last,
+        set: Set::Earlier,
         stated: "my worktree is /srv/wt-alpha",
         updated: "my worktree moved to /srv/wt-beta",
         new: "moved to /srv/wt-beta",
         stale: "is /srv/wt-alpha",
     },
     Value {
-        set: Set::Last,
+        set: Set::Earlier,
         stated: "The queue has 6431 workers.",
         updated: "The queue has 7177 workers by now.",
         new: "7177 workers",
         stale: "6431 workers",
     },
     Value {
-        set: Set::Last,
+        set: Set::Earlier,
         stated: "we deploy with tag v2.51.0",
         updated: "we deploy with tag v2.63.0 from now on",
         new: "v2.63.0",
         stale: "v2.51.0",
     },
     Value {
-        set: Set::Last,
+        set: Set::Earlier,
         stated: "coverage must be at least 71 percent",
         updated: "I changed my mind, coverage must be at least 83 percent",
         new: "83 percent",
         stale: "71 percent",
     },
     Value {
-        set: Set::Last,
+        set: Set::Earlier,
         stated: "the ticket for this work is PAY-1287",
         updated: "this work now belongs to ticket PAY-6433",
         new: "pay-6433",
         stale: "is pay-1287",
     },
     Value {
-        set: Set::Last,
+        set: Set::Earlier,
         stated: "タイムアウトは 251 秒です",
         updated: "タイムアウトは 437 秒に変更してください",
         new: "437 秒",
         stale: "251 秒",
+    },
+    Value {
+        set: Set::Last,
+        stated: "the websocket port is 6431",
+        updated: "sorry, typo: the websocket port is 7177",
+        new: "7177",
+        stale: "6431",
+    },
+    Value {
+        set: Set::Last,
+        stated: "our staging bucket is s3://acme-stage-1",
+        updated: "the staging bucket has been renamed to s3://acme-stage-2",
+        new: "s3://acme-stage-2",
+        stale: "is s3://acme-stage-1",
+    },
+    Value {
+        set: Set::Last,
+        stated: "give each request 2571 ms",
+        updated: "give each request 4380 ms, 2571 was too tight",
+        new: "4380 ms",
+        stale: "give each request 2571",
+    },
+    Value {
+        set: Set::Last,
+        stated: "the minimum python version is 3.8",
+        updated: "we can require more: the minimum python version is 3.11",
+        new: "is 3.11",
+        stale: "is 3.8",
+    },
+    Value {
+        set: Set::Last,
+        stated: "assign the ticket to @lena",
+        updated: "assign the ticket to @omar instead",
+        new: "@omar",
+        stale: "to @lena",
+    },
+    Value {
+        set: Set::Last,
+        stated: "worker count: 251",
+        updated: "worker count: 437",
+        new: "worker count: 437",
+        stale: "worker count: 251",
+    },
+    Value {
+        set: Set::Last,
+        stated: "the demo is on 2024-03-08",
+        updated: "the demo has moved to 2024-03-22",
+        new: "2024-03-22",
+        stale: "on 2024-03-08",
+    },
+    Value {
+        set: Set::Last,
+        stated: "日志级别是 DEBUG",
+        updated: "日志级别改为 ERROR",
+        new: "改为 error",
+        stale: "日志级别是 debug",
     },
 ];
 
