@@ -126,7 +126,11 @@ impl Digest {
             Err(why) => return Progress::Failed(why),
         };
         let most = self.model_part();
-        self.so_far = Some(shorten(&text, most, self.counter.as_ref()).unwrap_or(text));
+        let short = shorten(&text, most, self.counter.as_ref());
+        if short.is_none() && self.counter.text(&text) > most {
+            return Progress::Failed(format!("it cannot be cut to {most} tokens"));
+        }
+        self.so_far = Some(short.unwrap_or(text));
         self.pieces.pop_front();
         if self.pieces.is_empty() {
             return Progress::Done(self.ready());
@@ -171,8 +175,10 @@ impl Digest {
                 _ => None,
             })?;
         let most = self.part_of_window().times(2);
-        let short = shorten(former, most, self.counter.as_ref());
-        Some(short.unwrap_or_else(|| former.to_owned()))
+        match self.counter.text(former) <= most {
+            true => Some(former.to_owned()),
+            false => shorten(former, most, self.counter.as_ref()),
+        }
     }
 
     /// What a summary's words may weigh.

@@ -121,6 +121,17 @@ fn whatever_happens_requests_are_whole_and_runs_end() {
     }
 }
 
+/// Says which script it was that failed.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("in the script of seed {}", self.0);
+        }
+    }
+}
+
 struct Script {
     random: Random,
     stage: Stage,
@@ -138,6 +149,7 @@ struct Script {
 
 impl Script {
     fn play(seed: u64) -> Self {
+        let _told = Seed(seed);
         let mut random = Random(seed);
         let setup = any_setup(&mut random);
         let stuck = if random.chance(30) { 90 } else { 10 };

@@ -591,17 +591,17 @@ fn two_results_under_a_tiny_budget() {
     let mut setup = Setup {
         leave: Leave::Asked,
         recall: plimsoll_context::Recall::Offered,
-        ..when_due(summarizing(600, 8_000))
+        ..when_due(summarizing(1_200, 8_000))
     };
-    setup.line.max_result = Some(Tokens(600));
+    setup.line.max_result = Some(Tokens(1_200));
     let mut stage = Stage::new(setup);
     stage.say("search twice");
-    stage.turn(0, 1_000, &mut |_| panic!("nothing may leave yet"));
-    let asked = until_asked(&mut stage, 1, 1_000);
+    stage.turn(0, 2_200, &mut |_| panic!("nothing may leave yet"));
+    let asked = until_asked(&mut stage, 1, 2_200);
     assert_eq!(asked, 2);
     stage.summary(&good_summary("the first was read"));
     assert_eq!(stage.seen_summaries().len(), 1);
-    assert_eq!(stage.seen().last().unwrap().text(), stage::filler(1, 1_000));
+    assert_eq!(stage.seen().last().unwrap().text(), stage::filler(1, 2_200));
     assert!(stage.archive.contains(&Seq(2)), "the first result");
     stage.text("found");
     assert_eq!(stage.outcome().turns, 3);

@@ -20,7 +20,7 @@ use plimsoll_context::{
     Trigger, When,
 };
 
-/// 1,000 tokens at the limit and the trigger, 500 at the target; a summary takes 125 at most.
+/// 1,000 tokens at the limit and the trigger, 500 at the target; a summary takes 150 at most.
 fn budget() -> Budget {
     Budget {
         limit: Tokens(1_000),
@@ -32,10 +32,17 @@ fn budget() -> Budget {
     }
 }
 
+fn config() -> SummaryConfig {
+    SummaryConfig {
+        share: Ppm(300_000),
+        ..SummaryConfig::default()
+    }
+}
+
 fn only(author: Author) -> Policy {
     Policy::new(vec![Arc::new(Summarize(SummaryConfig {
         author,
-        ..SummaryConfig::default()
+        ..config()
     }))])
 }
 
@@ -144,10 +151,7 @@ fn what_is_covered() {
             let summaries = summaries.filter(|i| matches!(*i.message, Message::Summary { .. }));
             let summaries: Vec<_> = summaries.collect();
             assert_eq!(summaries.len(), 1, "{says}");
-            assert!(
-                summaries[0].tokens <= SummaryConfig::default().most(&budget()),
-                "{says}"
-            );
+            assert!(summaries[0].tokens <= config().most(&budget()), "{says}");
             assert_eq!(
                 summaries[0].seq.0, covers[0],
                 "{says}: where the first stood"
@@ -174,7 +178,7 @@ fn a_model_is_asked_when_there_is_one_and_something_to_do() {
     assert_eq!(span.when, When::Now);
     assert_eq!(seqs(&span), [1, 2, 3, 4, 5, 6]);
     assert_eq!(span.tokens, weight(&full, &span.seqs));
-    assert!(span.max <= SummaryConfig::default().most(&budget()));
+    assert!(span.max <= config().most(&budget()));
     assert!(asked.plan.is_some(), "and what can be done without it");
     // One that is busy is waited for, and not asked for what is not due.
     assert_eq!(
@@ -291,7 +295,7 @@ fn one_that_overshoots_is_cut_to_what_it_may_weigh() {
 /// Where even a summary is too much, what it stands for leaves without one, and nobody is asked.
 #[test]
 fn where_even_a_summary_is_too_much_it_is_left_out() {
-    let policy = Policy::summarize(SummaryConfig::default());
+    let policy = Policy::summarize(config());
     let budget = Budget {
         limit: Tokens(1_080),
         ..budget()

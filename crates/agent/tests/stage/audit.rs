@@ -262,7 +262,8 @@ fn summed_up(stage: &Stage) {
         let most = request.counted + request.max_output.unwrap_or_default();
         assert!(
             window.is_none_or(|window| most <= window),
-            "{most} over {window:?}"
+            "{most} over {window:?}: {}",
+            request.messages[0].text()
         );
         assert!(request.tools.is_empty());
     }
