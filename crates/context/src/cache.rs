@@ -147,7 +147,7 @@ pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRule
     let mut breakpoints: Vec<Breakpoint> = Vec::with_capacity(MAX_BREAKPOINTS);
     for place in wanted.into_iter().flatten() {
         let fits = breakpoints.len() < rules.max && !breakpoints.contains(&place);
-        if fits && prefix(view, place) >= rules.minimum {
+        if fits && is_cacheable(view, place, rules.minimum) {
             breakpoints.push(place);
         }
     }
@@ -180,17 +180,22 @@ fn blocks_after(items: &[Item], at: usize) -> usize {
     items.iter().map(|item| blocks(&item.message)).sum()
 }
 
-/// What is sent up to a place.
-fn prefix(view: &CacheView<'_>, place: Breakpoint) -> Tokens {
-    let messages = |at: usize| {
-        let items = view.items.get(..=at).unwrap_or_default();
-        items.iter().map(|item| item.tokens).sum()
+/// Whether what is sent up to a place can be cached. It looks no further than it must: O(1) in the
+/// length of the view.
+fn is_cacheable(view: &CacheView<'_>, place: Breakpoint, minimum: Tokens) -> bool {
+    let (head, messages) = match place {
+        Breakpoint::Tools => (view.tools, 0),
+        Breakpoint::System => (view.tools + view.system, 0),
+        Breakpoint::Message(at) => (view.tools + view.system, at + 1),
     };
-    match place {
-        Breakpoint::Tools => view.tools,
-        Breakpoint::System => view.tools + view.system,
-        Breakpoint::Message(at) => view.tools + view.system + messages(at),
+    let mut prefix = head;
+    for item in view.items.iter().take(messages) {
+        if prefix >= minimum {
+            break;
+        }
+        prefix += item.tokens;
     }
+    prefix >= minimum
 }
 
 /// The place of the last item with this number or an earlier one.

@@ -277,6 +277,31 @@ mod tests {
     }
 
     #[test]
+    fn an_endpoint_is_an_address_and_a_model_and_no_secret() {
+        for (builder, endpoint) in [
+            (builder("openai/gpt-4o"), "https://api.openai.com/v1 gpt-4o"),
+            (
+                builder("openai/gpt-4o").base_url("https://h/v1?key=hush-hush"),
+                "https://h/v1 gpt-4o",
+            ),
+            (
+                builder("openrouter/a/b").key(Secret::new(HUSH)),
+                "https://openrouter.ai/api/v1 a/b",
+            ),
+            // Our own server has another port each time.
+            (
+                builder("local").base_url("http://127.0.0.1:40999"),
+                "local/default",
+            ),
+        ] {
+            assert_eq!(builder.build_with(&env).unwrap().endpoint(), endpoint);
+        }
+        let told = builder("openai/m").base_url(format!("https://h/{HUSH}/v1"));
+        let told = told.key(Secret::new(HUSH)).build_with(&env).unwrap();
+        assert!(!told.endpoint().contains(HUSH), "{}", told.endpoint());
+    }
+
+    #[test]
     fn an_empty_key_sends_none() {
         let chat = builder("openai/gpt-4o").key(Secret::new(" "));
         assert!(chat.build_with(&env).unwrap().key_from.is_none());
