@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 mod statement;
 
-use statement::{Form, Look, Statement, gone, words};
+use statement::{Form, Look, Statement, gone, is_update, words};
 
 /// A longer sentence states no value.
 const SENTENCE_MAX: usize = 240;
@@ -18,6 +18,9 @@ const NAMED_MAX: usize = 24;
 /// What a sentence says of values.
 pub(super) struct Told {
     statement: Option<Statement>,
+    /// What its last clause says alone, where the sentence says that something changes: "sorry, my
+    /// fault: the port is …". Without that, the rest of the sentence says of which port.
+    clause: Option<Statement>,
     gone: Vec<String>,
 }
 
@@ -28,11 +31,26 @@ impl Told {
             return None;
         }
         let words = words(sentence);
+        let statement = Statement::of(&words);
+        let mut clause = None;
+        if is_update(&words)
+            && let Some((_, last)) = sentence
+                .trim_end()
+                .rsplit_once([',', ';', ':', '，', '；', '：'])
+            && last.starts_with(' ')
+        {
+            clause = Statement::of(&self::words(last)).map(|mut clause| {
+                clause.is_update = true;
+                clause
+            });
+        }
         let told = Self {
-            statement: Statement::of(&words),
+            statement,
+            clause,
             gone: gone(&words),
         };
-        (told.statement.is_some() || !told.gone.is_empty()).then_some(told)
+        let is_some = told.statement.is_some() || told.clause.is_some();
+        (is_some || !told.gone.is_empty()).then_some(told)
     }
 
     /// Whether it states a value, so that a later one could update it.
@@ -61,6 +79,12 @@ pub(super) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
             if !here.is_empty() {
                 values.insert(gone, here);
             }
+        }
+        if let Some(clause) = told.clause
+            && let Some(frame) = live.updated(at, &clause)
+        {
+            stale.extend(live.of.remove(&frame).map(|(old, _)| old));
+            live.insert(at, clause);
         }
         let Some(statement) = told.statement else {
             continue;
@@ -201,6 +225,11 @@ mod tests {
             &["it is 5", "it is 6"],
             &["run test 1", "run test 2"],
             &["run test 1", "now run test 2"],
+            &["in the api, the port is 80", "in the db, the port is 5432"],
+            &[
+                "the file a/b.bin must not change",
+                "a change of the file a/c.bin",
+            ],
             &["the api is slow", "the api is the reason"],
             &["the tests are in a/b", "the docs are in c/d"],
             &["create a new file a.rs", "create a new file b.rs"],

@@ -56,7 +56,12 @@ pub(super) struct Word {
 
 impl Statement {
     pub(super) fn of(words: &[Word]) -> Option<Self> {
-        if words.iter().any(|word| word.is(FORBIDS)) {
+        // What must not be is no value that another could replace.
+        let forbids = words.windows(2).any(|pair| match pair {
+            [a, b] => b.low == "not" && MODALS.split('|').any(|modal| modal == a.low),
+            _ => false,
+        });
+        if forbids || words.iter().any(|word| word.is(FORBIDS)) {
             return None;
         }
         let told = words.iter().filter(|word| !word.is_filler()).count();
@@ -64,11 +69,7 @@ impl Statement {
         let copula = words.iter().rposition(|word| word.is(COPULA));
         let copula = copula.filter(|_| !is_title);
         let assigns = copula.is_some() || words.iter().any(|word| word.is(SETS));
-        // "Now run test 2" is the next thing to do, no other test 1.
-        let is_update = words
-            .iter()
-            .enumerate()
-            .any(|(n, word)| word.is(UPDATES) && (n > 0 || word.low != "now"));
+        let is_update = is_update(words);
         // "The container listens on 6431": what is said of a definite thing.
         let is_definite = words.first().is_some_and(|word| word.is(ARTICLE));
         let at_value = value_at(words, copula)?;
@@ -104,6 +105,13 @@ impl Statement {
             frame,
         })
     }
+}
+
+/// Whether a sentence says of itself that it changes something.
+pub(super) fn is_update(words: &[Word]) -> bool {
+    // "Now run test 2" is the next thing to do, no other test 1.
+    let says = |(n, word): (usize, &Word)| word.is(UPDATES) && (n > 0 || word.low != "now");
+    words.iter().enumerate().any(says)
 }
 
 /// Which word is the value: behind a copula the last that looks like one, or the only word; without
@@ -212,6 +220,7 @@ fn push(words: &mut Vec<Word>, part: &str) {
         let class = CLASSES.get(low.as_str()).copied().unwrap_or_default() | cjk_class(&low);
         let has_capitals = inside.chars().skip(1).any(char::is_uppercase);
         let is_name = (has_capitals && low.len() > 2)
+            || (part.starts_with('@') && part.len() > 2)
             || (low.is_ascii()
                 && low.contains(['/', '.', '-', ':', '@', '_'])
                 && low.contains(|c: char| c.is_ascii_alphabetic()));
@@ -372,10 +381,12 @@ const UPDATERS: &str = "now|actually|instead|changed|switched|updated|scratch|co
     downgraded|reverted|postponed|oops|nope|mistake|slipped|shifted|jumped|dropped|doubled|halved|today|change|bump|raise|lower|increase|decrease|\
     reduce|swapped|migrated|onwards|jetzt|nun|stattdessen|sofort|maintenant|désormais|plutôt|\
     ahora|agora|adesso|теперь|вместо";
+/// With "not" behind it, each of these forbids.
+const MODALS: &str = "must|may|should|do|does|shall|can|will|to|would";
 /// What a thing can be without any other word.
 const TOGGLES: &str = "on|off|up|down|in|out|no|yes";
 /// A sentence with one of these states no value that another could replace.
-const FORBIDDERS: &str = "never|don't|dont|don’t|avoid|mustn't|cannot|can't|won't|isn't|nie|niemals|\
+const FORBIDDERS: &str = "never|nobody|nothing|don't|dont|don’t|avoid|mustn't|cannot|can't|won't|isn't|nie|niemals|\
     nicht|jamais|nunca|никогда";
 const CJK_SETS: &str = "是|为|改成|は|です|는|은|입니다|変更|변경|设|設|使用|用";
 const CJK_UPDATES: &str = "现在|改|換|换|变|今|変更|이제|변경|不再";
