@@ -204,30 +204,73 @@ async fn every_kind_of_message_comes_back_whole() {
     }
 }
 
+/// A log that was begun anew, or was cut, numbers its items again: what an item says is what was
+/// archived last under its number, and nothing of the former one is found.
 #[tokio::test]
-async fn the_first_archiving_is_the_whole_and_stays() {
+async fn a_number_that_is_used_again_means_the_new_item_alone() {
     for case in stores(ArchiveBounds::default()).await {
-        let store = case.store.as_ref();
+        let (store, name) = (case.store.as_ref(), case.name);
         let (session, lease) = leased(store, "s").await;
-        store
-            .archive(&lease, &[result(4, "c", "the whole")])
-            .await
-            .unwrap();
-        let later = [
-            result(4, "c", "short"),
-            result(5, "d", "one"),
-            result(5, "d", "two"),
+        let old = [result(4, "c", "the oldlog"), result(5, "d", "untouched")];
+        store.archive(&lease, &old).await.unwrap();
+        let new = [
+            said(4, Message::user("a newlog question")),
+            result(6, "e", "one"),
+            result(6, "e", "two"),
         ];
-        store.archive(&lease, &later).await.unwrap();
+        store.archive(&lease, &new).await.unwrap();
         store.archive(&lease, &[]).await.unwrap();
-        assert_eq!(text(store, &session, "m4").await.unwrap(), "the whole");
-        assert_eq!(text(store, &session, "m5").await.unwrap(), "one");
-        assert_eq!(
-            store.archived(&session).await.unwrap().len(),
-            2,
-            "{}",
-            case.name
+        let item = store.recall(&session, &m(4).into()).await.unwrap();
+        assert_eq!(item.text(), "a newlog question", "{name}");
+        assert_eq!((item.kind, item.call), (Kind::User, None), "{name}");
+        assert_eq!(item.why, "request: evict", "{name}");
+        assert_eq!(found(store, &session, "oldlog").await, [], "{name}");
+        assert_eq!(found(store, &session, "newlog").await, [m(4)], "{name}");
+        assert!(text(store, &session, "c").await.is_err(), "{name}");
+        assert_eq!(text(store, &session, "m5").await.unwrap(), "untouched");
+        assert_eq!(text(store, &session, "m6").await.unwrap(), "two");
+        let unknown = text(store, &session, "m3").await.unwrap_err();
+        assert!(
+            matches!(unknown, RecallError::Unknown(_)),
+            "{name}: {unknown}"
         );
+        let rows = store.archived(&session).await.unwrap();
+        let ids: Vec<RecallId> = rows.iter().map(|row| row.id).collect();
+        assert_eq!(ids, [m(4), m(5), m(6)], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_archived_is_held_also_what_had_expired_or_is_the_oldest() {
+    let bounds = ArchiveBounds {
+        session_items: 2,
+        ..ArchiveBounds::default()
+    };
+    for case in stores(bounds).await {
+        let (store, name) = (case.store.as_ref(), case.name);
+        let (session, lease) = leased(store, "s").await;
+        for seq in 0..3 {
+            let item = result(seq, "c", &format!("text {seq}"));
+            store.archive(&lease, &[item]).await.unwrap();
+        }
+        assert!(text(store, &session, "m0").await.is_err(), "{name}");
+        // The first had expired, and the second is the oldest that is held.
+        for again in [[0, 3], [2, 4], [3, 0], [0, 3]] {
+            let items = again.map(|seq| result(seq, "c", &format!("text {seq}")));
+            store.archive(&lease, &items).await.unwrap();
+            for seq in again {
+                let whole = text(store, &session, &format!("m{seq}")).await;
+                assert_eq!(whole.unwrap(), format!("text {seq}"), "{name}");
+            }
+            let mut hits = found(store, &session, "text").await;
+            hits.sort();
+            let mut wanted = again.map(m);
+            wanted.sort();
+            assert_eq!(hits, wanted, "{name}");
+            let rows = store.archived(&session).await.unwrap();
+            let held = rows.iter().filter(|row| !row.expired).count();
+            assert_eq!(held, 2, "{name}");
+        }
     }
 }
 
@@ -374,13 +417,6 @@ async fn beyond_any_bound_the_oldest_expire_and_say_so() {
             let error = text(store, &session, "c1").await.unwrap_err();
             assert_eq!(error, RecallError::Expired(m(1)), "{place}");
             assert!(error.to_string().starts_with("expired: "), "{error}");
-            // A lighter form of what has expired does not take its place.
-            store
-                .archive(&lease, &[result(1, "c1", "short")])
-                .await
-                .unwrap();
-            let error = text(store, &session, "m1").await.unwrap_err();
-            assert_eq!(error, RecallError::Expired(m(1)), "{place}");
             let rows = store.archived(&session).await.unwrap();
             let expired: Vec<bool> = rows.iter().map(|row| row.expired).collect();
             assert!(expired.is_sorted_by(|a, b| a >= b), "{expired:?}");

@@ -55,24 +55,22 @@ impl Shelf {
         }
     }
 
-    /// Takes items in, all or none; an item that was taken in before is left as it is.
+    /// Takes items in, all or none. What was there by the number of one of them is replaced: it may
+    /// be another log's, or have expired.
     pub(crate) fn archive(
         &mut self,
         session: &SessionId,
         items: &[Archived],
         now: u64,
     ) -> Result<(), StoreError> {
-        let row = self.sessions.entry(session.clone()).or_default();
-        let mut fresh = BTreeMap::new();
-        for item in items {
-            if !row.slots.contains_key(&item.seq) {
-                fresh
-                    .entry(item.seq)
-                    .or_insert((item, weight(&item.message)));
-            }
-        }
+        let fresh = items
+            .iter()
+            .map(|item| (item.seq, (item, weight(&item.message))));
+        let fresh: BTreeMap<Seq, (&Archived, u64)> = fresh.collect();
         let bytes = fresh.values().map(|(_, bytes)| bytes).sum();
         self.bounds.admit(bytes, fresh.len() as u64, "in memory")?;
+        let row = self.sessions.entry(session.clone()).or_default();
+        self.bytes -= row.remove(|seq| fresh.contains_key(seq));
         for (seq, (item, bytes)) in fresh {
             let held = Some((Arc::clone(&item.message), bytes));
             row.slots.insert(
@@ -214,6 +212,22 @@ impl Shelf {
 }
 
 impl Row {
+    /// Takes some away as if they had never come; says how much that was.
+    fn remove(&mut self, goes: impl Fn(&Seq) -> bool) -> u64 {
+        self.held.retain(|(_, seq)| !goes(seq));
+        self.expired.retain(|seq| !goes(seq));
+        let mut bytes = 0;
+        self.slots.retain(|seq, slot| {
+            let stays = !goes(seq);
+            if !stays {
+                bytes += slot.held.as_ref().map_or(0, |(_, bytes)| *bytes);
+            }
+            stays
+        });
+        self.bytes = self.bytes.saturating_sub(bytes);
+        bytes
+    }
+
     /// Lets go of the oldest; says how much that was.
     fn expire(&mut self) -> u64 {
         let Some((_, seq)) = self.held.pop_front() else {
@@ -297,13 +311,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_old_is_held_again_where_it_is_archived_again() {
+        let session = SessionId::new("s").unwrap();
+        let mut shelf = Shelf::new(ArchiveBounds {
+            age: Duration::from_secs(10),
+            ..ArchiveBounds::default()
+        });
+        for now in [100, 200] {
+            shelf.archive(&session, &[item(0)], now).unwrap();
+        }
+        let key = RecallKey::Id(RecallId(Seq(0)));
+        assert!(shelf.recall(&session, &key, 200).is_ok());
+        assert_eq!(shelf.bytes, weight(&item(0).message));
+    }
+
+    #[test]
     fn the_sums_are_right() {
         let session = SessionId::new("s").unwrap();
         let mut shelf = Shelf::new(ArchiveBounds {
             session_items: 3,
             ..ArchiveBounds::default()
         });
-        for seq in 0..20 {
+        // What is archived again, held or expired, counts once.
+        for seq in (0..20).chain([18, 16, 19, 17, 18, 19]) {
             shelf.archive(&session, &[item(seq)], 1).unwrap();
         }
         assert_eq!(shelf.bytes, 3 * weight(&item(0).message));

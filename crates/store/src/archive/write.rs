@@ -1,7 +1,9 @@
 //! Writing to the archive: items come in, and what is over a bound goes, in one transaction.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use plimsoll_context::Seq;
 use plimsoll_core::archive::{Archived, recall_text, spaced_words};
 use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -27,16 +29,14 @@ pub(super) fn archive(
     let key = key(&transaction, session).map_err(&fault)?;
     let now = now.max(newest(&transaction).map_err(&fault)?);
     let (mut bytes, mut fresh) = (0, 0);
-    for item in items {
-        // One that was taken in before, by this call or an earlier one, stays: it was the whole.
-        if is_known(&transaction, key, item).map_err(&fault)? {
-            continue;
-        }
+    let items: BTreeMap<Seq, &Archived> = items.iter().map(|item| (item.seq, item)).collect();
+    for item in items.into_values() {
         let json = serde_json::to_string(&item.message)
             .map_err(|error| fault::other(path, format!("an item cannot be written: {error}")))?;
         bytes += json.len() as u64;
         fresh += 1;
         bounds.admit(bytes, fresh, &fault::text(path))?;
+        remove(&transaction, key, item.seq).map_err(&fault)?;
         insert(&transaction, key, item, &json, now).map_err(&fault)?;
     }
     expire(&transaction, bounds, key, now).map_err(&fault)?;
@@ -53,10 +53,31 @@ fn key(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<i
         .query_row([session.as_str()], |row| row.get(0))
 }
 
-fn is_known(transaction: &Transaction<'_>, key: i64, item: &Archived) -> rusqlite::Result<bool> {
+/// Makes room for an item whose number was used before. It may be the number of another item: of a
+/// log that was moved away, or of its end that a power loss took. And where it is the same item it
+/// may have expired, or be the oldest, which the bounds would let go of now.
+fn remove(transaction: &Transaction<'_>, key: i64, seq: Seq) -> rusqlite::Result<()> {
+    let row = transaction
+        .prepare_cached("SELECT row FROM items WHERE session = ?1 AND seq = ?2")?
+        .query_row(params![key, to_column(seq.0)], |row| row.get::<_, i64>(0))
+        .optional()?;
+    let Some(row) = row else {
+        return Ok(());
+    };
+    let forgotten: i64 = transaction
+        .prepare_cached("SELECT forgotten FROM sessions WHERE key = ?1")?
+        .query_row([key], |row| row.get(0))?;
+    for sql in [
+        "UPDATE items SET held = NULL WHERE row = ?1",
+        "DELETE FROM items WHERE row = ?1",
+    ] {
+        transaction.prepare_cached(sql)?.execute([row])?;
+    }
+    // It is replaced, not forgotten.
     transaction
-        .prepare_cached("SELECT 1 FROM items WHERE session = ?1 AND seq = ?2")?
-        .exists(params![key, to_column(item.seq.0)])
+        .prepare_cached("UPDATE sessions SET forgotten = ?2 WHERE key = ?1")?
+        .execute([key, forgotten])?;
+    Ok(())
 }
 
 fn insert(
@@ -176,7 +197,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use plimsoll_context::{Bytes, CallId, Message, Seq};
+    use plimsoll_context::{Bytes, CallId, Message};
     use plimsoll_core::archive::RecallError;
     use plimsoll_core::{RecallId, RecallKey};
 
@@ -248,6 +269,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_old_is_held_again_where_it_is_archived_again() {
+        let mut file = File::new(ArchiveBounds {
+            age: Duration::from_secs(10),
+            ..ArchiveBounds::default()
+        });
+        file.take(0, 100);
+        file.take(0, 200);
+        assert!(file.has(0, 200));
+        assert_eq!(file.count("SELECT count(*) FROM bodies"), 1);
+        assert_eq!(file.count("SELECT count(*) FROM items"), 1);
+        assert_eq!(file.count("SELECT forgotten FROM sessions"), -1);
+    }
+
+    #[test]
     fn a_clock_that_is_set_back_lets_nothing_go_early() {
         let mut file = File::new(ArchiveBounds {
             age: Duration::from_secs(10),
@@ -293,6 +328,10 @@ mod tests {
             ..ArchiveBounds::default()
         });
         for seq in 0..20 {
+            file.take(seq, 1);
+        }
+        // What is archived again, held or expired, counts once.
+        for seq in [18, 16, 19, 17, 18, 19] {
             file.take(seq, 1);
         }
         assert_eq!(file.count("SELECT count(*) FROM bodies"), 3);
