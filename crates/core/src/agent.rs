@@ -1,7 +1,7 @@
 //! [`Agent`]: a model, its tools and its limits, checked once. Not a session; one agent opens many.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use plimsoll_agent::{Entry, Event, KnownTool, Leave, Run, Setup};
 use plimsoll_context::{
@@ -78,6 +78,7 @@ impl Agent {
         let parts = &self.parts;
         let lease = self.parts.store.acquire(&id).await?;
         let log = self.parts.store.load(&id).await?;
+        let idle = self.parts.store.idle(&id).await;
         let mut setup = self.setup.clone();
         let found = self.window.find(&*parts.provider, &*parts.store).await;
         setup.line.window = found.window;
@@ -120,6 +121,7 @@ impl Agent {
         let cached = setup.cache.is_on();
         let run = Run::resume(&log, setup)?;
         let mut session = Session::new(run, lease, Arc::clone(parts));
+        session.found = idle.map(|idle| (idle, Instant::now()));
         session.endpoint = found.endpoint;
         session.cache_key = cached.then(|| cache_key(session.id()));
         if let Some(text) = found.note {

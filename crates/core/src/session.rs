@@ -33,8 +33,10 @@ pub struct Session {
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     /// Whether what leaves the view is archived.
     pub(crate) archives: bool,
-    /// When the provider last answered.
+    /// When the provider last answered, in this process.
     pub(crate) called: Option<Instant>,
+    /// How long ago the log had been written when it was opened, and when that was.
+    pub(crate) found: Option<(Duration, Instant)>,
     /// Under what name a window is remembered that the provider tells.
     pub(crate) endpoint: String,
     /// By what the provider may find this session's cache.
@@ -112,6 +114,7 @@ impl Session {
             tools: HashMap::new(),
             archives: false,
             called: None,
+            found: None,
             endpoint: String::new(),
             cache_key: None,
         }
@@ -162,9 +165,12 @@ impl Session {
         self.run.pinned()
     }
 
-    /// How long ago the provider last answered, where this process knows.
+    /// How long ago the provider last answered; before the first answer in this process, how long
+    /// ago the log was written, where the store knows.
     pub(crate) fn idle(&self) -> Option<Duration> {
-        self.called.map(|called| called.elapsed())
+        let here = self.called.map(|called| called.elapsed());
+        let (before, opened) = self.found.unzip();
+        here.or_else(|| Some(before?.saturating_add(opened?.elapsed())))
     }
 
     /// Runs a task. Dropping the future interrupts it; the session can be carried on.

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
@@ -45,6 +45,13 @@ pub trait SessionStore: Send + Sync {
     /// Where they cannot be read.
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError>;
 
+    /// How long ago a session's log was last written; `None` where it was not, or where the store
+    /// does not know. A provider's prompt cache may have gone cold since.
+    async fn idle(&self, session: &SessionId) -> Option<Duration> {
+        let _ = session;
+        None
+    }
+
     /// The window that a provider has told in a refusal, by its [`endpoint`](crate::Provider::endpoint);
     /// `None` where none is remembered, or none for [`WINDOW_REMEMBERED`].
     ///
@@ -72,9 +79,9 @@ pub trait SessionStore: Send + Sync {
         Err(StoreError::NoArchive)
     }
 
-    /// Takes what is about to leave a session's view into the archive: all of it or nothing. An
-    /// item that was taken in before is left as it is: the first was the whole of it. When it
-    /// returns, all of them that are new are held and durable; older ones may have expired.
+    /// Takes what is about to leave a session's view into the archive: all of it or nothing. What
+    /// was there by the number of one of them is replaced: it may be of a log that is gone, or have
+    /// expired. When it returns, all of them are held and durable; older ones may have expired.
     ///
     /// # Errors
     /// Where the archive cannot be written or cannot hold them. The log is untouched by that.

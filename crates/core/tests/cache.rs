@@ -3,16 +3,18 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Event, Failure, Request};
+use plimsoll_agent::{Entry, Event, Failure, Request};
 use plimsoll_context::{
-    Breakpoint, CacheBreak, CacheConfig, CacheMiss, CallId, Chars4, Delta, Message, Part, Reply,
-    Seq, StopReason, TokenCounter, Tokens, ToolCall, Usage,
+    Breakpoint, CacheBreak, CacheConfig, CacheMiss, CallId, Chars4, Delta, Message, Money, Part,
+    PriceSheet, Rates, Reason, Reply, Seq, StopReason, TokenCounter, Tokens, ToolCall, Usage,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, MemoryStore, Provider, SessionId, ToolError, Window, tool,
+    Agent, AgentBuilder, Lease, MemoryStore, Provider, SessionId, SessionInfo, SessionStore,
+    StoreError, ToolError, Window, tool,
 };
 use serde_json::json;
 
@@ -185,6 +187,81 @@ async fn another_system_prompt_is_named_also_in_another_process() {
         session.run("keep watch").await.unwrap();
     }
     assert_eq!(misses.why(), [(1, vec![CacheBreak::System])]);
+}
+
+/// A store that says when its logs were last written.
+struct Aged {
+    inner: MemoryStore,
+    idle: Option<Duration>,
+}
+
+#[async_trait]
+impl SessionStore for Aged {
+    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        self.inner.acquire(session).await
+    }
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        self.inner.load(session).await
+    }
+    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+        self.inner.append(lease, entries).await
+    }
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        self.inner.list().await
+    }
+    async fn idle(&self, _: &SessionId) -> Option<Duration> {
+        self.idle
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_opened_after_an_hour_is_cut_while_its_cache_is_cold() {
+    let mut sheet = PriceSheet::of(Rates {
+        input: Money(1_000_000_000),
+        cache_read: Some(Money(100_000_000)),
+        cache_write: Some(Money(1_250_000_000)),
+        ..Rates::FREE
+    });
+    sheet.cache_lives = Some(Duration::from_secs(300));
+    let hour = Duration::from_secs(3_600);
+    for idle in [Some(hour), Some(Duration::from_secs(1)), None] {
+        let provider = Caching::default();
+        provider.inner.lock().unwrap().answers = vec![40, 42];
+        let store = MemoryStore::default();
+        let agent = |store: Arc<dyn SessionStore>| {
+            agent(provider.clone())
+                .window(Window::Known(Tokens(32_000)))
+                .prices(sheet)
+                .max_turns(60)
+                .store(store)
+                .build()
+                .unwrap()
+        };
+        let id = SessionId::new("s").unwrap();
+        let first = agent(Arc::new(store.clone()));
+        let mut session = first.session(id.clone()).await.unwrap();
+        assert_eq!(session.run("keep watch").await.unwrap().plans, 0);
+        drop(session);
+        let aged = Aged {
+            inner: store.clone(),
+            idle,
+        };
+        let second = agent(Arc::new(aged));
+        let mut session = second.session(id.clone()).await.unwrap();
+        session.run("keep watch").await.unwrap();
+        let log = store.load(&id).await.unwrap();
+        let reasons = log.iter().filter_map(|entry| match entry {
+            Entry::Planned { plan } => Some(plan.price.unwrap().reason),
+            _ => None,
+        });
+        let reasons: Vec<Reason> = reasons.collect();
+        // By the second request the cache is warm again, whatever it was.
+        let wanted: &[Reason] = match idle == Some(hour) {
+            true => &[Reason::Cold],
+            false => &[],
+        };
+        assert_eq!(reasons, wanted, "{idle:?}");
+    }
 }
 
 #[tokio::test]

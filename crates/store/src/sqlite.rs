@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
@@ -222,6 +223,12 @@ impl SessionStore for SqliteStore {
         self.reader
             .with(|connection, path| read::newest(connection, path, None))
             .await
+    }
+
+    async fn idle(&self, session: &SessionId) -> Option<Duration> {
+        let info = self.info(session).await.ok()??;
+        let now = read::from_column(write::now());
+        Some(Duration::from_secs(now.saturating_sub(info.updated)))
     }
 
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {

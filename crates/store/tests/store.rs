@@ -57,6 +57,24 @@ async fn sentence(folder: &Path) -> String {
 }
 
 #[tokio::test]
+async fn it_is_known_how_long_ago_a_log_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = with_log(folder.path(), &log(3)).await;
+    assert_eq!(store.idle(&id("none")).await, None);
+    let minute = Duration::from_secs(60);
+    assert!(store.idle(&id("s")).await.unwrap() < minute);
+    for (away, least, most) in [
+        (3_600, 60 * minute, 61 * minute),
+        (-7_200, minute * 0, minute),
+    ] {
+        let sql = format!("UPDATE sessions SET updated = updated - {away}");
+        raw(folder.path()).execute(&sql, []).unwrap();
+        let idle = store.idle(&id("s")).await.unwrap();
+        assert!((least..most).contains(&idle), "{idle:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_log_comes_back_as_it_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
