@@ -104,7 +104,7 @@ impl Agent {
         let mut tools = Vec::new();
         if archive.is_ok() {
             setup.leave = Leave::Asked;
-            if offers_recall(&setup, window, &log) {
+            if offers_recall(&setup, self.recall_names, window, &log) {
                 setup.recall = Recall::Offered;
                 // A page that is larger than a result may be would be shortened in its turn.
                 let budget = setup.line.budget(setup.overhead(), Calibration::default());
@@ -159,15 +159,19 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
 
 /// Whether the tools that recall are worth what they take of the window, in every request; an agent
 /// that was given no tools gets none of ours.
-fn offers_recall(setup: &Setup, window: Option<Tokens>, log: &[Entry]) -> bool {
-    let taken = |name: &str| setup.tools.iter().any(|tool| tool.spec.name == name);
+fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, log: &[Entry]) -> bool {
+    let ours: &[&str] = match names {
+        RecallNames::Ours => &["recall", "recall_search"],
+        RecallNames::Both => &["recall", "recall_search", "get_tool_response"],
+    };
+    let is_ours = |tool: &KnownTool| ours.contains(&tool.spec.name.as_str());
     let learned = log.iter().rev().find_map(|entry| match entry {
         Entry::Learned { window, .. } => Some(*window),
         _ => None,
     });
     let room = window
         .is_some_and(|window| window.min(learned.unwrap_or(Tokens::MAX)) >= RECALL_LEAST_WINDOW);
-    room && !setup.tools.is_empty() && !taken("recall") && !taken("recall_search")
+    room && !setup.tools.is_empty() && !setup.tools.iter().any(is_ours)
 }
 
 /// What providers that route by a key are told of a session: its name, or a hash of a long one.

@@ -391,6 +391,38 @@ async fn a_host_that_always_says_no_gets_a_typed_end() {
     assert!(provider.requests().len() > 2);
 }
 
+#[tokio::test]
+async fn a_tool_of_the_hosts_keeps_its_name_from_those_that_recall() {
+    let offered = async |name: &'static str, both: bool| {
+        let provider = ScriptedProvider::new([Turn::say("done")]);
+        let own = |_: Nothing| async move { Ok::<_, ToolError>(String::new()) };
+        let mut agent = Agent::builder(provider.clone())
+            .tool(tool(name, "", own))
+            .window(Window::Known(Tokens(32_000)));
+        if both {
+            agent = agent.get_tool_response();
+        }
+        agent.build().unwrap().run("go").await.unwrap();
+        let request = provider.requests()[0].clone();
+        let tools = request["tools"].as_array().unwrap().clone();
+        let names = tools.iter().map(|tool| match tool["name"].as_str() {
+            Some(name) => name.to_owned(),
+            None => tool["function"]["name"].as_str().unwrap().to_owned(),
+        });
+        names.collect::<Vec<String>>()
+    };
+    for name in ["recall", "recall_search"] {
+        assert_eq!(offered(name, false).await, [name]);
+        assert_eq!(offered(name, true).await, [name]);
+    }
+    let name = "get_tool_response";
+    assert_eq!(offered(name, true).await, [name]);
+    let all = [name, "recall", "recall_search"];
+    assert_eq!(offered(name, false).await, all);
+    let all = [name, "own", "recall", "recall_search"];
+    assert_eq!(offered("own", true).await, all);
+}
+
 /// A store whose logs are fine and whose archive is not.
 #[derive(Default)]
 struct NoShelf {
