@@ -180,6 +180,10 @@ pub(crate) struct CompactArgs {
     /// model is asked), evict, sliding_window or unlimited (only repairs)
     #[arg(long, default_value = "extract", value_name = "NAME")]
     pub(crate) policy: String,
+    /// Compact as a configuration says (see `plimsoll config`): only a chat above its threshold, down
+    /// to its target; --budget is then a context that is smaller than the configuration's
+    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
+    pub(crate) config: Option<PathBuf>,
     /// Say on stderr where the thresholds are and what each stage did
     #[arg(long)]
     pub(crate) explain: bool,

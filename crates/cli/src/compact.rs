@@ -3,16 +3,18 @@
 
 use std::collections::HashSet;
 use std::io::BufRead;
+use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::wire::openai_chat::Slot;
 use plimsoll::{
-    Author, Calibration, ContextStrategy, Edit, Line, Plan, Ppm, Repair, Seq, SessionPruneConfig,
-    SummaryConfig, TokenCounter, Tokens, Trigger,
+    Author, Calibration, ContextStrategy, Edit, Line, Message, Plan, Policy, Ppm, Repair, Seq,
+    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens, Trigger,
 };
 
 use crate::args::CompactArgs;
 use crate::chat_file::{self, ChatFile};
+use crate::config::Config;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::explain::Explained;
 use crate::input;
@@ -25,9 +27,20 @@ struct Compacted {
     explained: Option<Explained>,
 }
 
+/// How chats are compacted.
+struct How<'a> {
+    args: &'a CompactArgs,
+    counter: Arc<dyn TokenCounter>,
+    config: Option<Config>,
+}
+
 /// Runs the filter.
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
-    let counter = chat_file::counter(&args.counter)?;
+    let how = How {
+        args,
+        counter: chat_file::counter(&args.counter)?,
+        config: args.config.as_deref().map(configured).transpose()?,
+    };
     if strategy(&args.policy)?.name() == "summarize" && !args.quiet {
         crate::say(
             "summarize is extract here: no model is asked, what was said stands word for word",
@@ -35,10 +48,10 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     }
     let input = input::open(args.file.as_deref())?;
     if args.lines {
-        return lines(args, input, &counter);
+        return lines(&how, input);
     }
     let text = input::whole(input)?;
-    let compacted = compact(&text, args, &counter)?;
+    let compacted = compact(&text, &how)?;
     for note in compacted.notes {
         crate::say(&note);
     }
@@ -53,16 +66,13 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
 }
 
 /// One request a line; a line that fails answers with its error, and the rest goes on.
-fn lines(
-    args: &CompactArgs,
-    mut input: Box<dyn BufRead>,
-    counter: &Arc<dyn TokenCounter>,
-) -> Result<u8, Stop> {
+fn lines(how: &How<'_>, mut input: Box<dyn BufRead>) -> Result<u8, Stop> {
+    let args = how.args;
     let mut code = DONE;
     let mut number = 0_u64;
     while let Some(line) = input::line(&mut input) {
         number += 1;
-        let compacted = line.and_then(|line| compact(&line, args, counter));
+        let compacted = line.and_then(|line| compact(&line, how));
         match compacted {
             Ok(compacted) => {
                 for note in compacted.notes.iter().filter(|_| !args.quiet) {
@@ -94,24 +104,19 @@ fn explained_line(explained: &Explained, args: &CompactArgs, number: u64) -> Str
     format!("line {number}: {}", explained.as_text())
 }
 
-fn compact(
-    text: &str,
-    args: &CompactArgs,
-    counter: &Arc<dyn TokenCounter>,
-) -> Result<Compacted, Stop> {
-    let mut file = chat_file::read(text, counter)?;
+fn compact(text: &str, how: &How<'_>) -> Result<Compacted, Stop> {
+    let args = how.args;
+    let mut file = chat_file::read(text, &how.counter)?;
     let mut notes: Vec<String> = file
         .repairs
         .iter()
         .map(|repair| format!("repaired: {repair}"))
         .collect();
-    let strategy = strategy(&args.policy)?;
     let before = file.overhead + file.transcript.tokens();
-    let policy = strategy.policy(SessionPruneConfig::default(), filter_summary());
     let (mut plan, mut explained) = (None, None);
-    if !policy.stages().is_empty() {
+    if let Some((policy, line)) = how.policy(&file)? {
         let policy = policy.for_filter();
-        let budget = Line::exactly(budget(&file, args)?)
+        let budget = line
             .budget(file.overhead, Calibration::default())
             .map_err(Stop::cannot_fit)?;
         explained = args
@@ -186,8 +191,45 @@ fn write(file: &ChatFile<'_>, plan: Option<&Plan>) -> Result<String, Stop> {
     file.chat.write(slots).map_err(Stop::failed)
 }
 
+impl How<'_> {
+    /// What is asked for a plan, and under which line; `None` where nothing is to give way.
+    fn policy(&self, file: &ChatFile<'_>) -> Result<Option<(Policy, Line)>, Stop> {
+        let asked = budget(file, self.args)?;
+        if let Some(config) = &self.config {
+            return config.filter(system(file), asked).map(Some);
+        }
+        let strategy = strategy(&self.args.policy)?;
+        let policy = strategy.policy(SessionPruneConfig::default(), filter_summary());
+        if policy.stages().is_empty() {
+            return Ok(None);
+        }
+        let asked = asked.ok_or_else(|| {
+            Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside `messages`")
+        })?;
+        Ok(Some((policy, Line::exactly(asked))))
+    }
+}
+
+/// A configuration that says how large a context may be.
+fn configured(path: &Path) -> Result<Config, Stop> {
+    let config = Config::read(path).map_err(|stop| Stop::usage(stop.text))?;
+    for warning in &config.warnings {
+        crate::say(warning);
+    }
+    Ok(config)
+}
+
+/// What the system prompt of a chat weighs.
+fn system(file: &ChatFile<'_>) -> Tokens {
+    let items = file.transcript.items().iter();
+    items
+        .take_while(|item| matches!(*item.message, Message::System { .. }))
+        .map(|item| item.tokens)
+        .sum()
+}
+
 /// `budget_tokens` beside the messages goes before `--budget`.
-fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Tokens, Stop> {
+fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
     let beside = file.chat.key("budget_tokens").map(|raw| {
         serde_json::from_str::<u64>(raw).map_err(|_| {
             Stop::failed(format!(
@@ -195,15 +237,13 @@ fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Tokens, Stop> {
             ))
         })
     });
-    let budget = beside.transpose()?.or(args.budget).ok_or_else(|| {
-        Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside `messages`")
-    })?;
-    if budget == 0 {
+    let budget = beside.transpose()?.or(args.budget);
+    if budget == Some(0) {
         return Err(Stop::usage(
             "the budget is 0 tokens; give what the chat may weigh",
         ));
     }
-    Ok(Tokens(budget))
+    Ok(budget.map(Tokens))
 }
 
 /// A filter is given a size to fill: half of it may tell what the rest of the chat was.

@@ -5,11 +5,13 @@ use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use plimsoll::providers::{ModelRef, PriceBook};
 use plimsoll::{
-    AgentBuilder, ArgumentDigest, Author, ContextConfig, Counts, Given, MAX_SUMMARY, OwnStages,
-    PriceSheet, Settings, Summarization, SummaryConfig, Tokens,
+    AgentBuilder, ArgumentDigest, Author, ContextConfig, Counts, Given, HistoryLimit, Line,
+    MAX_SUMMARY, OwnStages, Policy, Ppm, PriceSheet, Settings, Summarization, SummaryConfig,
+    Tokens,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -177,6 +179,45 @@ impl Config {
     fn as_text(&self) -> String {
         let mut text = String::new();
         let mut line = |words: String| {
+    /// What compacts a chat as this configuration says, with a system prompt of `system` tokens, in
+    /// `size` tokens where that is less than the configuration allows. No model is asked.
+    pub(crate) fn filter(
+        &self,
+        system: Tokens,
+        size: Option<Tokens>,
+    ) -> Result<(Policy, Line), Stop> {
+        let context = self.effective().ok_or_else(|| {
+            Stop::usage(
+                "the configuration has no [context]; add one, or give --budget without --config",
+            )
+        })?;
+        let fires = context.thresholds(system, size).fires_above;
+        if fires == Tokens::ZERO {
+            let max = context.max_context_tokens.min(size.unwrap_or(Tokens::MAX));
+            let aside = context.system_prompt_tokens.max(system);
+            return Err(Stop::cannot_fit(format!(
+                "compaction would fire above nothing: of {max} tokens of context the system prompt \
+                 takes {aside}; allow more"
+            )));
+        }
+        let line = Line {
+            window: size,
+            // A chat is all there is: no room is set aside for an answer.
+            max_output: Some(Tokens::ZERO),
+            ..Line::default()
+        };
+        let summary = SummaryConfig {
+            author: Author::Extract,
+            ..self.summary
+        };
+        let policy = context.policy(summary, self.digest, OwnStages::default());
+        let mut stages = policy.stages().to_vec();
+        if let Some(messages) = self.max_history {
+            stages.insert(1, Arc::new(HistoryLimit(messages)));
+        }
+        Ok((Policy::new(stages), context.line(line, system)))
+    }
+
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{words}");
         };

@@ -358,3 +358,54 @@ fn compact_sums_up_by_default_and_summarize_says_that_it_asks_nobody() {
         chat = said.out;
     }
 }
+
+#[test]
+fn compact_does_as_a_configuration_says() {
+    let home = Home::new();
+    let mut messages = chats::messages(30);
+    // Without the answer and what is asked then: that would be a run of its own.
+    messages.truncate(messages.len() - 2);
+    let chat = json!({ "messages": messages }).to_string();
+    let before = chats::weight(&chat).0;
+    let config = |text: &str| home.file("plimsoll.toml", text);
+    let args = ["compact", "--config", "plimsoll.toml", "--explain"];
+    // The chat's own system prompt is larger than nothing.
+    config("[context]\nsystem_prompt_tokens = 0\n");
+    let said = home.pipe(args, &chat).done();
+    assert_eq!(
+        said.out.trim_end(),
+        chat,
+        "under its threshold it stays as it is"
+    );
+    let max = before + before / 10;
+    let keeps = "[compaction]\nkeep_first_turns = 1\nkeep_recent_turns = 3\n";
+    config(&format!(
+        "[context]\nmax_context_tokens = {max}\nsystem_prompt_tokens = 0\n{keeps}"
+    ));
+    let said = home.pipe(args, &chat).done();
+    assert_eq!(chats::faults(&said.out), [""; 0]);
+    let value: Value = serde_json::from_str(&said.out).unwrap();
+    let ids: Vec<&str> = value["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|message| message["tool_call_id"].as_str())
+        .collect();
+    assert_eq!(ids, ["call_0", "call_27", "call_28", "call_29"]);
+    assert_eq!(said.out.matches("[extract ").count(), 1);
+    assert!(
+        said.err.contains("cap") && said.err.contains("lines"),
+        "{}",
+        said.err
+    );
+    // A smaller context by argument.
+    let small = [&args[..], &["--budget", "3000"]].concat();
+    let said = home.pipe(small, &chat).done();
+    assert!(chats::weight(&said.out).0 <= 3_000 * 85 / 100 * 7 / 10 + 20);
+    config("[summary]\nauthor = \"extract\"\n");
+    home.pipe(["compact", "--config", "plimsoll.toml"], &chat)
+        .refused(2, &["no [context]"]);
+    config("[contxt]\n");
+    home.pipe(["compact", "--config", "plimsoll.toml"], &chat)
+        .refused(2, &["did you mean `context`"]);
+}
