@@ -9,8 +9,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use plimsoll::archive::{Kind, recall_text};
 use plimsoll::store::{Line, SqliteStore};
 use plimsoll::{
-    Bpe, CallId, Entry, Item, Memo, Message, Plan, RecallId, Seq, SessionId, SessionStore, State,
-    TokenCounter, Tokens,
+    Bpe, CallId, Edit, Entry, Item, Memo, Message, Plan, RecallId, Seq, SessionId, SessionStore,
+    State, TokenCounter, Tokens,
 };
 use serde::Serialize;
 
@@ -152,12 +152,20 @@ impl Reader {
                 matches!(**now, Message::Summary { .. }) && !Arc::ptr_eq(now, &was.message)
             })
         };
-        let summarized = before.iter().any(is_new_summary);
+        // What was dropped beside a summary is not in it.
+        let is_covered = |seq: Seq| {
+            let covers = plan.edits.iter().filter_map(|edit| match edit {
+                Edit::Summarize { covers, .. } => Some(covers),
+                _ => None,
+            });
+            let mut ranges = covers.flatten();
+            ranges.any(|range| (range.first..=range.last).contains(&seq))
+        };
         for was in before {
             let now = view.get(was.seq);
             let how = match now {
                 Some(now) if Arc::ptr_eq(&now.message, &was.message) => continue,
-                None if summarized => How::Summarized,
+                None if is_covered(was.seq) => How::Summarized,
                 Some(_) if is_new_summary(was) => How::Summarized,
                 None => How::Dropped,
                 Some(_) => How::Shortened,
@@ -264,6 +272,62 @@ const MAX_DATE: u64 = 253_402_300_799;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use plimsoll::Trigger;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_dropped_beside_a_summary_is_not_called_summarized() {
+        let mut reader = Reader::new();
+        let mut n = 0;
+        let mut read = |reader: &mut Reader, entry: Entry| {
+            n += 1;
+            let line = Line { n, at: 1, entry };
+            assert!(reader.read(&line).is_ok());
+        };
+        for _ in 0..6 {
+            let text = "all is well on the whole ship ".repeat(20);
+            let message = Arc::new(Message::user(text));
+            read(&mut reader, Entry::Said { message });
+        }
+        let view = reader.state.transcript();
+        let weight = |seq: u64| view.get(Seq(seq)).map_or(Tokens::ZERO, |item| item.tokens);
+        let message = Message::Summary {
+            text: "all is well".to_owned(),
+        };
+        let tokens = Bpe::o200k().message(&message);
+        let gone: Tokens = [0, 1, 2, 4].map(weight).into_iter().sum();
+        let range = |first, last| json!({ "first": first, "last": last });
+        let plan = json!({
+            "why": Trigger::Request,
+            "stages": ["evict", "summarize"],
+            "edits": [
+                { "edit": "drop", "first": 0, "last": 1 },
+                {
+                    "edit": "summarize",
+                    "covers": [range(2, 2), range(4, 4)],
+                    "to": { "message": message, "tokens": tokens },
+                },
+            ],
+            "before": view.tokens(),
+            "frees": gone.minus(tokens),
+            "rewrites_from": null,
+        });
+        let plan = serde_json::from_value(plan).unwrap();
+        read(&mut reader, Entry::Planned { plan });
+        let rows: Vec<(u64, How)> = reader
+            .rows
+            .iter()
+            .map(|row| (row.id.0.0, row.how))
+            .collect();
+        let wanted = [
+            (0, How::Dropped),
+            (1, How::Dropped),
+            (2, How::Summarized),
+            (4, How::Summarized),
+        ];
+        assert_eq!(rows, wanted);
+    }
 
     #[test]
     fn a_time_is_written_for_people() {
