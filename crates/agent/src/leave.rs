@@ -38,12 +38,6 @@ impl Run {
     /// Applies a plan, at once or after the host was asked, and goes on.
     pub(crate) fn leave(&mut self, plan: Plan, next: Next) {
         let leaving = self.leaving(plan);
-        self.notify(Event::CompactionStarted {
-            why: leaving.plan.why,
-            stages: leaving.plan.stages.clone(),
-            tokens: leaving.tokens,
-            messages: leaving.messages,
-        });
         match self.setup.leave {
             Leave::Freely => self.apply_and_go_on(leaving, next),
             Leave::Asked => {
@@ -119,6 +113,12 @@ impl Run {
     /// a fault of ours.
     fn apply(&mut self, leaving: Leaving) -> bool {
         let plan = leaving.plan.clone();
+        self.notify(Event::CompactionStarted {
+            why: plan.why,
+            stages: plan.stages.clone(),
+            tokens: leaving.tokens,
+            messages: leaving.messages,
+        });
         if !self.record(Entry::Planned { plan: plan.clone() }) {
             return false;
         }

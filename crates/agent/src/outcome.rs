@@ -21,11 +21,18 @@ pub struct Outcome {
     pub plans: u64,
     /// What those plans freed.
     pub freed: Tokens,
-    /// What the run spent.
+    /// What the run spent, summaries included.
     pub usage: Usage,
+    /// The part of it that summaries took, whose model may have other prices.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub summary_usage: Usage,
     /// What it expected of the prompt cache, and what it read from it.
     #[serde(default, skip_serializing_if = "CacheTally::is_empty")]
     pub cache: CacheTally,
+}
+
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }
 
 /// Why a run ended.

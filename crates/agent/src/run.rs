@@ -389,6 +389,7 @@ impl Run {
             plans: tally.plans,
             freed: tally.freed,
             usage: tally.usage,
+            summary_usage: tally.summary_usage,
             cache: self.state.cache.tally(),
         };
         self.record(Entry::Ended {

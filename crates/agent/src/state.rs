@@ -46,6 +46,7 @@ pub(crate) struct Tally {
     pub(crate) plans: u64,
     pub(crate) freed: Tokens,
     pub(crate) usage: Usage,
+    pub(crate) summary_usage: Usage,
 }
 
 /// Why a log does not fold.
@@ -210,7 +211,12 @@ impl State {
                     self.pace.planned(price);
                 }
             }
-            Entry::Summarized { usage, .. } | Entry::Wasted { usage } => {
+            Entry::Summarized { usage, .. } => {
+                self.tally.usage = self.tally.usage.combine(*usage);
+                self.tally.summary_usage = self.tally.summary_usage.combine(*usage);
+                self.total = self.total.combine(*usage);
+            }
+            Entry::Wasted { usage } => {
                 self.tally.usage = self.tally.usage.combine(*usage);
                 self.total = self.total.combine(*usage);
             }

@@ -78,9 +78,9 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value = "evict", value_name = "NAME")]
     pub(crate) policy: String,
     /// When a plan is due: priced (when it pays, or must be), fixed (at the trigger) or eager
-    /// (every turn)
-    #[arg(long, default_value = "priced", value_name = "NAME")]
-    pub(crate) economy: String,
+    /// (every turn) [default: priced; fixed where a trigger was set]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) economy: Option<String>,
     /// The model that writes summaries, as PROVIDER/NAME [default: the run's own]
     #[arg(long, value_name = "PROVIDER/NAME")]
     pub(crate) summarizer: Option<String>,

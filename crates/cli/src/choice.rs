@@ -8,7 +8,7 @@ use plimsoll::providers::{
     self, ModelRef, OpenAiChat, Place, ServerState, Timeouts, WindowSource, resolve_window,
 };
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
-use plimsoll::{PriceSheet, Provider, Rates, Tokens, Window};
+use plimsoll::{Money, PriceSheet, Provider, Rates, Tokens, Usage, Window};
 
 use crate::args::RunArgs;
 use crate::exit::Stop;
@@ -37,10 +37,38 @@ pub(crate) struct Choice {
     pub(crate) _server: Option<local::Server>,
 }
 
+/// What the tokens of a run cost, and those of its summaries; each `None` where it is not known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunRates {
+    pub(crate) run: Option<Rates>,
+    pub(crate) summaries: Option<Rates>,
+}
+
+impl RunRates {
+    /// What `all` cost, of which summaries took a part; `None` where a price is missing.
+    pub(crate) fn cost(&self, all: Usage, summaries: Usage) -> Option<Money> {
+        let run = all.without(summaries).estimated_cost(self.run.as_ref()?)?;
+        if summaries == Usage::default() {
+            return Some(run);
+        }
+        Some(run + summaries.estimated_cost(self.summaries.as_ref()?)?)
+    }
+}
+
+/// The model that writes summaries.
+pub(crate) struct Summarizer {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) prices: Option<PriceSheet>,
+}
+
 impl Choice {
-    /// What its tokens cost, where that is known.
-    pub(crate) fn rates(&self) -> Option<Rates> {
-        self.prices.map(|sheet| sheet.rates)
+    /// What tokens cost, where that is known.
+    pub(crate) fn rates(&self, summarizer: Option<&Summarizer>) -> RunRates {
+        let rates = |sheet: Option<PriceSheet>| sheet.map(|sheet| sheet.rates);
+        RunRates {
+            run: rates(self.prices),
+            summaries: rates(summarizer.map_or(self.prices, |summarizer| summarizer.prices)),
+        }
     }
 }
 
@@ -178,13 +206,17 @@ async fn local_model(args: &RunArgs, max_context: MaxContext) -> Result<Choice, 
 }
 
 /// The model that writes summaries, where the user names one.
-pub(crate) fn summarizer(args: &RunArgs) -> Result<Option<Arc<dyn Provider>>, Stop> {
+pub(crate) fn summarizer(args: &RunArgs) -> Result<Option<Summarizer>, Stop> {
     let Some(name) = args.summarizer.as_deref() else {
         return Ok(None);
     };
     let model = ModelRef::parse(name).map_err(Stop::usage)?;
+    let prices = prices::sheet(&model)?;
     let builder = OpenAiChat::builder(model).timeouts(timeouts(args));
-    Ok(Some(Arc::new(builder.build().map_err(Stop::usage)?)))
+    Ok(Some(Summarizer {
+        provider: Arc::new(builder.build().map_err(Stop::usage)?),
+        prices,
+    }))
 }
 
 /// What `--tool-style` says.

@@ -30,6 +30,8 @@ const MAX_FILE: u64 = 4 * 1024 * 1024;
 pub(crate) struct Config {
     context: Option<ContextConfig>,
     summary: SummaryConfig,
+    /// What [summary] says of it.
+    soft_mark: Option<Ppm>,
     digest: Option<ArgumentDigest>,
     summarization: Summarization,
     max_history: Option<usize>,
@@ -101,8 +103,8 @@ impl Config {
                 Some(read)
             }
         };
-        let summary = match top.table(&["summary"]) {
-            None => default,
+        let (summary, soft_mark) = match top.table(&["summary"]) {
+            None => (default, None),
             Some(mut table) => {
                 let read = summary(&mut table);
                 top.absorb(table);
@@ -128,6 +130,7 @@ impl Config {
         Self {
             context,
             summary,
+            soft_mark,
             digest: digest(top),
             summarization: top
                 .flag(&["summarization"])
@@ -155,7 +158,9 @@ impl Config {
     }
 
     /// The settings of an agent with these on top.
-    pub(crate) fn apply(&self, mut builder: AgentBuilder) -> AgentBuilder {
+    ///
+    /// `soft_mark` is the run's own, where the file says nothing of it.
+    pub(crate) fn apply(&self, mut builder: AgentBuilder, soft_mark: Option<Ppm>) -> AgentBuilder {
         if let Some(context) = self.context {
             builder = builder.context_config(context);
         }
@@ -165,20 +170,15 @@ impl Config {
         if let Some(messages) = self.max_history {
             builder = builder.max_history_messages(messages);
         }
+        let summary = SummaryConfig {
+            soft_mark: self.soft_mark.or(soft_mark),
+            ..self.summary
+        };
         builder
-            .summary_config(self.summary)
+            .summary_config(summary)
             .summarization(self.summarization)
     }
 
-    /// What a model costs by this configuration.
-    pub(crate) fn sheet(&self, model: &str) -> Option<PriceSheet> {
-        let model = ModelRef::parse(model).ok()?;
-        self.prices.find(model.vendor().name, model.name())
-    }
-
-    fn as_text(&self) -> String {
-        let mut text = String::new();
-        let mut line = |words: String| {
     /// What compacts a chat as this configuration says, with a system prompt of `system` tokens, in
     /// `size` tokens where that is less than the configuration allows. No model is asked.
     pub(crate) fn filter(
@@ -218,6 +218,15 @@ impl Config {
         Ok((Policy::new(stages), context.line(line, system)))
     }
 
+    /// What a model costs by this configuration.
+    pub(crate) fn sheet(&self, model: &str) -> Option<PriceSheet> {
+        let model = ModelRef::parse(model).ok()?;
+        self.prices.find(model.vendor().name, model.name())
+    }
+
+    fn as_text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |words: String| {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{words}");
         };
@@ -347,7 +356,8 @@ impl Config {
     }
 }
 
-fn summary(table: &mut Settings) -> SummaryConfig {
+/// What [summary] comes to, and the soft mark where it names one.
+fn summary(table: &mut Settings) -> (SummaryConfig, Option<Ppm>) {
     let default = SummaryConfig::default();
     let max = table.tokens(&["max_summary_tokens", "summary_token_limit"]);
     if max == Some(Tokens::ZERO) {
@@ -366,12 +376,13 @@ fn summary(table: &mut Settings) -> SummaryConfig {
         }
         author
     });
-    SummaryConfig {
+    let config = SummaryConfig {
         max_summary_tokens: max.unwrap_or(default.max_summary_tokens),
         share: share.unwrap_or(default.share),
         soft_mark: soft_mark.or(default.soft_mark),
         author: author.unwrap_or_default(),
-    }
+    };
+    (config, soft_mark)
 }
 
 /// `argument_digest = true`, or a table that says from which length on.

@@ -4,6 +4,7 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use plimsoll::store::SqliteStore;
 use plimsoll::tools::{Root, Toolbox};
@@ -15,7 +16,7 @@ use plimsoll::{
 
 use crate::args::RunArgs;
 use crate::ask::{self, Consent};
-use crate::choice::{self, Choice};
+use crate::choice::{self, Choice, RunRates};
 use crate::config::Config;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
@@ -28,6 +29,8 @@ const SYSTEM: &str = include_str!("../prompts/system.md");
 const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
 /// What the tools that recall take of a window, at most, a test says.
 const RECALL_TOOLS: u64 = 600;
+/// How long a summary may take on this machine, where reading alone takes a minute.
+const LOCAL_SUMMARY: Duration = Duration::from_secs(300);
 /// What opens and closes a pinned passage of AGENTS.md.
 const PIN: &str = "<!-- pin -->";
 const UNPIN: &str = "<!-- /pin -->";
@@ -44,11 +47,13 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let has_tools = !tools.is_empty();
     let (system, mut pins) = system(args)?;
     pins.extend(args.pin.iter().cloned());
-    let economy = Economy::named(&args.economy).ok_or_else(|| {
-        let names = Economy::NAMES.join(", ");
-        let name = &args.economy;
-        Stop::usage(format!("there is no economy `{name}`; there is: {names}"))
-    })?;
+    let economy = args.economy.as_deref().map(|name| {
+        Economy::named(name).ok_or_else(|| {
+            let names = Economy::NAMES.join(", ");
+            Stop::usage(format!("there is no economy `{name}`; there is: {names}"))
+        })
+    });
+    let economy = economy.transpose()?;
     let summarizer = choice::summarizer(args)?;
     let strategy = strategy(args)?;
     let id = match &args.session {
@@ -77,7 +82,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(sheet) = config.sheet(choice.provider.model()) {
         choice.prices = Some(sheet);
     }
-    let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(choice.rates())));
+    let rates = choice.rates(summarizer.as_ref());
+    let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(rates)));
     if let Some(screen) = &screen {
         let window = match choice.window {
             Window::Known(tokens) | Window::Assumed(tokens) => {
@@ -101,21 +107,23 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         .tools(tools)
         .window(choice.window)
         .context_strategy(strategy)
-        .economy(economy)
         .max_turns(args.max_turns)
         .max_parallel_tools(args.max_parallel_tools)
         .store(Arc::new(store))
         .shared_gate(ask::gate(consent, screen.clone()));
+    if let Some(economy) = economy {
+        builder = builder.economy(economy);
+    }
     if let Some(sheet) = choice.prices {
         builder = builder.prices(sheet);
     }
+    // A server that answers one call at a time would be held up by a summary beside the run.
+    let beside = summarizer.is_some() || !choice.one_at_a_time;
+    let soft_mark = SummaryConfig::default().soft_mark.filter(|_| beside);
     match summarizer {
-        Some(summarizer) => builder = builder.summarizer(summarizer),
+        Some(summarizer) => builder = builder.summarizer(summarizer.provider),
         None if choice.one_at_a_time => {
-            builder = builder.summary_config(SummaryConfig {
-                soft_mark: None,
-                ..SummaryConfig::default()
-            });
+            builder = builder.summary_timeout(LOCAL_SUMMARY);
         }
         None => {}
     }
@@ -152,7 +160,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(screen) = &screen {
         builder = builder.shared_observer(Arc::clone(screen) as Arc<dyn plimsoll::Observer>);
     }
-    builder = config.apply(builder);
+    builder = config.apply(builder, soft_mark);
     let lines = Arc::new(Lines::default());
     if args.json {
         builder = builder.shared_observer(Arc::clone(&lines) as Arc<dyn plimsoll::Observer>);
@@ -169,7 +177,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));
     }
-    close(args, &choice, screen.as_deref(), &output)
+    close(args, &choice, rates, screen.as_deref(), &output)
 }
 
 async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput, Error> {
@@ -183,6 +191,7 @@ async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput,
 fn close(
     args: &RunArgs,
     choice: &Choice,
+    rates: RunRates,
     screen: Option<&Screen>,
     output: &AgentOutput,
 ) -> Result<u8, Stop> {
@@ -202,7 +211,7 @@ fn close(
         crate::say(&reason_text(args, choice, &output.reason));
     }
     if screen.is_some() {
-        crate::note(&summary(choice, output));
+        crate::note(&summary(rates, output));
     }
     if code != exit::DONE && !args.quiet {
         crate::note(&format!(
@@ -214,9 +223,9 @@ fn close(
 }
 
 /// answered │ 7 turns, 6 tool calls │ read 9,120 (71 % cached), wrote 310 │ 2 plans freed 1,804 │ $0.0000 │ session …
-fn summary(choice: &Choice, output: &AgentOutput) -> String {
+fn summary(rates: RunRates, output: &AgentOutput) -> String {
     let used = output.tokens_used;
-    let money = choice.rates().and_then(|rates| used.estimated_cost(&rates));
+    let money = rates.cost(used, output.summary_usage);
     let money = money.map_or("price unknown".to_owned(), |money| money.to_string());
     format!(
         "{} │ {} turns, {} tool calls │ read {} ({:.0} % cached), wrote {} │ {} plans freed {} │ {money} │ session {}",

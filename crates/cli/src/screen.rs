@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll::{Delta, Edit, Event, Observer, Plan, Rates, Tokens, ToolPhase, Usage};
+use plimsoll::{Delta, Edit, Event, Observer, Plan, Tokens, ToolPhase, Usage};
+
+use crate::choice::RunRates;
 
 /// A tool's arguments or result on one line, at most.
 const LINE: usize = 100;
@@ -19,8 +21,8 @@ pub(crate) struct Screen {
     /// Whether stdout is a terminal, so that text streams there.
     streams: bool,
     colour: bool,
-    /// What the model costs; `None` where it is not known.
-    rates: Option<Rates>,
+    /// What the models cost.
+    rates: RunRates,
     state: Mutex<State>,
 }
 
@@ -31,6 +33,8 @@ struct State {
     trigger: Option<Tokens>,
     window: Option<Tokens>,
     usage: Usage,
+    /// The part of it that summaries took.
+    summaries: Usage,
     last_plan: Option<String>,
     doing: String,
     /// Whether streamed text stands on the current line.
@@ -40,7 +44,7 @@ struct State {
 
 impl Screen {
     /// A screen on this terminal, or plain lines where there is none.
-    pub(crate) fn new(rates: Option<Rates>) -> Self {
+    pub(crate) fn new(rates: RunRates) -> Self {
         let bar = if io::stderr().is_terminal() {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -141,7 +145,7 @@ impl Screen {
     }
 
     fn refresh(&self, state: &State) {
-        self.bar.set_message(status(state, self.rates.as_ref()));
+        self.bar.set_message(status(state, self.rates));
     }
 }
 
@@ -231,9 +235,11 @@ impl Observer for Screen {
                 let text = format!("{model} sums up {messages} messages, {tokens} tokens");
                 self.line(state, &self.dim(&text));
             }
-            Event::SummaryEnded {
-                failure: Some(why), ..
-            } => {
+            Event::SummaryEnded { usage, failure, .. } => {
+                state.summaries = state.summaries.combine(*usage);
+                let Some(why) = failure else {
+                    return self.refresh(state);
+                };
                 let text = format!("no summary: {why}; what was said stands word for word");
                 self.line(state, &format!("{} {text}", self.bold("note:")));
             }
@@ -286,7 +292,7 @@ pub(crate) fn plan_line(plan: &Plan, gone: usize, before: Tokens, after: Tokens)
 }
 
 /// turn 4 │ ████████░░░░┊░░░ 1812/2240 of 3000 │ read 5012, 71 % cached │ wrote 220 │ $0.0000 │ last plan −900
-fn status(state: &State, rates: Option<&Rates>) -> String {
+fn status(state: &State, rates: RunRates) -> String {
     let mut parts = vec![format!("turn {}", state.turn.max(1))];
     let mut context = String::new();
     if let Some(window) = state.window {
@@ -306,7 +312,7 @@ fn status(state: &State, rates: Option<&Rates>) -> String {
         let cached = state.usage.cache_hit_rate() * 100.0;
         parts.push(format!("read {processed}, {cached:.0} % cached"));
         parts.push(format!("wrote {}", state.usage.output));
-        let money = rates.and_then(|rates| state.usage.estimated_cost(rates));
+        let money = rates.cost(state.usage, state.summaries);
         parts.push(money.map_or("price unknown".to_owned(), |money| money.to_string()));
     }
     if let Some(plan) = &state.last_plan {

@@ -77,8 +77,8 @@ pub use settings::{Given, Loaded, Settings, SettingsError, nearest};
 pub use stage::Stage;
 pub use stages::{
     ARGUMENT_CHARS, ArgumentDigest, Author, Cap, Evict, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS,
-    LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, Section, Sections,
-    SessionPruneConfig, Summarize, SummaryConfig,
+    LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, Section,
+    Sections, SessionPruneConfig, Summarize, SummaryConfig,
 };
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};

@@ -117,15 +117,11 @@ impl ContextStrategy {
         }
     }
 
-    /// What an overflow is answered with. It needs no model.
+    /// What an overflow is answered with, whatever the strategy: results shrink, then what has to
+    /// leave is summed up. It needs no model.
     #[must_use]
     pub fn recovery(self, prune: SessionPruneConfig, summary: SummaryConfig) -> Policy {
-        match self {
-            Self::Summarize { .. } | Self::Extract { .. } => {
-                Policy::recovery(prune, Some(without_model(summary)))
-            }
-            _ => Policy::recovery(prune, None),
-        }
+        Policy::recovery(prune, Some(without_model(summary)))
     }
 
     /// The line with this strategy's trigger in it.

@@ -47,6 +47,18 @@ impl Usage {
         self.cache_read.0 as f64 / processed as f64
     }
 
+    /// What is left of it without a part of it.
+    #[must_use]
+    pub fn without(self, part: Self) -> Self {
+        Self {
+            input: self.input.minus(part.input),
+            output: self.output.minus(part.output),
+            reasoning: self.reasoning.minus(part.reasoning),
+            cache_read: self.cache_read.minus(part.cache_read),
+            cache_write: self.cache_write.minus(part.cache_write),
+        }
+    }
+
     /// The sum of both.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use plimsoll_agent::{AtLimit, ExecutionLimits, Leave, Sampling, Setup, SummaryModel};
 use plimsoll_context::{
-    Author, Bpe, CacheConfig, ContextStrategy, Economy, Line, Memo, Policy, PriceSheet, Recall,
-    SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
+    Author, Bpe, CacheConfig, ContextStrategy, Economy, LEAST_SUMMARY, Line, Memo, Policy,
+    PriceSheet, Recall, SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 
 use crate::agent::{Agent, Archive, MAX_PARALLEL_TOOLS, RecallNames, SUMMARY_TIMEOUT, known};
@@ -59,7 +59,7 @@ pub struct AgentBuilder {
     summarizer: Option<Arc<dyn Provider>>,
     summary_prompt: Option<String>,
     summary_timeout: Duration,
-    economy: Economy,
+    economy: Option<Economy>,
     sheet: Option<PriceSheet>,
     cache: CacheConfig,
     archive: Archive,
@@ -100,7 +100,7 @@ impl Agent {
             summarizer: None,
             summary_prompt: None,
             summary_timeout: SUMMARY_TIMEOUT,
-            economy: Economy::default(),
+            economy: None,
             sheet: None,
             cache: CacheConfig::default(),
             archive: Archive::default(),
@@ -230,9 +230,9 @@ impl AgentBuilder {
         self
     }
 
-    /// When plans are due. Default: when they pay.
+    /// When plans are due. Default: when they pay, or at the trigger where one was set in tokens.
     pub fn economy(mut self, economy: Economy) -> Self {
-        self.economy = economy;
+        self.economy = Some(economy);
         self
     }
 
@@ -268,7 +268,8 @@ impl AgentBuilder {
     }
 
     /// Asked before a plan is applied, with the request's tokens by our counter and the messages of
-    /// the view; `false` leaves the view as it is for this request.
+    /// the view; `false` leaves the view as it is for this request; where that is over its limit, the run
+    /// ends with `CannotFit`.
     pub fn before_compaction_start(
         mut self,
         hook: impl Fn(Tokens, usize) -> bool + Send + Sync + 'static,
@@ -420,7 +421,7 @@ impl AgentBuilder {
             tools: self.tools.iter().map(known).collect(),
             counter,
             line: self.context.strategy(self.strategy).line(self.line),
-            economy: self.context.economy(&beside),
+            economy: self.context.economy(&beside, self.line),
             sheet: self.sheet,
             cache: self.cache,
             policy: self.context.policy(self.policy, &beside),
@@ -494,6 +495,13 @@ impl AgentBuilder {
             format!(
                 "max_parallel_tools is {}; choose 1 to {MAX_PARALLEL_TOOLS}",
                 self.max_parallel_tools
+            ),
+        );
+        fault(
+            self.summary.max_summary_tokens < LEAST_SUMMARY,
+            format!(
+                "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 52",
+                self.summary.max_summary_tokens
             ),
         );
         fault(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_context::{
     ArgumentDigest, Author, CompactionConfig, ContextConfig, ContextStrategy, Economy,
     HistoryLimit, Line, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization,
-    SummaryConfig, Tokens,
+    SummaryConfig, Threshold, Tokens,
 };
 
 use crate::Window;
@@ -41,7 +41,7 @@ pub(crate) struct Beside {
     pub(crate) strategy: ContextStrategy,
     pub(crate) prune: SessionPruneConfig,
     pub(crate) summary: SummaryConfig,
-    pub(crate) economy: Economy,
+    pub(crate) economy: Option<Economy>,
 }
 
 impl AgentBuilder {
@@ -133,11 +133,15 @@ impl Contexts {
     }
 
     /// When plans are due.
-    pub(crate) fn economy(&self, beside: &Beside) -> Economy {
-        match beside.economy {
-            Economy::Priced if self.config(beside.summary).is_some() => Economy::Fixed,
-            economy => economy,
-        }
+    pub(crate) fn economy(&self, beside: &Beside, line: Line) -> Economy {
+        let line = self.strategy(beside.strategy).line(line);
+        let set = line.window.is_some() && matches!(line.trigger, Threshold::Sent(_));
+        beside
+            .economy
+            .unwrap_or_else(|| match set || self.config(beside.summary).is_some() {
+                true => Economy::Fixed,
+                false => Economy::Priced,
+            })
     }
 
     /// The stages; `own` are those of a policy that was set.

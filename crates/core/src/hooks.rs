@@ -1,5 +1,6 @@
-//! [`Hooks`]: what a host is told, or asked, when a plan is applied. A hook that panics or does not
-//! come back is a fault of that hook: the run goes on and says so.
+//! [`Hooks`]: what a host is told, or asked, when a plan is applied. A hook that panics is a
+//! fault of that hook: the run goes on and says so. An async one is given up after a while; a sync one
+//! is called on the driver's task and must be quick.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;

@@ -82,6 +82,8 @@ pub struct AgentOutput {
     pub reason: EndReason,
     /// What the run spent.
     pub tokens_used: Usage,
+    /// The part of it that summaries took, whose model may have other prices.
+    pub summary_usage: Usage,
     /// Model calls that were answered.
     pub turns: u64,
     /// Tool calls that ran.
@@ -286,6 +288,7 @@ impl AgentOutput {
             text: outcome.text,
             reason: outcome.reason,
             tokens_used: outcome.usage,
+            summary_usage: outcome.summary_usage,
             turns: outcome.turns,
             tool_calls: outcome.tool_calls,
             plans: outcome.plans,

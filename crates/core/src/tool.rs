@@ -117,7 +117,7 @@ impl Tool for PinTool {
             ));
         }
         cx.pins.push(input.text);
-        Ok("It is kept in view from now on.".into())
+        Ok("It is kept in view from now on, unless a note says why not.".into())
     }
 }
 

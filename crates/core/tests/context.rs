@@ -259,7 +259,7 @@ async fn every_setting_of_how_shows_in_the_request() {
         .count();
     assert_eq!(cut, 2, "those that were read; the newest was not");
     let small = last(CompactionConfig {
-        max_summary_tokens: Tokens(100),
+        max_summary_tokens: Tokens(200),
         ..default
     });
     let summary = |request: &Value| {
@@ -272,7 +272,7 @@ async fn every_setting_of_how_shows_in_the_request() {
     };
     let small = small.await.unwrap();
     assert!(
-        summary(&small) <= 100 * 4 && summary(&small) < summary(&as_default),
+        summary(&small) <= 200 * 4 && summary(&small) < summary(&as_default),
         "{} {}",
         summary(&small),
         summary(&as_default)

@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use plimsoll_agent::{EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, Request, State};
-use plimsoll_context::{Calibration, CallId, Message, Part, Pin, Pinned, Seq, Tokens, Usage};
+use plimsoll_context::{
+    Calibration, CallId, Line, Message, Part, Pin, Pinned, Ppm, Seq, Threshold, Tokens, Usage,
+};
 
 use super::{Sent, Stage};
 
@@ -112,7 +114,15 @@ fn request(stage: &Stage, sent: &Sent) {
     assert_eq!(request.counted, stage.setup.overhead() + view);
     if !stage.setup.policy.stages().is_empty() && !sent.again {
         let calibration = calibration(&stage.log[..sent.at]);
-        let budget = sent.line.budget(stage.setup.overhead(), calibration);
+        // What the host wanted left as it is must fit the window all the same.
+        let line = match sent.vetoed {
+            true => Line {
+                trigger: Threshold::Share(Ppm::ONE),
+                ..sent.line
+            },
+            false => sent.line,
+        };
+        let budget = line.budget(stage.setup.overhead(), calibration);
         let limit = budget.expect("it was sent").limit;
         assert!(view <= limit, "{view} is over the line at {limit}");
     }

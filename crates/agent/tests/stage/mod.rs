@@ -43,6 +43,7 @@ pub(crate) struct Stage {
     pub(crate) at_once: usize,
     pub(crate) calling: bool,
     again: bool,
+    vetoed: bool,
     pub(crate) running: VecDeque<ToolCall>,
     pub(crate) asked: VecDeque<Question>,
     /// Calls for summaries that wait for an answer, at most one.
@@ -70,6 +71,8 @@ pub(crate) struct Sent {
     pub(crate) at: usize,
     /// Whether it answers a refusal.
     pub(crate) again: bool,
+    /// Whether the host wanted the view left as it is for it.
+    pub(crate) vetoed: bool,
 }
 
 /// A setup with the tools `read` (idempotent), `write` (not) and `bash` (asks first).
@@ -185,6 +188,7 @@ impl Stage {
             at_once: 0,
             calling: false,
             again: false,
+            vetoed: false,
             summaries: VecDeque::new(),
             asked_for: Vec::new(),
             verdict: Verdict::Go,
@@ -224,6 +228,7 @@ impl Stage {
                         line: self.run.line(),
                         at: self.log.len(),
                         again: self.again,
+                        vetoed: std::mem::take(&mut self.vetoed),
                     });
                 }
                 Step::Execute(call) => {
@@ -282,6 +287,7 @@ impl Stage {
 
     fn verdict_as_input(&mut self, verdict: Verdict) -> Input {
         assert!(std::mem::take(&mut self.host_asked), "nobody has asked");
+        self.vetoed = matches!(verdict, Verdict::Veto { .. });
         if verdict == Verdict::Go {
             let kept = self.leaving.last().expect("it was asked").originals();
             self.archive.extend(kept.map(|leaving| leaving.item.seq));

@@ -65,7 +65,10 @@ fn the_budget_is_honoured_and_the_rest_is_not_touched() {
                 // Only results give way; all else stays byte for byte or leaves.
                 let is_result = message.contains("\"role\":\"tool\"");
                 let is_summary = policy == "extract" && message.contains("[extract ");
-                assert!(is_result || is_summary || originals.contains(&message), "{message}");
+                assert!(
+                    is_result || is_summary || originals.contains(&message),
+                    "{message}"
+                );
             }
             let (keys, were): (Value, Value) = (
                 serde_json::from_str(out).unwrap(),

@@ -217,3 +217,26 @@ fn what_is_not_there_is_refused_with_a_cure() {
     assert_eq!(said.out, "Are you there?");
     assert!(said.err.contains("from the log"), "{}", said.err);
 }
+
+#[test]
+fn a_log_that_is_begun_anew_finds_nothing_of_the_former_one() {
+    let home = Home::new();
+    let id = run(&home);
+    let item = ledger(&home, &id)[0]["id"].as_str().unwrap().to_owned();
+    // As we say to do with a store that is damaged; the archive stays where it is.
+    for file in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
+        let _ = std::fs::rename(home.data().join(file), home.work().join(file));
+    }
+    let fake = Fake::scripted("compatible", Vec::new(), |request, number| match number {
+        0 => Answer::call(&[("recall_search", "{\"query\":\"story\"}")]),
+        _ => {
+            let (_, text) = messages(request).pop().unwrap();
+            assert!(!text.contains("of the é story"), "{text}");
+            Answer::say("nothing")
+        }
+    });
+    let args = ["--yes", "--max-context", "12000", "--session", &id, "Look."];
+    home.agent(&fake, &args).done();
+    let said = home.run(["sessions", "recall", &id, &item]);
+    assert!(!said.out.contains("of the é story"), "{}", said.out);
+}

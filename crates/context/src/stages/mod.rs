@@ -19,4 +19,6 @@ pub use history::HistoryLimit;
 pub use lines::{LINE_BYTES, Lines};
 pub use prune::{Prune, SessionPruneConfig};
 pub use sections::{Section, Sections};
-pub use summarize::{Author, MAX_SUMMARY, SOFT_MARK, SUMMARY_SHARE, Summarize, SummaryConfig};
+pub use summarize::{
+    Author, LEAST_SUMMARY, MAX_SUMMARY, SOFT_MARK, SUMMARY_SHARE, Summarize, SummaryConfig,
+};

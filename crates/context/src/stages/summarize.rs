@@ -25,8 +25,9 @@ pub const SUMMARY_SHARE: Ppm = Ppm(250_000);
 pub const SOFT_MARK: Ppm = Ppm(850_000);
 /// How often a summary without a model is written again of fewer exchanges, at most.
 const REWRITES: u32 = 2;
-/// A summary of fewer tokens says nothing that is worth a request.
-const LEAST_SUMMARY: Tokens = Tokens(48);
+/// A summary of fewer tokens says nothing that is worth a request, and has no room for its frame and
+/// a marker where it is cut.
+pub const LEAST_SUMMARY: Tokens = Tokens(128);
 
 /// How [`Summarize`] works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,6 +196,9 @@ impl Summarize {
         let room = text_of(self.most_of(draft, &chosen, budget));
         let text = truncate::shorten(&ready.text, room, draft.counter());
         let text = text.unwrap_or_else(|| ready.text.to_string());
+        if draft.counter().text(&text) > room {
+            return false;
+        }
         let frees = weight(draft, &chosen)
             .minus(draft.counter().text(&text) + MESSAGE_OVERHEAD + SUMMARY_FRAME);
         // One that leaves the view over its trigger would be followed by another at once, unless

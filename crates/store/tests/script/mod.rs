@@ -49,6 +49,7 @@ pub(crate) fn entry(k: u64) -> Entry {
         5 => replied(vec![Part::text(format!("done {run}"))], StopReason::Stop),
         _ => Entry::Ended {
             outcome: Outcome {
+                summary_usage: Default::default(),
                 reason: EndReason::Answered,
                 text: format!("done {run}"),
                 turns: 2,
