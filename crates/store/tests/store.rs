@@ -65,7 +65,7 @@ async fn it_is_known_how_long_ago_a_log_was_written() {
     assert!(store.idle(&id("s")).await.unwrap() < minute);
     for (away, least, most) in [
         (3_600, 60 * minute, 61 * minute),
-        (-7_200, minute * 0, minute),
+        (-7_200, Duration::ZERO, minute),
     ] {
         let sql = format!("UPDATE sessions SET updated = updated - {away}");
         raw(folder.path()).execute(&sql, []).unwrap();
