@@ -128,6 +128,15 @@ impl Agent {
             parts.tell(&Event::Warning { text });
         }
         session.archives = archive.is_ok();
+        if session.archives {
+            let next = session.run.state().transcript().next_seq();
+            let kept = parts.store.archive_up_to(&session.lease, next).await;
+            if let Err(error) = kept {
+                parts.tell(&Event::Warning {
+                    text: error.to_string(),
+                });
+            }
+        }
         let named = tools
             .into_iter()
             .map(|tool| (tool.spec().name.clone(), tool));

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::Tokens;
+use plimsoll_context::{Seq, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{
@@ -18,7 +18,7 @@ use crate::archive::{
 use crate::window::WINDOW_REMEMBERED;
 
 /// Where the logs of sessions are kept and, beside them, the archive of what has left their views.
-/// A store need not have an archive; one that has implements all of its five methods.
+/// A store need not have an archive; one that has implements all of its six methods.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// Becomes the one writer of a session, until the lease is dropped. The session need not exist.
@@ -88,6 +88,16 @@ pub trait SessionStore: Send + Sync {
     async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
         let _ = (lease, items);
         Err(StoreError::NoArchive)
+    }
+
+    /// Says by what number the log's next item will go: what the archive has by that number or a
+    /// higher one is of a log that is gone, and is taken away, so that nothing of it is found.
+    ///
+    /// # Errors
+    /// Where the archive cannot be written.
+    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
+        let _ = (lease, next);
+        Ok(())
     }
 
     /// One archived item of a session, whole.
@@ -408,6 +418,11 @@ impl SessionStore for MemoryStore {
 
     async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
         self.lock().shelf.archive(lease.session(), items, now())
+    }
+
+    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
+        self.lock().shelf.keep_up_to(lease.session(), next);
+        Ok(())
     }
 
     async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {

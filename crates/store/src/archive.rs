@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_context::Bytes;
+use plimsoll_context::{Bytes, Seq};
 use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
 use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use rusqlite::Connection;
@@ -66,6 +66,21 @@ impl Archive {
             let written = write::archive(connection, path, &bounds, &session, &items, now);
             drop(lock);
             written
+        });
+        work.await.map_err(as_archive)
+    }
+
+    pub(crate) async fn keep_up_to(
+        &self,
+        lock: Arc<Lock>,
+        session: &SessionId,
+        next: Seq,
+    ) -> Result<(), StoreError> {
+        let session = session.clone();
+        let work = self.open().await?.writer.with(move |connection, path| {
+            let kept = write::keep_up_to(connection, path, &session, next);
+            drop(lock);
+            kept
         });
         work.await.map_err(as_archive)
     }

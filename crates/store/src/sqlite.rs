@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::Tokens;
+use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
 use plimsoll_core::{Lease, SessionId, SessionInfo, SessionStore, StoreError};
 
@@ -259,6 +259,11 @@ impl SessionStore for SqliteStore {
             return Ok(());
         }
         self.archive.archive(lock, lease.session(), items).await
+    }
+
+    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
+        let lock = self.lock_of(lease.session())?;
+        self.archive.keep_up_to(lock, lease.session(), next).await
     }
 
     async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {

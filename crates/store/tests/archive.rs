@@ -241,6 +241,37 @@ async fn a_number_that_is_used_again_means_the_new_item_alone() {
 }
 
 #[tokio::test]
+async fn nothing_is_found_of_what_the_log_has_not_said() {
+    let bounds = ArchiveBounds {
+        session_items: 2,
+        ..ArchiveBounds::default()
+    };
+    for case in stores(bounds).await {
+        let (store, name) = (case.store.as_ref(), case.name);
+        let (session, lease) = leased(store, "s").await;
+        let (other, other_lease) = leased(store, "t").await;
+        for lease in [&lease, &other_lease] {
+            for seq in 0..4 {
+                let item = result(seq, "c", "of the oldlog");
+                store.archive(lease, &[item]).await.unwrap();
+            }
+        }
+        for (next, held) in [(4, &[m(2), m(3)][..]), (3, &[m(2)]), (0, &[])] {
+            store.archive_up_to(&lease, Seq(next)).await.unwrap();
+            let mut hits = found(store, &session, "oldlog").await;
+            hits.sort();
+            assert_eq!(hits, held, "{name}");
+            for seq in next..4 {
+                let error = text(store, &session, &format!("m{seq}")).await.unwrap_err();
+                assert!(matches!(error, RecallError::Unknown(_)), "{name}: {error}");
+            }
+        }
+        assert_eq!(store.archived(&session).await.unwrap(), [], "{name}");
+        assert_eq!(found(store, &other, "oldlog").await.len(), 2, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn whatever_is_archived_is_held_also_what_had_expired_or_is_the_oldest() {
     let bounds = ArchiveBounds {
         session_items: 2,

@@ -222,7 +222,9 @@ fn what_is_not_there_is_refused_with_a_cure() {
 fn a_log_that_is_begun_anew_finds_nothing_of_the_former_one() {
     let home = Home::new();
     let id = run(&home);
-    let item = ledger(&home, &id)[0]["id"].as_str().unwrap().to_owned();
+    let row = ledger(&home, &id)[0].clone();
+    assert_eq!(row["archive"], "held");
+    let item = row["id"].as_str().unwrap();
     // As we say to do with a store that is damaged; the archive stays where it is.
     for file in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
         let _ = std::fs::rename(home.data().join(file), home.work().join(file));
@@ -237,6 +239,6 @@ fn a_log_that_is_begun_anew_finds_nothing_of_the_former_one() {
     });
     let args = ["--yes", "--max-context", "12000", "--session", &id, "Look."];
     home.agent(&fake, &args).done();
-    let said = home.run(["sessions", "recall", &id, &item]);
+    let said = home.run(["sessions", "recall", &id, item]);
     assert!(!said.out.contains("of the é story"), "{}", said.out);
 }

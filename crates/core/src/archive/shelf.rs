@@ -99,6 +99,13 @@ impl Shelf {
         Ok(())
     }
 
+    /// Takes away what is of a log that is gone.
+    pub(crate) fn keep_up_to(&mut self, session: &SessionId, next: Seq) {
+        if let Some(row) = self.sessions.get_mut(session) {
+            self.bytes -= row.remove(|seq| *seq >= next);
+        }
+    }
+
     pub(crate) fn recall(
         &self,
         session: &SessionId,

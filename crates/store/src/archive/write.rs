@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use crate::archive::read::owner;
 use crate::fault;
-use crate::read::to_column;
+use crate::read::{from_column, to_column};
 
 /// Takes items in, all or none; the clock is the caller's.
 pub(super) fn archive(
@@ -41,6 +41,37 @@ pub(super) fn archive(
     }
     expire(&transaction, bounds, key, now).map_err(&fault)?;
     forget(&transaction, bounds, key).map_err(&fault)?;
+    transaction.commit().map_err(&fault)
+}
+
+/// Takes away what is of a log that is gone: what has this number or a higher one.
+pub(super) fn keep_up_to(
+    connection: &mut Connection,
+    path: &Path,
+    session: &SessionId,
+    next: Seq,
+) -> Result<(), StoreError> {
+    let fault = fault::sqlite(path);
+    let find = |connection: &Connection| {
+        let mut found = connection.prepare_cached(
+            "SELECT items.session, seq FROM items JOIN sessions ON sessions.key = items.session
+             WHERE id = ?1 AND seq >= ?2",
+        )?;
+        let rows = found.query_map(params![session.as_str(), to_column(next.0)], |row| {
+            Ok((row.get(0)?, Seq(from_column(row.get(1)?))))
+        })?;
+        rows.collect::<rusqlite::Result<Vec<(i64, Seq)>>>()
+    };
+    // Nearly always there is none, and then nobody has to wait for the right to write.
+    if find(connection).map_err(&fault)?.is_empty() {
+        return Ok(());
+    }
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&fault)?;
+    for (key, seq) in find(&transaction).map_err(&fault)? {
+        remove(&transaction, key, seq).map_err(&fault)?;
+    }
     transaction.commit().map_err(&fault)
 }
 
