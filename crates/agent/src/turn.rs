@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CannotFit, Message, Outlook, Part, Ppm, Proposal, Reply, Threshold, Tokens, Trigger,
-    price,
+    Budget, CannotFit, Message, Outlook, Part, Ppm, Proposal, Reply, Tokens, Trigger, price,
 };
 
 use crate::entry::Entry;

@@ -8,6 +8,7 @@
     clippy::string_slice
 )]
 
+#[allow(dead_code)]
 mod notation;
 
 use std::sync::Arc;
