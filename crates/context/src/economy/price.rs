@@ -150,8 +150,8 @@ impl fmt::Display for Price {
         grouped(f, self.rewrites.0)?;
         f.write_str(" tokens")?;
         match (self.loses, self.saves) {
-            // A model of one's own costs nothing but time.
-            (Some(Money(0)), Some(Money(0))) => {}
+            // As of a model of one's own, which costs nothing but time.
+            (Some(loses), Some(saves)) if loses < PRINTED && saves < PRINTED => {}
             (Some(loses), Some(saves)) => {
                 write!(f, " for {loses}, saves {saves} over {over_turns} turns")?;
             }
@@ -160,6 +160,9 @@ impl fmt::Display for Price {
         write!(f, ": {}", self.reason)
     }
 }
+
+/// Less than this would be printed as nothing: half of a hundredth of a cent.
+const PRINTED: Money = Money(50_000);
 
 /// `12,300`
 fn grouped(f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
