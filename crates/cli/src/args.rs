@@ -320,6 +320,21 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// What is pinned: it stays in the view, whole, in every request
+    Pins {
+        /// The session
+        id: String,
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a pin off, as of a rule that no longer holds
+    Unpin {
+        /// The session
+        id: String,
+        /// The item, as `pins` names it (m3)
+        item: String,
+    },
     /// The exact bytes of something that left the view
     Recall {
         /// The session

@@ -20,6 +20,7 @@ mod ledger;
 mod local;
 mod out;
 mod paths;
+mod pins;
 mod prices;
 mod recall;
 mod run;

@@ -13,6 +13,7 @@ use crate::exit::{DONE, Stop};
 use crate::ledger;
 use crate::out::out;
 use crate::paths;
+use crate::pins;
 use crate::recall::{self, Wanted};
 
 /// Runs the command.
@@ -26,6 +27,12 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         SessionsCommand::Export { id } => export(&store, id).await,
         SessionsCommand::Ledger { id, json } => {
             ledger::run(&store, &known(&store, id).await?, *json).await
+        }
+        SessionsCommand::Pins { id, json } => {
+            pins::list(&store, &known(&store, id).await?, *json).await
+        }
+        SessionsCommand::Unpin { id, item } => {
+            pins::unpin(&store, &known(&store, id).await?, item).await
         }
         SessionsCommand::Recall {
             id,

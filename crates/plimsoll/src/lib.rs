@@ -36,7 +36,7 @@
 
 pub use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Expects, Failure, FoldError, Input,
-    KnownTool, Leave, Leaving, LeavingItem, Lesson, MAX_PINS, MAX_SUMMARY_CALLS,
+    KnownTool, LOG_FORMAT, Leave, Leaving, LeavingItem, Lesson, MAX_PINS, MAX_SUMMARY_CALLS,
     MAX_SUMMARY_FAILURES, Outcome, PinError, Question, Request, Run, Sampling, Setup, State, Step,
     SummaryModel, ToolChoice, ToolPhase, Verdict,
 };

@@ -237,3 +237,33 @@ fn servers_from_the_environment_and_models_that_are_not_named() {
     feed(command, b"").done();
     assert_eq!(fake.asked()[1]["model"], "x");
 }
+
+#[test]
+fn a_rule_is_pinned_listed_and_taken_off() {
+    let (home, fake) = (home(), Fake::new([Answer::say("one"), Answer::say("two")]));
+    let said = home
+        .agent(&fake, &["--pin", "Never touch vendor/.", "Hi"])
+        .done();
+    let id = said.session();
+    let sent = messages(&fake.asked()[0]);
+    assert!(
+        sent.iter()
+            .any(|(_, text)| text.contains("Never touch vendor/."))
+    );
+    let listed = home.run(["sessions", "pins", "--json", &id]).done().out;
+    let pin: serde_json::Value = serde_json::from_str(listed.trim()).unwrap();
+    assert!(
+        pin["text"]
+            .as_str()
+            .unwrap()
+            .ends_with("Never touch vendor/.")
+    );
+    let item = pin["id"].as_str().unwrap();
+    home.run(["sessions", "unpin", &id, "m99"])
+        .refused(2, &["m99 is not pinned"]);
+    home.run(["sessions", "unpin", &id, "x"])
+        .refused(2, &["names no item"]);
+    home.run(["sessions", "unpin", &id, item]).done();
+    assert_eq!(home.run(["sessions", "pins", "--json", &id]).done().out, "");
+    home.agent(&fake, &["--session", &id, "And now?"]).done();
+}

@@ -1,0 +1,65 @@
+//! `plimsoll sessions pins` and `unpin`: what stays in a session's view, and how it stops doing so.
+//! Nothing is pinned here; that is for a run, a file or a model.
+
+use std::sync::Arc;
+
+use plimsoll::store::SqliteStore;
+use plimsoll::{Bpe, Entry, LOG_FORMAT, Memo, Seq, SessionId, SessionStore, State, TokenCounter};
+use serde_json::json;
+
+use crate::count::preview;
+use crate::exit::{DONE, Stop};
+use crate::out::out;
+
+/// Lists what is pinned.
+pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
+    let state = fold(store, id).await?;
+    let items = state.transcript().items().iter();
+    let pinned: Vec<_> = items.filter(|item| item.pin.is_some()).collect();
+    if pinned.is_empty() && !json {
+        crate::say(&format!("nothing is pinned in session {id}"));
+    }
+    for item in pinned {
+        let (name, tokens) = (item.seq.recall_id(), item.tokens);
+        if json {
+            let text = item.message.text();
+            out!("{}", json!({ "id": name, "tokens": tokens, "text": text }));
+        } else {
+            out!("{name:>7}  {tokens:>7}  {}", preview(&item.message));
+        }
+    }
+    Ok(DONE)
+}
+
+/// Takes a pin off: the item stays in the view until a plan takes it out.
+pub(crate) async fn unpin(store: &SqliteStore, id: &SessionId, item: &str) -> Result<u8, Stop> {
+    let seq = item.trim_start_matches('m').parse().map(Seq).map_err(|_| {
+        Stop::usage(format!(
+            "`{item}` names no item; give an id such as m3, as `plimsoll sessions pins {id}` lists them"
+        ))
+    })?;
+    let lease = store.acquire(id).await.map_err(Stop::failed)?;
+    let state = fold(store, id).await?;
+    if state
+        .transcript()
+        .get(seq)
+        .is_none_or(|item| item.pin.is_none())
+    {
+        return Err(Stop::usage(format!(
+            "{item} is not pinned in session {id}; `plimsoll sessions pins {id}` lists what is"
+        )));
+    }
+    let entries = [
+        Entry::Opened { format: LOG_FORMAT },
+        Entry::Unpinned { seq },
+    ];
+    store.append(&lease, &entries).await.map_err(Stop::failed)?;
+    crate::note(&format!("{item} is no longer pinned"));
+    Ok(DONE)
+}
+
+async fn fold(store: &SqliteStore, id: &SessionId) -> Result<State, Stop> {
+    let log = store.load(id).await.map_err(Stop::failed)?;
+    let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
+    State::fold(counter, &log).map_err(Stop::failed)
+}
