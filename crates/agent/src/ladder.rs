@@ -13,6 +13,8 @@ use crate::run::{Calling, Run};
 /// Rungs of the ladder: by then a request is an eighth of what was refused first, or as small as
 /// it can be.
 const MAX_RUNGS: u32 = 4;
+/// Exchanges that stay after an overflow, where they fit: about the four newest messages.
+const KEPT: usize = 2;
 /// A smaller window is a misreading of the provider's text; to believe it would end the session.
 const LEAST_WINDOW: Tokens = Tokens(256);
 
@@ -154,11 +156,20 @@ impl Run {
         };
         let means = self.means();
         let (view, why) = (&self.state.transcript, Trigger::Overflow);
-        let proposal = self
-            .setup
-            .recovery
-            .best_proposal(view, &budget, why, &means);
-        proposal.plan.or_else(|| self.give_up_the_past(why))
+        let keeping = |keep_recent| {
+            let budget = Budget {
+                keep_recent,
+                ..budget
+            };
+            let recovery = &self.setup.recovery;
+            recovery.best_proposal(view, &budget, why, &means).plan
+        };
+        // The newest exchanges stay as well, as far as that is enough.
+        let kind = keeping(budget.keep_recent.max(KEPT));
+        let enough = kind.filter(|plan| plan.after() <= goal);
+        enough
+            .or_else(|| keeping(budget.keep_recent))
+            .or_else(|| self.give_up_the_past(why))
     }
 
     fn lower_output(&mut self, limit: Option<Tokens>, asked: Option<Tokens>) -> bool {

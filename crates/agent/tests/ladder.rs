@@ -72,6 +72,22 @@ fn one_overflow_is_answered_without_a_model() {
     audit(&stage);
 }
 
+/// H4: about the four newest messages stay, as far as that is enough.
+#[test]
+fn the_newest_two_exchanges_stay_where_they_fit() {
+    let mut stage = worked(unknown(), 12, 4_000);
+    let used = counted(&stage);
+    stage.refuse(overflow(Some(used), Some(8_192)));
+    let messages = &stage.requests.last().unwrap().request.messages;
+    let calls: Vec<&str> = messages
+        .iter()
+        .flat_map(|message| message.calls().map(|call| call.id.0.as_str()))
+        .collect();
+    assert!(calls.ends_with(&["c10", "c11"]), "{calls:?}");
+    stage.text("done");
+    audit(&stage);
+}
+
 /// Invariant 13: what it taught is used from then on, and after a crash too.
 #[test]
 fn the_window_that_was_learned_is_used_from_then_on() {
