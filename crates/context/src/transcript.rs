@@ -20,6 +20,8 @@ pub struct Transcript {
     total: Tokens,
     next: Seq,
     sent: Seq,
+    /// How many items are pinned. No plan takes one out.
+    pinned: usize,
     counter: Arc<dyn TokenCounter>,
 }
 
@@ -41,6 +43,7 @@ impl Transcript {
             total: Tokens::ZERO,
             next: Seq(0),
             sent: Seq(0),
+            pinned: 0,
             counter,
         }
     }
@@ -81,8 +84,8 @@ impl Transcript {
             .pin
             .as_ref()
             .is_some_and(|pin| pin.what == Pinned::Whole);
-        if !is_whole {
-            item.pin = Some(pin);
+        if !is_whole && item.pin.replace(pin).is_none() {
+            self.pinned += 1;
         }
         true
     }
@@ -90,7 +93,9 @@ impl Transcript {
     /// Takes the pin off an item. False if it has none.
     pub fn unpin(&mut self, seq: Seq) -> bool {
         let found = self.position(seq).and_then(|at| self.items.get_mut(at));
-        found.is_some_and(|item| item.pin.take().is_some())
+        let had = found.is_some_and(|item| item.pin.take().is_some());
+        self.pinned -= usize::from(had);
+        had
     }
 
     /// The items that a plan touches, as they stand, and whether each leaves; in view order.
@@ -119,14 +124,17 @@ impl Transcript {
     }
 
     /// The first pinned item that does not say what was pinned, which would be a fault of ours:
-    /// asked before every request. O(what is pinned), besides one look at each item.
+    /// asked before every request. O(1) where nothing is pinned, else one look at the items up to
+    /// the last that is.
     #[must_use]
     pub fn broken_pin(&self) -> Option<Seq> {
         let pinned = self
             .items
             .iter()
             .filter_map(|item| Some((item, item.pin.as_ref()?)));
-        let mut broken = pinned.filter(|(item, pin)| !pin.holds(&item.message));
+        let mut broken = pinned
+            .take(self.pinned)
+            .filter(|(item, pin)| !pin.holds(&item.message));
         broken.next().map(|(item, _)| item.seq)
     }
 

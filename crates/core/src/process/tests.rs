@@ -377,7 +377,15 @@ async fn holds_a_server() {
         return;
     };
     let path = Path::new(&path).display();
-    let script = format!("trap '' TERM; exec 9>'{path}'; echo ready >&9; {FOR_EVER} & wait");
+    // It is ready once its watchdog is there too: `serve` has returned, and only then is the gate
+    // opened.
+    let gate = format!("{path}.gate");
+    let made = std::process::Command::new("mkfifo").arg(&gate).status();
+    assert!(made.unwrap().success());
+    let script = format!(
+        "trap '' TERM; exec 9>'{path}'; read -r _ <'{gate}'; echo ready >&9; {FOR_EVER} & wait"
+    );
     let mut server = sh(&script).serve(Bytes(100)).unwrap();
+    std::fs::write(&gate, "\n").unwrap();
     server.exited().await;
 }
