@@ -1,0 +1,195 @@
+//! [`LoopId`]: the name of one run of one session under one configuration, as a single text that
+//! can be taken apart again whatever names a host has chosen. Not a file name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A configuration's id where nobody has given it one.
+pub const DEFAULT_CONFIG: &str = "default";
+
+/// Names a run: `{session}.{config}.{N}`, such as `s1.default.3`. A `.` or `%` within a part is
+/// written as `%2E` or `%25`, so that each text names one run and each run has one text.
+///
+/// ```
+/// use plimsoll_agent::LoopId;
+/// let id = LoopId::new("team.7", "50%", 3);
+/// assert_eq!(id.to_string(), "team%2E7.50%25.3");
+/// assert_eq!(id.to_string().parse(), Ok(id));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LoopId {
+    /// The session, by the host's name for it.
+    pub session: String,
+    /// The configuration, by the host's name for it.
+    pub config: String,
+    /// The run's number in its session, from 1.
+    pub n: u64,
+}
+
+/// Why a text names no run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` names no run: a loop id is `session.config.N`, with `.` and `%` within a name written as `%2E` and `%25`"
+)]
+pub struct BadLoopId(
+    /// The text.
+    pub String,
+);
+
+impl LoopId {
+    /// Names a run.
+    #[must_use]
+    pub fn new(session: impl Into<String>, config: impl Into<String>, n: u64) -> Self {
+        Self {
+            session: session.into(),
+            config: config.into(),
+            n,
+        }
+    }
+}
+
+impl fmt::Display for LoopId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escape(&self.session, f)?;
+        f.write_str(".")?;
+        escape(&self.config, f)?;
+        write!(f, ".{}", self.n)
+    }
+}
+
+impl FromStr for LoopId {
+    type Err = BadLoopId;
+
+    fn from_str(text: &str) -> Result<Self, BadLoopId> {
+        parse(text).ok_or_else(|| BadLoopId(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for LoopId {
+    type Error = BadLoopId;
+    fn try_from(text: String) -> Result<Self, BadLoopId> {
+        text.parse()
+    }
+}
+
+impl From<LoopId> for String {
+    fn from(id: LoopId) -> Self {
+        id.to_string()
+    }
+}
+
+fn escape(part: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for piece in part.split_inclusive(['.', '%']) {
+        match (piece.strip_suffix('.'), piece.strip_suffix('%')) {
+            (Some(before), _) => write!(f, "{before}%2E")?,
+            (_, Some(before)) => write!(f, "{before}%25")?,
+            _ => f.write_str(piece)?,
+        }
+    }
+    Ok(())
+}
+
+/// Only the text that a run is given by [`LoopId`]'s display is taken, so that none has two names.
+fn parse(text: &str) -> Option<LoopId> {
+    let mut parts = text.split('.');
+    let (session, config) = (unescape(parts.next()?)?, unescape(parts.next()?)?);
+    let (number, None) = (parts.next()?, parts.next()) else {
+        return None;
+    };
+    let n: u64 = number.parse().ok()?;
+    // Neither `+1` nor `01`.
+    (n.to_string() == number).then_some(LoopId { session, config, n })
+}
+
+fn unescape(part: &str) -> Option<String> {
+    let mut pieces = part.split('%');
+    let mut whole = pieces.next()?.to_owned();
+    for piece in pieces {
+        let (escaped, rest) = match (piece.strip_prefix("2E"), piece.strip_prefix("25")) {
+            (Some(rest), _) => ('.', rest),
+            (_, Some(rest)) => ('%', rest),
+            _ => return None,
+        };
+        whole.push(escaped);
+        whole.push_str(rest);
+    }
+    Some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_what_it_writes_is_read() {
+        let table = [
+            ("s.default.1", Some(("s", "default", 1))),
+            ("a%2Eb.c%25.7", Some(("a.b", "c%", 7))),
+            ("..0", Some(("", "", 0))),
+            (
+                "é🦀.x y.18446744073709551615",
+                Some(("é🦀", "x y", u64::MAX)),
+            ),
+            ("a%252E.c.1", Some(("a%2E", "c", 1))),
+            ("", None),
+            ("s.default", None),
+            ("s.default.", None),
+            ("s.default.1.2", None),
+            ("s.default.01", None),
+            ("s.default.+1", None),
+            ("s.default.-1", None),
+            ("s.default.18446744073709551616", None),
+            ("s%.default.1", None),
+            ("s%2e.default.1", None),
+            ("s%41.default.1", None),
+            ("s.default%2.1", None),
+        ];
+        for (text, parts) in table {
+            let wanted = parts.map(|(session, config, n)| LoopId::new(session, config, n));
+            assert_eq!(text.parse().ok(), wanted, "{text}");
+        }
+        let said = "s.1".parse::<LoopId>().unwrap_err().to_string();
+        assert!(said.starts_with("`s.1` names no run: "), "{said}");
+        assert!(serde_json::from_str::<LoopId>("\"s.1\"").is_err());
+    }
+
+    /// Names that are made of what could be mistaken.
+    fn name() -> impl Strategy<Value = String> {
+        prop_oneof!["[.%2E5a]{0,8}", ".{0,12}"]
+    }
+
+    proptest! {
+        #[test]
+        fn any_names_come_back(session in name(), config in name(), n in any::<u64>()) {
+            let id = LoopId::new(session, config, n);
+            let text = id.to_string();
+            prop_assert_eq!(text.split('.').count(), 3);
+            prop_assert_eq!(text.parse(), Ok(id.clone()));
+            let json = serde_json::to_string(&id).unwrap();
+            prop_assert_eq!(serde_json::from_str::<LoopId>(&json).unwrap(), id);
+        }
+
+        #[test]
+        fn different_runs_have_different_names(
+            one in (name(), name(), 0_u64..3), other in (name(), name(), 0_u64..3),
+        ) {
+            let id = |(session, config, n): &(String, String, u64)| {
+                LoopId::new(session.as_str(), config.as_str(), *n).to_string()
+            };
+            prop_assert_eq!(id(&one) == id(&other), one == other);
+        }
+
+        #[test]
+        fn whatever_is_read_is_written_the_same(text in "[.%2E5a0-9]{0,16}") {
+            if let Ok(id) = text.parse::<LoopId>() {
+                prop_assert_eq!(id.to_string(), text);
+            }
+        }
+    }
+}
