@@ -14,6 +14,7 @@ use std::time::Instant;
 use plimsoll_context::{Bpe, Message, TokenCounter, Tokens, extract};
 
 use crate::error::Error;
+use crate::recordings::DATA;
 
 use canary::{PERCENT, Set, Survived};
 use measure::{Finder, Score, Wanted};
@@ -21,7 +22,6 @@ use report::{Loss, Row};
 use sessions::Session;
 
 /// Where the recorded sessions are, from the workspace.
-const DATA: &str = "../shared/data/normalized";
 /// Budgets beside that of the agent's own summary, in tokens of o200k.
 const BUDGETS: [u64; 2] = [8_000, 20_000];
 /// Budgets of the cuts that no agent made.

@@ -11,6 +11,7 @@ mod fresh;
 mod judge;
 mod light;
 mod money;
+mod recordings;
 mod soak;
 mod steps;
 mod test;

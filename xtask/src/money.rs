@@ -2,7 +2,7 @@
 //! context small, under those that are common elsewhere, and at best. It measures nothing itself;
 //! see `plimsoll-replay`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_context::{
@@ -12,8 +12,8 @@ use plimsoll_context::{
 use plimsoll_replay::{Bill, Keep, Reads, Recording, Way, read, simulate_with};
 
 use crate::error::Error;
+use crate::recordings::{DATA, files};
 
-const DATA: &str = "../shared/data/normalized";
 const WINDOWS: [Tokens; 3] = [Tokens(32_000), Tokens(64_000), Tokens(128_000)];
 
 /// The priced default may cost this many times what hindsight would have, in percent.
@@ -76,17 +76,8 @@ pub(crate) fn run(root: &Path, data: Option<&Path>) -> Result<(), Error> {
 }
 
 fn load(folder: &Path) -> Result<Vec<Recording>, Error> {
-    let entries = std::fs::read_dir(folder).map_err(Error::file(folder))?;
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| {
-            let name = path.to_string_lossy();
-            name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")
-        })
-        .collect();
-    files.sort();
     let mut recordings = Vec::new();
-    for file in files {
+    for file in files(folder)? {
         let read = read(&file).map_err(|error| Error::Unreadable {
             what: file.display().to_string(),
             why: error.to_string(),

@@ -49,13 +49,13 @@ impl Run {
 
     /// The host has answered.
     pub(crate) fn left(&mut self, verdict: Verdict) {
-        if !matches!(self.phase, Phase::Leaving(_)) {
-            return;
-        }
-        let Phase::Leaving(waiting) = std::mem::replace(&mut self.phase, Phase::Ready) else {
-            return;
+        let (leaving, next) = match std::mem::replace(&mut self.phase, Phase::Ready) {
+            Phase::Leaving(waiting) => *waiting,
+            other => {
+                self.phase = other;
+                return;
+            }
         };
-        let (leaving, next) = *waiting;
         match verdict {
             Verdict::Go => self.apply_and_go_on(leaving, next),
             Verdict::NotKept { why } => {

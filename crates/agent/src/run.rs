@@ -29,13 +29,13 @@ pub const MAX_STEERS: usize = 64;
 /// ```
 /// # use std::sync::Arc;
 /// # use plimsoll_agent::{Input, Leave, Run, Setup, Step, ExecutionLimits, Sampling};
-/// # use plimsoll_context::{Chars4, ContextStrategy, Line, Part, Recall, Reply, StopReason};
+/// # use plimsoll_context::{Chars4, ContextStrategy, Line, Part, Policy, Recall, Reply, StopReason};
 /// # let strategy = ContextStrategy::default();
 /// # let setup = Setup { model: "test/test".into(), system: "".into(), dynamic_context: None,
 /// #   tools: vec![], counter: Arc::new(Chars4), line: Line::default(),
 /// #   policy: strategy.policy(Default::default(), Default::default()),
 /// #   economy: Default::default(), sheet: None, cache: Default::default(),
-/// #   recovery: strategy.recovery(Default::default(), Default::default()),
+/// #   recovery: Policy::recovery(Default::default(), None),
 /// #   summary_model: None, recall: Recall::None, leave: Leave::Freely, limits: ExecutionLimits::default(),
 /// #   max_parallel_tools: 1, max_output: None, sampling: Sampling::default() };
 /// let mut run = Run::resume(&[], setup)?;

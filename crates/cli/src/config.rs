@@ -206,10 +206,7 @@ impl Config {
             max_output: Some(Tokens::ZERO),
             ..Line::default()
         };
-        let summary = SummaryConfig {
-            author: Author::Extract,
-            ..self.summary
-        };
+        let summary = self.summary.without_model();
         let policy = context.policy(summary, self.digest, OwnStages::default());
         let mut stages = policy.stages().to_vec();
         if let Some(messages) = self.max_history {

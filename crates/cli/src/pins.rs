@@ -1,19 +1,19 @@
 //! `plimsoll sessions pins` and `unpin`: what stays in a session's view, and how it stops doing so.
 //! Nothing is pinned here; that is for a run, a file or a model.
 
-use std::sync::Arc;
-
 use plimsoll::store::SqliteStore;
-use plimsoll::{Bpe, Entry, LOG_FORMAT, Memo, Seq, SessionId, SessionStore, State, TokenCounter};
+use plimsoll::{Entry, RecallKey, SessionId, SessionStore};
 use serde_json::json;
 
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
+use crate::sessions::fold;
 
 /// Lists what is pinned.
 pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
-    let state = fold(store, id).await?;
+    let log = store.load(id).await.map_err(Stop::failed)?;
+    let state = fold(&log)?;
     let items = state.transcript().items().iter();
     let pinned: Vec<_> = items.filter(|item| item.pin.is_some()).collect();
     if pinned.is_empty() && !json {
@@ -33,13 +33,14 @@ pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Res
 
 /// Takes a pin off: the item stays in the view until a plan takes it out.
 pub(crate) async fn unpin(store: &SqliteStore, id: &SessionId, item: &str) -> Result<u8, Stop> {
-    let seq = item.trim_start_matches('m').parse().map(Seq).map_err(|_| {
+    let seq = RecallKey::from(item).seq().ok_or_else(|| {
         Stop::usage(format!(
             "`{item}` names no item; give an id such as m3, as `plimsoll sessions pins {id}` lists them"
         ))
     })?;
     let lease = store.acquire(id).await.map_err(Stop::failed)?;
-    let state = fold(store, id).await?;
+    let log = store.load(id).await.map_err(Stop::failed)?;
+    let state = fold(&log)?;
     if state
         .transcript()
         .get(seq)
@@ -49,17 +50,8 @@ pub(crate) async fn unpin(store: &SqliteStore, id: &SessionId, item: &str) -> Re
             "{item} is not pinned in session {id}; `plimsoll sessions pins {id}` lists what is"
         )));
     }
-    let entries = [
-        Entry::Opened { format: LOG_FORMAT },
-        Entry::Unpinned { seq },
-    ];
-    store.append(&lease, &entries).await.map_err(Stop::failed)?;
+    let entry = Entry::Unpinned { seq };
+    store.append(&lease, &[entry]).await.map_err(Stop::failed)?;
     crate::note(&format!("{item} is no longer pinned"));
     Ok(DONE)
-}
-
-async fn fold(store: &SqliteStore, id: &SessionId) -> Result<State, Stop> {
-    let log = store.load(id).await.map_err(Stop::failed)?;
-    let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
-    State::fold(counter, &log).map_err(Stop::failed)
 }

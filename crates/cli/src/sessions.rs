@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::store::SqliteStore;
 use plimsoll::wire::openai_chat::{self, Dialect, RenderInput};
-use plimsoll::{Bpe, Edit, Entry, Memo, Message, SessionId, SessionStore, State, TokenCounter};
+use plimsoll::{Bpe, Edit, Entry, Memo, Message, SessionId, SessionStore, State};
 
 use crate::args::{SessionsArgs, SessionsCommand};
 use crate::count::preview;
@@ -54,6 +54,11 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
     }
 }
 
+/// What a log amounts to, weighed as an agent weighs it.
+pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
+    State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(Stop::failed)
+}
+
 async fn list(store: &SqliteStore, json: bool) -> Result<u8, Stop> {
     let sessions = store.list().await.map_err(Stop::failed)?;
     if sessions.is_empty() && !json {
@@ -77,8 +82,7 @@ async fn list(store: &SqliteStore, json: bool) -> Result<u8, Stop> {
 async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
     let id = known(store, id).await?;
     let log = store.load(&id).await.map_err(Stop::failed)?;
-    let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
-    let state = State::fold(counter, &log).map_err(Stop::failed)?;
+    let state = fold(&log)?;
     let started = log.iter().rev().find_map(|entry| match entry {
         Entry::Started { model, system, .. } => Some((model.clone(), Arc::clone(system))),
         _ => None,

@@ -93,14 +93,15 @@ impl Policy {
     #[must_use]
     pub fn recovery(prune: SessionPruneConfig, summary: Option<SummaryConfig>) -> Self {
         let mut stages: Vec<Arc<dyn Stage>> = Vec::new();
-        match summary {
-            // What leaves anyway is summed up as well.
-            Some(_) => {}
-            None => stages.push(Arc::new(Evict::Hopeless)),
+        // Where there is a summary, what leaves anyway is summed up as well.
+        if summary.is_none() {
+            stages.push(Arc::new(Evict::Hopeless));
         }
         stages.push(Arc::new(Cap::All));
         stages.push(Arc::new(Prune(prune)));
-        stages.extend(summary.map(|summary| Arc::new(Summarize(summary)) as Arc<dyn Stage>));
+        stages.extend(
+            summary.map(|summary| Arc::new(Summarize(summary.without_model())) as Arc<dyn Stage>),
+        );
         stages.push(Arc::new(Evict::Oldest));
         stages.push(Arc::new(Fit::Results));
         Self::new(stages)

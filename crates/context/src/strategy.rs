@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::{Line, Threshold};
 use crate::policy::Policy;
-use crate::stages::{Author, SessionPruneConfig, SummaryConfig};
+use crate::stages::{SessionPruneConfig, SummaryConfig};
 use crate::tokens::Tokens;
 
 /// A preset policy with its trigger.
@@ -113,49 +113,29 @@ impl ContextStrategy {
             Self::SlidingWindow { .. } => Policy::sliding_window(),
             Self::Evict { .. } => Policy::evict(prune),
             Self::Summarize { .. } => Policy::summarize(summary),
-            Self::Extract { .. } => Policy::summarize(without_model(summary)),
+            Self::Extract { .. } => Policy::summarize(summary.without_model()),
         }
-    }
-
-    /// What an overflow is answered with, whatever the strategy: results shrink, then what has to
-    /// leave is summed up. It needs no model.
-    #[must_use]
-    pub fn recovery(self, prune: SessionPruneConfig, summary: SummaryConfig) -> Policy {
-        Policy::recovery(prune, Some(without_model(summary)))
     }
 
     /// The line with this strategy's trigger in it.
     #[must_use]
     pub fn line(self, line: Line) -> Line {
-        match self {
-            Self::Unlimited {} => Line {
-                window: None,
-                trigger: Threshold::Sent(Tokens::MAX),
-                ..line
-            },
-            Self::SlidingWindow {
-                max_tokens: Some(tokens),
+        let max_tokens = match self {
+            Self::Unlimited {} => {
+                return Line {
+                    window: None,
+                    trigger: Threshold::Sent(Tokens::MAX),
+                    ..line
+                };
             }
-            | Self::Evict {
-                max_tokens: Some(tokens),
-            }
-            | Self::Summarize {
-                max_tokens: Some(tokens),
-            }
-            | Self::Extract {
-                max_tokens: Some(tokens),
-            } => Line {
-                trigger: Threshold::Sent(tokens),
-                ..line
-            },
-            _ => line,
+            Self::SlidingWindow { max_tokens }
+            | Self::Evict { max_tokens }
+            | Self::Summarize { max_tokens }
+            | Self::Extract { max_tokens } => max_tokens,
+        };
+        Line {
+            trigger: max_tokens.map_or(line.trigger, Threshold::Sent),
+            ..line
         }
-    }
-}
-
-fn without_model(summary: SummaryConfig) -> SummaryConfig {
-    SummaryConfig {
-        author: Author::Extract,
-        ..summary
     }
 }

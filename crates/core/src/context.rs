@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    ArgumentDigest, Author, CompactionConfig, ContextConfig, ContextStrategy, Economy,
-    HistoryLimit, Line, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization,
-    SummaryConfig, Threshold, Tokens,
+    ArgumentDigest, CompactionConfig, ContextConfig, ContextStrategy, Economy, HistoryLimit, Line,
+    MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization, SummaryConfig,
+    Threshold, Tokens,
 };
 
 use crate::Window;
@@ -164,20 +164,14 @@ impl Contexts {
         Policy::new(stages)
     }
 
-    /// What an overflow is answered with.
+    /// What an overflow is answered with, whatever the strategy: results shrink, then what has to
+    /// leave is summed up.
     pub(crate) fn recovery(&self, beside: &Beside) -> Policy {
-        match self.config(beside.summary) {
-            Some(config) => {
-                let summary = config.summary(beside.summary).map(|summary| SummaryConfig {
-                    author: Author::Extract,
-                    ..summary
-                });
-                Policy::recovery(beside.prune, summary)
-            }
-            None => self
-                .strategy(beside.strategy)
-                .recovery(beside.prune, beside.summary),
-        }
+        let summary = match self.config(beside.summary) {
+            Some(config) => config.summary(beside.summary),
+            None => Some(beside.summary),
+        };
+        Policy::recovery(beside.prune, summary)
     }
 
     /// What is wrong with what was said, beside the other settings.

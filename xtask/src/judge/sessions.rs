@@ -2,13 +2,14 @@
 //! Not a reader of the agents' own files: only of the normalised form, one session a line.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::read::GzDecoder;
 use plimsoll_context::{Bpe, CallId, Message, Part, Thinking, TokenCounter, ToolCall};
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::recordings::files;
 
 /// What text-action agents put before the output of a command, which they send in the user's role.
 const OUTPUT_MARK: &str = "<returncode>";
@@ -44,17 +45,8 @@ pub(super) fn load(folder: &Path) -> Result<Option<Vec<Session>>, Error> {
     if !folder.is_dir() {
         return Ok(None);
     }
-    let entries = std::fs::read_dir(folder).map_err(Error::file(folder))?;
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| {
-            let name = path.to_string_lossy();
-            name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")
-        })
-        .collect();
-    files.sort();
     let mut sessions = Vec::new();
-    for path in files {
+    for path in files(folder)? {
         let file = std::fs::File::open(&path).map_err(Error::file(&path))?;
         let lines: Box<dyn BufRead> = if path.extension().is_some_and(|end| end == "gz") {
             Box::new(BufReader::new(GzDecoder::new(file)))

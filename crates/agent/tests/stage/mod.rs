@@ -20,8 +20,9 @@ use plimsoll_agent::{
     Outcome, Question, Request, Run, Sampling, Setup, Step, SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    CacheConfig, CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Recall, Reply, Seq,
-    SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
+    CacheConfig, CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Policy, Recall,
+    Reply, Seq, SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult,
+    ToolSpec, Usage,
 };
 
 /// Steps after which a run that has not ended never will.
@@ -96,7 +97,7 @@ pub(crate) fn setup() -> Setup {
         economy: Economy::Fixed,
         sheet: None,
         cache: CacheConfig::default(),
-        recovery: ContextStrategy::default().recovery(prune, SummaryConfig::default()),
+        recovery: Policy::recovery(prune, Some(SummaryConfig::default())),
         summary_model: None,
         recall: Recall::None,
         leave: Leave::Freely,
@@ -141,7 +142,7 @@ pub(crate) fn strategy(strategy: ContextStrategy, window: Option<u64>) -> Setup 
             ..setup.line
         }),
         policy: strategy.policy(prune, SummaryConfig::default()),
-        recovery: strategy.recovery(prune, SummaryConfig::default()),
+        recovery: Policy::recovery(prune, Some(SummaryConfig::default())),
         ..setup
     }
 }

@@ -75,6 +75,15 @@ impl Default for SummaryConfig {
 }
 
 impl SummaryConfig {
+    /// The same where no model is asked.
+    #[must_use]
+    pub fn without_model(self) -> Self {
+        Self {
+            author: Author::Extract,
+            ..self
+        }
+    }
+
     /// What a summary may weigh under this budget, message and frame included.
     #[must_use]
     pub fn most(&self, budget: &Budget) -> Tokens {
