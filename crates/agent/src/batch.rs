@@ -33,13 +33,17 @@ impl Batch {
         (!calls.is_empty()).then_some(Self { calls, pushed: 0 })
     }
 
-    /// Notes that a call is about to run; false if there is none such without a result.
-    pub(crate) fn begin(&mut self, id: &CallId) -> bool {
+    /// Notes that a call is about to run, and gives its tool; `None` if there is none such without a
+    /// result.
+    pub(crate) fn begin(&mut self, id: &CallId) -> Option<String> {
         let open = self
             .calls
             .iter_mut()
             .find(|call| call.call.id == *id && call.result.is_none());
-        open.map(|call| call.began = true).is_some()
+        open.map(|call| {
+            call.began = true;
+            call.call.name.clone()
+        })
     }
 
     /// Takes a result; false if no call waits for it.

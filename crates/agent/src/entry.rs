@@ -3,14 +3,19 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CallId, Fingerprint, Message, Pin, Plan, Seq, StopReason, Tokens, Usage};
+use plimsoll_context::{
+    CallId, Fingerprint, Message, Money, Part, Pin, Plan, Seq, StopReason, Tokens, Usage,
+};
 use serde::{Deserialize, Serialize};
 
+use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::Outcome;
+use crate::spend::Spend;
+use crate::tracker::{LimitKind, Nearness};
 
 /// The version of the log's format, in its first entry and again where an older log is carried on.
-/// 2: summaries, pins and plans that can be recalled.
-pub const LOG_FORMAT: u32 = 2;
+/// 2: summaries, pins and plans that can be recalled. 3: prices, queued messages, roll-backs, forks.
+pub const LOG_FORMAT: u32 = 3;
 
 /// Where a learned window comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +34,16 @@ impl Lesson {
     pub fn is_told(&self) -> bool {
         *self == Self::Told
     }
+}
+
+/// For when a message waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Waiting {
+    /// For the next model call.
+    Steer,
+    /// For the end of the run.
+    FollowUp,
 }
 
 /// One line of a session's log.
@@ -51,11 +66,38 @@ pub enum Entry {
         system: Arc<str>,
         /// The names of the tools, in the order in which they are sent.
         tools: Vec<String>,
+        /// What else it was configured as. Boxed, since it is large.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        config: Option<Box<LoopConfigSnapshot>>,
     },
     /// Somebody said something; it enters the view.
     Said {
         /// What was said.
         message: Arc<Message>,
+        /// The message of the queue that it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queued: Option<u64>,
+    },
+    /// A message waits for the run that is under way.
+    Queued {
+        /// Its number in the session, from 1.
+        id: u64,
+        /// For when.
+        kind: Waiting,
+        /// What it says.
+        parts: Vec<Part>,
+    },
+    /// Messages that waited were not delivered, and never will be.
+    Undelivered {
+        /// Their numbers.
+        ids: Vec<u64>,
+    },
+    /// The model was told that a limit is near.
+    Warned {
+        /// Which.
+        limit: LimitKind,
+        /// How near.
+        near: Nearness,
     },
     /// The model answered; its message enters the view unless it is empty.
     Replied {
@@ -67,6 +109,9 @@ pub enum Entry {
         usage: Option<Usage>,
         /// The request's weight by our counter, to calibrate with.
         counted: Tokens,
+        /// What the call cost, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
     },
     /// A tool call is about to run. Where its result is missing after a crash, it may have run.
     Began {
@@ -80,6 +125,9 @@ pub enum Entry {
         /// What the tool wants pinned; said and pinned once the whole batch has its results.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pins: Vec<String>,
+        /// What the tool used, as a sub-agent does.
+        #[serde(default, skip_serializing_if = "Spend::is_nothing")]
+        spent: Spend,
     },
     /// A plan was applied to the view.
     Planned {
@@ -94,6 +142,9 @@ pub enum Entry {
         calls: u64,
         /// What they used.
         usage: Usage,
+        /// What they cost, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
         /// Why there is no summary, where there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
@@ -124,6 +175,14 @@ pub enum Entry {
     Wasted {
         /// What it used.
         usage: Usage,
+        /// What it cost, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
+    },
+    /// The view is as it was before a run began, and the runs since are undone.
+    RolledBack {
+        /// The run.
+        run: u64,
     },
     /// The run ended.
     Ended {

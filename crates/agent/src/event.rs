@@ -1,9 +1,14 @@
 //! [`Event`]: what an observer sees while a run goes on. Not the log: events may be lost without
 //! harm.
 
-use plimsoll_context::{CacheMiss, CallId, Delta, Plan, StopReason, Tokens, Trigger, Usage};
+use plimsoll_context::{
+    CacheMiss, CallId, Delta, Money, Part, Plan, StopReason, Tokens, Trigger, Usage,
+};
 use serde::{Deserialize, Serialize};
 
+use crate::entry::Waiting;
+use crate::loop_id::LoopId;
+use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::Outcome;
 
 /// What an observer sees; as JSON lines this is `plimsoll run --json`.
@@ -15,13 +20,38 @@ pub enum Event {
     AgentStart {
         /// The run's number in its session, from 1.
         run: u64,
+        /// The run by its full name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        loop_id: Option<LoopId>,
         /// The model, as `provider/name`.
         model: String,
+        /// What else it is configured as. Boxed, since it is large.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        config_snapshot: Option<Box<LoopConfigSnapshot>>,
+    },
+    /// A filter or a hook did not let something in that was said.
+    InputRejected {
+        /// Why.
+        why: String,
+    },
+    /// A message waits, is delivered, or never will be.
+    Message {
+        /// Its number in the session, from 1.
+        id: u64,
+        /// For when it waits.
+        kind: Waiting,
+        /// What becomes of it.
+        phase: MessagePhase,
+        /// What it says.
+        parts: Vec<Part>,
     },
     /// A request is about to be made.
     TurnStart {
         /// The turn's number in its run, from 1.
         turn: u64,
+        /// What it answers.
+        #[serde(default)]
+        cause: TurnTrigger,
         /// The request's weight by our counter.
         tokens: Tokens,
         /// The weight at which a plan is due, likewise; `None` where there is none.
@@ -40,7 +70,7 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// The model answered.
+    /// The model has answered and its tool calls, if any, have their results.
     TurnEnd {
         /// The turn's number in its run, from 1.
         turn: u64,
@@ -50,6 +80,18 @@ pub enum Event {
         usage: Option<Usage>,
         /// What the run has used so far.
         total: Usage,
+        /// What it has cost so far, where all of it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
+    },
+    /// A tool that runs says how far it is.
+    ToolUpdate {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+        /// What it says.
+        text: String,
     },
     /// A tool call goes through its phases.
     ToolCall {
@@ -132,6 +174,39 @@ pub enum Event {
         /// How.
         outcome: Outcome,
     },
+}
+
+/// What a turn answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnTrigger {
+    /// What a person said.
+    #[default]
+    User,
+    /// What another agent asked for.
+    SubAgent,
+    /// A run that goes on.
+    Continue,
+    /// Results of tools.
+    ToolResults,
+    /// A message during the run.
+    Steer,
+    /// A message after the answer.
+    FollowUp,
+    /// Something that the run itself said to the model.
+    Notice,
+}
+
+/// What becomes of a message that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessagePhase {
+    /// It waits.
+    Queued,
+    /// The model will read it in the next request.
+    Delivered,
+    /// The run has ended without it.
+    Undelivered,
 }
 
 /// The phase of a tool call.

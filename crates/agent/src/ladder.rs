@@ -7,6 +7,7 @@ use crate::entry::{Entry, Lesson};
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::leave::{Next, Refused};
+use crate::moment::{HookPoint, Moment};
 use crate::outcome::EndReason;
 use crate::run::{Calling, Run};
 
@@ -22,6 +23,9 @@ impl Run {
     /// A model call has failed for good; the driver has retried what may be retried.
     pub(crate) fn failed(&mut self, failure: Failure, call: Calling) {
         let (failure, lesson) = self.heard_of(failure);
+        self.after(HookPoint::OnError, || Moment::OnError {
+            message: failure.to_string(),
+        });
         let rung = call.rung + 1;
         match &failure {
             _ if rung > MAX_RUNGS => {}
@@ -78,7 +82,9 @@ impl Run {
             return (failure, Lesson::Told);
         };
         if let Some(usage) = usage {
-            self.record(Entry::Wasted { usage });
+            let sheet = self.setup.sheet.as_ref();
+            let cost = sheet.and_then(|sheet| usage.estimated_cost(&sheet.rates));
+            self.record(Entry::Wasted { usage, cost });
         }
         let failure = Failure::Overflow {
             used,

@@ -3,40 +3,59 @@
 
 mod batch;
 mod digest;
+mod ending;
 mod entry;
 mod event;
 mod expect;
 mod failure;
+mod filters;
+mod inbox;
 mod ladder;
 mod leave;
 mod limits;
 mod loop_id;
 mod loop_record;
+mod memory;
+mod moment;
 mod notice;
+mod opening;
 mod outcome;
 mod pins;
 mod repeats;
 mod request;
 mod run;
 mod setup;
+mod spend;
 mod state;
 mod step;
 mod summary;
+mod tick;
+mod tracker;
 mod turn;
+mod undo;
 mod work;
 
 pub use digest::MAX_SUMMARY_CALLS;
-pub use entry::{Entry, LOG_FORMAT, Lesson};
-pub use event::{Event, ToolPhase};
+pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
+pub use event::{Event, MessagePhase, ToolPhase, TurnTrigger};
 pub use failure::Failure;
-pub use limits::{AtLimit, ExecutionLimits, MAX_TURNS};
+pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
+pub use inbox::{MAX_WAITING, QueueMode};
+pub use limits::{
+    AtLimit, CountTokens, ExecutionLimits, MAX_DURATION, MAX_TOTAL_TOKENS, MAX_TURNS,
+    TOOL_CALL_HISTORY,
+};
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::LoopConfigSnapshot;
+pub use moment::{Decision, HookPoint, Moment};
 pub use outcome::{EndReason, Outcome};
 pub use pins::{MAX_PINS, PinError};
-pub use request::{Expects, Request, Sampling, ToolChoice};
-pub use run::{MAX_STEERS, Run};
+pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
+pub use run::Run;
 pub use setup::{KnownTool, Leave, Setup, SummaryModel};
+pub use spend::{Cost, Spend};
 pub use state::{FoldError, State};
-pub use step::{Answer, Input, Leaving, LeavingItem, Question, Step, Verdict};
+pub use step::{Answer, Input, Leaving, LeavingItem, Question, Step, Verdict, Whom};
 pub use summary::MAX_SUMMARY_FAILURES;
+pub use tracker::{ExecutionTracker, FEW, LAST_ANSWER, LimitKind, NEAR, Nearness, NextCall};
+pub use undo::{MAX_UNDO, UndoError};

@@ -39,10 +39,10 @@ pub struct LoopConfigSnapshot {
 impl LoopConfigSnapshot {
     /// What a run with this setup is configured as.
     #[must_use]
-    pub fn of(setup: &Setup, config_id: &str) -> Self {
+    pub fn of(setup: &Setup) -> Self {
         let stages = setup.policy.stages().iter();
         Self {
-            config_id: config_id.to_owned(),
+            config_id: setup.config_id.clone(),
             model: setup.model.clone(),
             thinking_level: None,
             temperature: setup.sampling.temperature,

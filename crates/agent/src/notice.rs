@@ -3,19 +3,61 @@
 
 use plimsoll_context::{Part, ToolCall};
 
+use std::time::Duration;
+
 use crate::outcome::EndReason;
+use crate::tracker::{ExecutionTracker, LimitKind};
 
 /// The model is asked for its last answer.
 pub(crate) fn finalize(reason: &EndReason) -> String {
     let what = match reason {
         EndReason::ToolLimit { limit } => format!("All {limit} tool calls of this run are used"),
         EndReason::MaxTurns { limit } => format!("This is the last of {limit} turns"),
+        EndReason::MaxTokens { limit, used } => {
+            format!("{used} of the {limit} tokens of this run are used")
+        }
+        EndReason::MaxCost { limit, used } => {
+            format!("{used} of the {limit} of this run are spent")
+        }
+        EndReason::MaxDuration { .. } => "The time of this run is nearly over".to_owned(),
+        EndReason::MaxMemory { .. } => "This run can hold no more results".to_owned(),
         _ => "The run must end".to_owned(),
     };
     format!(
         "[{what}. No tool can be called any more. Answer now from what you know, and say plainly \
          what is done and what is not.]"
     )
+}
+
+/// A limit is near.
+pub(crate) fn near(kind: LimitKind, tracker: &ExecutionTracker, now: Duration) -> String {
+    let limits = &tracker.limits;
+    match kind {
+        LimitKind::Turns => format!(
+            "{} of the {} turns of this run are used",
+            tracker.turns, limits.max_turns
+        ),
+        LimitKind::ToolCalls => format!(
+            "{} of the {} tool calls of this run are used",
+            tracker.tool_calls,
+            limits.max_tool_calls.unwrap_or_default()
+        ),
+        LimitKind::Tokens => format!(
+            "{} of the {} tokens of this run are used",
+            tracker.tokens_used,
+            limits.max_total_tokens.unwrap_or_default()
+        ),
+        LimitKind::Cost => format!(
+            "{} of the {} of this run are spent",
+            tracker.cost_accumulated.known,
+            limits.max_cost.unwrap_or_default()
+        ),
+        LimitKind::Duration => format!(
+            "{} of the {} seconds of this run are over",
+            now.as_secs(),
+            limits.max_duration.unwrap_or_default().as_secs()
+        ),
+    }
 }
 
 /// A run ended without an answer of the model.
@@ -27,6 +69,23 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
         EndReason::ToolLimit { limit } => {
             format!("[Agent stopped: Max tool calls reached ({limit}/{limit})]")
         }
+        EndReason::MaxTokens { limit, used } => {
+            format!("[Agent stopped: Max tokens reached ({used}/{limit})]")
+        }
+        EndReason::MaxDuration { limit_ms } => {
+            let limit = Duration::from_millis(*limit_ms).as_secs_f64();
+            format!("[Agent stopped: Max duration reached ({limit} s)]")
+        }
+        EndReason::MaxCost { limit, used } => {
+            format!("[Agent stopped: Max cost reached ({used}/{limit})]")
+        }
+        EndReason::MaxMemory { limit, used } => {
+            format!(
+                "[Agent stopped: Max memory reached ({}/{} bytes)]",
+                used.0, limit.0
+            )
+        }
+        EndReason::Refused { by, why } => format!("[Agent stopped: {by} said no: {why}]"),
         EndReason::DoomLoop { times } => format!(
             "[Agent stopped: The same tool calls were asked for {times} times in a row; the work is not done]"
         ),
@@ -68,6 +127,9 @@ pub(crate) const OVERTAKEN: &str =
 /// A call that was running when its process ended.
 pub(crate) const UNKNOWN: &str = "it is not known whether this call ran to its end: the process \
     stopped while it was running; check its effects before calling it again";
+
+/// A call that was cut off because the run's time is nearly over.
+pub(crate) const OUT_OF_TIME: &str = "not run: the time of this run is nearly over";
 
 /// A call that was running when its run ended.
 pub(crate) const CUT: &str = "stopped while it was running; its effects are not known";

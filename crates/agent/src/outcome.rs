@@ -1,10 +1,11 @@
 //! [`Outcome`]: how a run ended and what it spent. Not an error type: a run that fails has an
 //! outcome too, and its session can be carried on.
 
-use plimsoll_context::{CacheTally, CannotFit, Tokens, Usage};
+use plimsoll_context::{Bytes, CacheTally, CannotFit, Money, Part, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::spend::Cost;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +30,15 @@ pub struct Outcome {
     /// What it expected of the prompt cache, and what it read from it.
     #[serde(default, skip_serializing_if = "CacheTally::is_empty")]
     pub cache: CacheTally,
+    /// What all of it cost, summaries and sub-agents included.
+    #[serde(default)]
+    pub cost: Cost,
+    /// Messages that waited for the run and came too late for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undelivered: Vec<Vec<Part>>,
+    /// The view was put back to what it was before the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rolled_back: bool,
 }
 
 fn is_nothing(usage: &Usage) -> bool {
@@ -51,6 +61,39 @@ pub enum EndReason {
     ToolLimit {
         /// The limit.
         limit: u64,
+    },
+    /// All tokens were used.
+    MaxTokens {
+        /// The limit.
+        limit: Tokens,
+        /// What was used, as the limit counts.
+        used: Tokens,
+    },
+    /// All time was used.
+    MaxDuration {
+        /// The limit in milliseconds.
+        limit_ms: u64,
+    },
+    /// All money was used.
+    MaxCost {
+        /// The limit.
+        limit: Money,
+        /// What was used.
+        used: Money,
+    },
+    /// The run's messages took all memory that they may.
+    MaxMemory {
+        /// The limit.
+        limit: Bytes,
+        /// What they took.
+        used: Bytes,
+    },
+    /// An input filter or a hook did not want it.
+    Refused {
+        /// Who: a hook by its name, or `input_filter`.
+        by: String,
+        /// Why.
+        why: String,
     },
     /// The model asked for the same tool calls again and again. The work is not done.
     DoomLoop {
@@ -80,6 +123,21 @@ impl EndReason {
         matches!(self, Self::Answered)
     }
 
+    /// Whether a limit of the run ended it.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::MaxTurns { .. }
+                | Self::ToolLimit { .. }
+                | Self::MaxTokens { .. }
+                | Self::MaxDuration { .. }
+                | Self::MaxCost { .. }
+                | Self::MaxMemory { .. }
+                | Self::DoomLoop { .. }
+        )
+    }
+
     /// One word for scripts.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -87,6 +145,11 @@ impl EndReason {
             Self::Answered => "answered",
             Self::MaxTurns { .. } => "max_turns",
             Self::ToolLimit { .. } => "tool_limit",
+            Self::MaxTokens { .. } => "max_tokens",
+            Self::MaxDuration { .. } => "max_duration",
+            Self::MaxCost { .. } => "max_cost",
+            Self::MaxMemory { .. } => "max_memory",
+            Self::Refused { .. } => "refused",
             Self::DoomLoop { .. } => "doom_loop",
             Self::Interrupted => "interrupted",
             Self::Failed { .. } => "failed",

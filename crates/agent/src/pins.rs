@@ -128,6 +128,7 @@ impl Run {
         let seq = self.state.transcript.next_seq();
         self.record(Entry::Said {
             message: Arc::new(message),
+            queued: None,
         });
         self.set_pin(seq, Pinned::Whole)?;
         Ok(seq)

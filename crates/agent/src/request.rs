@@ -65,4 +65,23 @@ pub struct Sampling {
     pub temperature: Option<f64>,
     /// Seed, where the provider takes one.
     pub seed: Option<u64>,
+    /// How hard the model thinks before it answers.
+    pub thinking: ThinkingLevel,
+}
+
+/// How hard a model thinks before it answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingLevel {
+    /// As the provider has it where nothing is asked for.
+    #[default]
+    Off,
+    /// As little as can be.
+    Minimal,
+    /// A little.
+    Low,
+    /// As most work wants it.
+    Medium,
+    /// As much as can be.
+    High,
 }

@@ -6,38 +6,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CacheBreak, CallId, CannotFit, Draft, Line, Message, Part, Plan, Ready, Recall, Seq, Tokens,
-    ToolSpec, Trigger,
+    CacheBreak, CallId, Draft, Line, Message, Plan, Ready, Recall, Seq, StopReason, Tokens,
+    ToolSpec, Trigger, Usage,
 };
 
 use crate::digest::Digest;
-use crate::entry::{Entry, LOG_FORMAT};
-use crate::event::Event;
+use crate::entry::{Entry, Waiting};
+use crate::event::{Event, TurnTrigger};
 use crate::expect::Aside;
 use crate::leave::Next;
-use crate::notice;
-use crate::outcome::{EndReason, Outcome};
+use crate::limits::ExecutionLimits;
+use crate::opening::Deciding;
+use crate::outcome::EndReason;
 use crate::setup::Setup;
 use crate::state::{FoldError, State};
 use crate::step::{Input, Leaving, Step};
-
-/// Messages that wait to steer a run, at most; a further one is refused with a warning.
-pub const MAX_STEERS: usize = 64;
+use crate::tracker::ExecutionTracker;
 
 /// One session's machine: it runs one run after another over the same log.
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use plimsoll_agent::{Input, Leave, Run, Setup, Step, ExecutionLimits, Sampling};
-/// # use plimsoll_context::{Chars4, ContextStrategy, Line, Part, Policy, Recall, Reply, StopReason};
-/// # let strategy = ContextStrategy::default();
-/// # let setup = Setup { model: "test/test".into(), system: "".into(), dynamic_context: None,
-/// #   tools: vec![], counter: Arc::new(Chars4), line: Line::default(),
-/// #   policy: strategy.policy(Default::default(), Default::default()),
-/// #   economy: Default::default(), sheet: None, cache: Default::default(),
-/// #   recovery: Policy::recovery(Default::default(), None),
-/// #   summary_model: None, recall: Recall::None, leave: Leave::Freely, limits: ExecutionLimits::default(),
-/// #   max_parallel_tools: 1, max_output: None, sampling: Sampling::default() };
+/// use plimsoll_agent::{Input, Run, Setup, Step};
+/// use plimsoll_context::{Chars4, ContextStrategy, Part, Reply, StopReason};
+///
+/// let policy = ContextStrategy::default().policy(Default::default(), Default::default());
+/// let setup = Setup::new("test/test", Arc::new(Chars4), policy);
 /// let mut run = Run::resume(&[], setup)?;
 /// run.handle(Input::User(vec![Part::text("What is 6 × 7?")]));
 /// let outcome = loop {
@@ -63,7 +57,6 @@ pub struct Run {
     pub(crate) state: State,
     pub(crate) phase: Phase,
     pub(crate) queue: VecDeque<Step>,
-    pub(crate) steers: VecDeque<Vec<Part>>,
     /// Set once the model has been asked to finish: why the run will end.
     pub(crate) finalizing: Option<EndReason>,
     /// Empty answers in a row.
@@ -87,6 +80,18 @@ pub struct Run {
     pub(crate) rules: Vec<String>,
     /// How long ago the provider was last called, where that is known.
     pub(crate) idle: Option<Duration>,
+    /// How long the run has taken.
+    pub(crate) elapsed: Duration,
+    /// A turn has begun, and its request is not answered.
+    pub(crate) in_turn: bool,
+    /// What the next turn answers.
+    pub(crate) cause: TurnTrigger,
+    /// A turn whose call is answered, and whose tools may be running.
+    pub(crate) turn_end: Option<Answered>,
+    /// The run was let in and told.
+    pub(crate) opened: bool,
+    /// Why a filter rejected what was said last.
+    pub(crate) rejected: Option<String>,
     /// What the last request carried that no log tells of.
     pub(crate) aside: Aside,
 }
@@ -106,6 +111,16 @@ pub(crate) enum Phase {
     Summarizing,
     /// A plan that the host has not yet let pass.
     Leaving(Box<(Leaving, Next)>),
+    /// Something else that the host has not yet let pass.
+    Deciding(Deciding),
+}
+
+/// A turn whose call is answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answered {
+    pub(crate) turn: u64,
+    pub(crate) stop: StopReason,
+    pub(crate) usage: Option<Usage>,
 }
 
 /// A model call, as far as it matters if it is refused or misses the cache.
@@ -146,7 +161,6 @@ impl Run {
             state,
             phase: Phase::Idle,
             queue: VecDeque::new(),
-            steers: VecDeque::new(),
             finalizing: None,
             empty_replies: 0,
             asked_at: Seq::default(),
@@ -157,6 +171,12 @@ impl Run {
             vetoed: false,
             rules: Vec::new(),
             idle: None,
+            elapsed: Duration::ZERO,
+            in_turn: false,
+            cause: TurnTrigger::default(),
+            turn_end: None,
+            opened: false,
+            rejected: None,
             aside: Aside::default(),
         })
     }
@@ -188,14 +208,23 @@ impl Run {
     /// Takes an input. What it leads to comes from [`Run::poll`].
     pub fn handle(&mut self, input: Input) {
         match input {
-            Input::User(parts) if self.is_running() => self.steer(parts),
-            Input::User(parts) => self.start(parts),
+            Input::User(parts) if self.is_running() => self.enqueue(Waiting::Steer, parts),
+            Input::FollowUp(parts) if self.is_running() => {
+                self.enqueue(Waiting::FollowUp, parts);
+            }
+            Input::User(parts) | Input::FollowUp(parts) => self.start(parts),
             Input::Continue => self.carry_on(),
             Input::Reply(reply) => self.replied(*reply),
-            Input::ToolDone { result, pins } => self.tool_done(result, pins),
+            Input::ToolDone {
+                result,
+                pins,
+                spent,
+            } => self.tool_done(result, pins, spent),
             Input::Answer { call, answer } => self.answered(&call, answer),
             Input::Summarized(reply) => self.summarized(*reply),
             Input::Left(verdict) => self.left(verdict),
+            Input::Decided(decision) => self.decided(decision),
+            Input::Tick => self.tick(),
             Input::Interrupt => self.interrupt(),
         }
     }
@@ -206,7 +235,11 @@ impl Run {
             match self.phase {
                 Phase::Ready => self.request(),
                 Phase::Working(_) => self.work(),
-                Phase::Idle | Phase::Calling(_) | Phase::Summarizing | Phase::Leaving(_) => {}
+                Phase::Idle
+                | Phase::Calling(_)
+                | Phase::Summarizing
+                | Phase::Leaving(_)
+                | Phase::Deciding(_) => {}
             }
         }
         self.queue.pop_front().unwrap_or(Step::Wait)
@@ -231,91 +264,6 @@ impl Run {
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.overhead + self.state.transcript.tokens()
-    }
-
-    fn start(&mut self, parts: Vec<Part>) {
-        self.close_calls("not run: the session was carried on with a new message");
-        self.begin(self.state.runs.saturating_add(1));
-        self.say_pins();
-        self.asked_at = self.state.transcript.next_seq();
-        self.record(Entry::Said {
-            message: Arc::new(Message::User { parts }),
-        });
-        self.phase = Phase::Ready;
-    }
-
-    fn carry_on(&mut self) {
-        if self.is_running() {
-            return;
-        }
-        let crashed = self.state.running;
-        self.begin(match crashed {
-            true => self.state.runs,
-            false => self.state.runs.saturating_add(1),
-        });
-        self.asked_at = Seq::default();
-        let items = self.state.transcript.items();
-        let answered = items
-            .last()
-            .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
-        if self.state.batch.is_some() {
-            self.settle_unknown_calls();
-            return self.decode_batch();
-        }
-        if !items.iter().any(|item| item.message.is_user()) {
-            self.finish(EndReason::NothingToDo);
-        } else if answered && crashed {
-            self.finish(EndReason::Answered);
-        } else {
-            // Providers refuse a request that ends with an answer.
-            if answered {
-                self.notice(notice::GO_ON.to_owned());
-            }
-            self.say_pins();
-            self.phase = Phase::Ready;
-        }
-    }
-
-    /// Begins the log, or says that an older one is carried on in today's format.
-    pub(crate) fn open(&mut self) {
-        if self.state.format < LOG_FORMAT {
-            self.record(Entry::Opened { format: LOG_FORMAT });
-        }
-    }
-
-    fn begin(&mut self, run: u64) {
-        self.open();
-        self.recall = self.setup.recall;
-        self.archive_failed = false;
-        self.summary_failed = false;
-        self.summary_failures = 0;
-        self.vetoed = false;
-        self.finalizing = None;
-        self.empty_replies = 0;
-        self.max_output = self.setup.max_output;
-        let model = self.setup.model.clone();
-        self.record(Entry::Started {
-            run,
-            model: model.clone(),
-            system: Arc::clone(&self.setup.system),
-            tools: self
-                .setup
-                .tools
-                .iter()
-                .map(|tool| tool.spec.name.clone())
-                .collect(),
-        });
-        self.notify(Event::AgentStart { run, model });
-    }
-
-    fn steer(&mut self, parts: Vec<Part>) {
-        if self.steers.len() < MAX_STEERS {
-            self.steers.push_back(parts);
-        } else {
-            self.warn(format!(
-                "{MAX_STEERS} messages wait already; this one was not taken"
-            ));
-        }
     }
 
     fn interrupt(&mut self) {
@@ -343,6 +291,7 @@ impl Run {
     pub(crate) fn notice(&mut self, text: String) {
         self.record(Entry::Said {
             message: Arc::new(Message::Notice { text }),
+            queued: None,
         });
     }
 
@@ -365,44 +314,19 @@ impl Run {
         draft.into_plan(why)
     }
 
-    /// Ends the run. Calls without a result get one, so that the view stays one that a provider
-    /// accepts.
-    pub(crate) fn finish(&mut self, reason: EndReason) {
-        self.close_calls(match reason {
-            EndReason::Interrupted => "not run: the run was interrupted",
-            _ => "not run: the run ended",
-        });
-        for _ in 0..std::mem::take(&mut self.steers).len() {
-            self.warn(
-                "a message came too late for this run and was not delivered; say it again"
-                    .to_owned(),
-            );
-        }
-        self.drop_digest();
-        self.say_pins();
-        let tally = self.state.tally;
-        let outcome = Outcome {
-            text: self.closing_text(&reason),
-            reason,
+    /// What the run has used of its limits.
+    #[must_use]
+    pub fn tracker(&self) -> ExecutionTracker {
+        let tally = &self.state.tally;
+        let limits = ExecutionLimits::clone(&self.setup.limits);
+        ExecutionTracker {
             turns: tally.turns,
+            tokens_used: tally.tokens(limits.count_tokens),
+            cost_accumulated: tally.cost,
             tool_calls: tally.tool_calls,
-            plans: tally.plans,
-            freed: tally.freed,
-            usage: tally.usage,
-            summary_usage: tally.summary_usage,
-            cache: self.state.cache.tally(),
-        };
-        self.record(Entry::Ended {
-            outcome: outcome.clone(),
-        });
-        self.notify(Event::AgentEnd {
-            outcome: outcome.clone(),
-        });
-        self.queue.push_back(Step::Finish(outcome));
-        self.phase = Phase::Idle;
-    }
-
-    pub(crate) fn cannot_fit(&mut self, cannot_fit: CannotFit) {
-        self.finish(EndReason::CannotFit { cannot_fit });
+            memory: self.state.memory(),
+            started_at: Duration::ZERO,
+            limits,
+        }
     }
 }

@@ -1,12 +1,19 @@
 //! [`Setup`]: what a run is given and does not change. Not its state.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheConfig, Economy, Line, Policy, PriceSheet, Recall, TokenCounter, Tokens, ToolSpec,
+    CacheConfig, Economy, Line, Policy, PriceSheet, Recall, SessionPruneConfig, TokenCounter,
+    Tokens, ToolSpec,
 };
 
-use crate::limits::ExecutionLimits;
+use crate::event::TurnTrigger;
+use crate::filters::InputFilters;
+use crate::inbox::QueueMode;
+use crate::limits::{ExecutionLimits, MAX_TURNS};
+use crate::loop_id::DEFAULT_CONFIG;
+use crate::moment::HookPoint;
 use crate::request::Sampling;
 
 /// What the request's frame weighs besides all counted parts: the start of the reply.
@@ -44,7 +51,21 @@ pub struct Setup {
     /// Whether the host is asked before a plan is applied.
     pub leave: Leave,
     /// How long the run may be.
-    pub limits: ExecutionLimits,
+    pub limits: Arc<ExecutionLimits>,
+    /// Where the host has hooks.
+    pub hooks: BTreeSet<HookPoint>,
+    /// What looks at what a person says.
+    pub input_filters: InputFilters,
+    /// How steers are delivered.
+    pub steering: QueueMode,
+    /// How follow-ups are delivered.
+    pub follow_ups: QueueMode,
+    /// The session's name, for loop ids.
+    pub session: Arc<str>,
+    /// The configuration's id, for loop ids.
+    pub config_id: String,
+    /// What the first turn of a run answers.
+    pub first_turn_trigger: TurnTrigger,
     /// Tool calls that run at once, at most; at least 1.
     pub max_parallel_tools: usize,
     /// Tokens of one answer, at most.
@@ -62,6 +83,8 @@ pub struct SummaryModel {
     pub window: Option<Tokens>,
     /// What it is told.
     pub prompt: Arc<str>,
+    /// What it costs; `None` where nobody knows.
+    pub sheet: Option<PriceSheet>,
 }
 
 /// Whether the host is asked before a plan is applied.
@@ -91,6 +114,38 @@ impl SummaryModel {
 }
 
 impl Setup {
+    /// A model without tools under a policy; everything else is as it is where nothing is said.
+    #[must_use]
+    pub fn new(model: impl Into<String>, counter: Arc<dyn TokenCounter>, policy: Policy) -> Self {
+        Self {
+            model: model.into(),
+            system: "".into(),
+            dynamic_context: None,
+            tools: Vec::new(),
+            counter,
+            line: Line::default(),
+            economy: Economy::default(),
+            sheet: None,
+            cache: CacheConfig::default(),
+            policy,
+            recovery: Policy::recovery(SessionPruneConfig::default(), None),
+            summary_model: None,
+            recall: Recall::None,
+            leave: Leave::Freely,
+            limits: Arc::new(ExecutionLimits::turns(MAX_TURNS)),
+            hooks: BTreeSet::new(),
+            input_filters: InputFilters::default(),
+            steering: QueueMode::default(),
+            follow_ups: QueueMode::default(),
+            session: "".into(),
+            config_id: DEFAULT_CONFIG.to_owned(),
+            first_turn_trigger: TurnTrigger::default(),
+            max_parallel_tools: 1,
+            max_output: None,
+            sampling: Sampling::default(),
+        }
+    }
+
     /// What is sent besides the view.
     #[must_use]
     pub fn overhead(&self) -> Tokens {

@@ -1,17 +1,24 @@
 //! [`State`]: the fold of a log. Everything that survives a crash is here and changes only by
 //! absorbing an entry, so a live run and a resumed one cannot differ.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Pace, Part, PlanError, Ppm, Seq,
-    TokenCounter, Tokens, Transcript, Usage,
+    Bytes, CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Pace, Part, PlanError,
+    Ppm, Seq, TokenCounter, Tokens, Transcript, Usage,
 };
 
 use crate::batch::Batch;
 use crate::entry::{Entry, LOG_FORMAT};
+use crate::inbox::Queued;
+use crate::limits::CountTokens;
+use crate::memory::RunMemory;
 use crate::pins;
 use crate::repeats::Repeats;
+use crate::spend::Cost;
+use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
+use crate::undo::Marks;
 
 /// What a log amounts to.
 #[derive(Debug, Clone)]
@@ -36,10 +43,17 @@ pub struct State {
     pub(crate) running: bool,
     pub(crate) tally: Tally,
     total: Usage,
+    total_cost: Cost,
+    /// Messages that wait for the run.
+    pub(crate) waiting: VecDeque<Queued>,
+    /// How many have ever waited.
+    pub(crate) queued: u64,
+    pub(crate) marks: Marks,
+    pub(crate) memory: RunMemory,
 }
 
 /// What the current run has used.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     pub(crate) turns: u64,
     pub(crate) tool_calls: u64,
@@ -47,6 +61,20 @@ pub(crate) struct Tally {
     pub(crate) freed: Tokens,
     pub(crate) usage: Usage,
     pub(crate) summary_usage: Usage,
+    pub(crate) cost: Cost,
+    /// Tokens that the run's calls have read and written, each anew; where a provider did not say, as
+    /// we count.
+    pub(crate) processed: Tokens,
+    /// Of these, what was new in each call.
+    pub(crate) growth: Tokens,
+    /// What the newest call has read and written.
+    newest: Tokens,
+    /// What it cost.
+    pub(crate) newest_cost: Cost,
+    /// Calls that ran, by tool.
+    pub(crate) calls_of: BTreeMap<String, u64>,
+    /// The limits that the model was told to be near.
+    pub(crate) warned: Vec<(LimitKind, Nearness)>,
 }
 
 /// Why a log does not fold.
@@ -67,6 +95,12 @@ pub enum FoldError {
     /// What was pinned is not in the view, or says something else.
     #[error("the session's log is damaged: what was pinned at {0} is not there")]
     Pin(Seq),
+    /// A run that is not known is rolled back.
+    #[error("the session's log is damaged: run {run} cannot be undone there")]
+    Undo {
+        /// The run.
+        run: u64,
+    },
     /// A call that begins, or a result, has no call that waits for it.
     #[error("the session's log is damaged: no call `{0}` waits where it begins or returns")]
     Result(CallId),
@@ -93,6 +127,11 @@ impl State {
             running: false,
             tally: Tally::default(),
             total: Usage::default(),
+            total_cost: Cost::default(),
+            waiting: VecDeque::new(),
+            queued: 0,
+            marks: Marks::default(),
+            memory: RunMemory::default(),
         }
     }
 
@@ -124,6 +163,7 @@ impl State {
                 model,
                 system,
                 tools,
+                ..
             } => {
                 self.cache.started(model, system, tools);
                 // What one model has taught is not true of another.
@@ -137,13 +177,21 @@ impl State {
                 // A run that goes on after a crash keeps its number and what it has used.
                 if self.runs != *run {
                     self.runs = *run;
-                    self.tally = Tally::default();
+                    self.tally = Tally {
+                        newest: self.tally.newest,
+                        ..Tally::default()
+                    };
                     self.repeats = Repeats::default();
                     self.cache.begin();
+                    self.marks.begin(*run, &self.transcript);
+                    self.memory.begin(self.transcript.next_seq());
                 }
                 self.running = true;
             }
-            Entry::Said { message } => {
+            Entry::Said { message, queued } => {
+                if let Some(id) = queued {
+                    self.waiting.retain(|queued| queued.id != *id);
+                }
                 // What a person says may make the same call worth another try.
                 if message.is_user() {
                     self.repeats = Repeats::default();
@@ -151,12 +199,26 @@ impl State {
                 if pins::is_refusal(message) && !self.to_pin.is_empty() {
                     self.to_pin.remove(0);
                 }
+                self.memory.takes(message);
                 self.transcript.push(Arc::clone(message));
             }
+            Entry::Queued { id, kind, parts } => {
+                self.queued = self.queued.max(*id);
+                self.waiting.push_back(Queued {
+                    id: *id,
+                    kind: *kind,
+                    parts: parts.clone(),
+                });
+            }
+            Entry::Undelivered { ids } => {
+                self.waiting.retain(|queued| !ids.contains(&queued.id));
+            }
+            Entry::Warned { limit, near } => self.tally.warned.push((*limit, *near)),
             Entry::Replied {
                 message,
                 usage,
                 counted,
+                cost,
                 ..
             } => {
                 self.pace.observe(newest_turn(&self.transcript), Ppm(0));
@@ -165,7 +227,13 @@ impl State {
                 self.cache.answered(*counted, view, usage.as_ref());
                 self.heard = usage.map(|usage| (*counted, usage.processed()));
                 self.transcript.mark_sent();
+                self.tally.answered(
+                    usage.as_ref(),
+                    *counted,
+                    self.transcript.counter().message(message),
+                );
                 if !is_empty(message) {
+                    self.memory.takes(message);
                     self.transcript.push(Arc::clone(message));
                     self.transcript.mark_sent();
                     self.batch = Batch::of(message);
@@ -175,6 +243,8 @@ impl State {
                     }
                 }
                 self.tally.turns += 1;
+                self.tally.newest_cost = Cost::of(*cost);
+                self.pay(Cost::of(*cost));
                 if let Some(usage) = usage {
                     self.calibration.observe(*counted, usage.processed());
                     self.tally.usage = self.tally.usage.combine(*usage);
@@ -182,16 +252,25 @@ impl State {
                 }
             }
             Entry::Began { call } => {
-                if !self.batch.as_mut().is_some_and(|batch| batch.begin(call)) {
+                let batch = self.batch.as_mut();
+                let Some(name) = batch.and_then(|batch| batch.begin(call)) else {
                     return Err(FoldError::Result(call.clone()));
-                }
+                };
                 self.tally.tool_calls += 1;
+                *self.tally.calls_of.entry(name).or_default() += 1;
             }
             Entry::Returned {
                 message,
                 pins: wanted,
+                spent,
             } => {
                 self.take(message)?;
+                self.memory.takes(message);
+                self.tally.usage = self.tally.usage.combine(spent.usage);
+                self.total = self.total.combine(spent.usage);
+                self.tally.processed += spent.usage.total_tokens();
+                self.tally.growth += spent.usage.total_tokens();
+                self.pay(spent.cost);
                 for text in wanted {
                     let said = pins::rule(text);
                     let mut pinned = self.transcript.items().iter();
@@ -202,7 +281,9 @@ impl State {
                 }
             }
             Entry::Planned { plan } => {
+                self.marks.keep(&self.transcript);
                 let released = self.transcript.replay(plan)?;
+                self.memory.planned(&released.items, &self.transcript);
                 self.trail.planned(plan);
                 self.cache.planned(plan, self.transcript.items());
                 self.tally.plans += 1;
@@ -211,16 +292,23 @@ impl State {
                     self.pace.planned(price);
                 }
             }
-            Entry::Summarized { usage, .. } => {
+            Entry::Summarized { usage, cost, .. } => {
+                self.pay(Cost::of(*cost));
+                self.tally.processed += usage.total_tokens();
+                self.tally.growth += usage.total_tokens();
                 self.tally.usage = self.tally.usage.combine(*usage);
                 self.tally.summary_usage = self.tally.summary_usage.combine(*usage);
                 self.total = self.total.combine(*usage);
             }
-            Entry::Wasted { usage } => {
+            Entry::Wasted { usage, cost } => {
+                self.pay(Cost::of(*cost));
+                self.tally.processed += usage.total_tokens();
+                self.tally.growth += usage.total_tokens();
                 self.tally.usage = self.tally.usage.combine(*usage);
                 self.total = self.total.combine(*usage);
             }
             Entry::Pinned { seq, pin } => {
+                self.marks.keep(&self.transcript);
                 if !self.transcript.set_pin(*seq, pin.clone()) {
                     return Err(FoldError::Pin(*seq));
                 }
@@ -230,6 +318,7 @@ impl State {
                 }
             }
             Entry::Unpinned { seq } => {
+                self.marks.keep(&self.transcript);
                 self.transcript.unpin(*seq);
             }
             Entry::Learned { window, used, .. } => {
@@ -238,7 +327,16 @@ impl State {
                     self.calibration.refused(*counted, *reported);
                 }
             }
-            Entry::Ended { .. } => self.running = false,
+            Entry::RolledBack { run } => {
+                if !self.roll_back(*run) {
+                    return Err(FoldError::Undo { run: *run });
+                }
+            }
+            Entry::Ended { .. } => {
+                self.running = false;
+                self.waiting.clear();
+                self.memory.end();
+            }
         }
         Ok(())
     }
@@ -255,6 +353,19 @@ impl State {
         self.total
     }
 
+    /// What all runs of the session have cost.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        self.total_cost
+    }
+
+    /// What the messages of the run that is under way take of this process's memory; 0 between
+    /// runs. O(1).
+    #[must_use]
+    pub fn memory(&self) -> Bytes {
+        self.memory.held()
+    }
+
     /// How many runs the session has had.
     #[must_use]
     pub fn runs(&self) -> u64 {
@@ -265,6 +376,11 @@ impl State {
     #[must_use]
     pub fn learned_window(&self) -> Option<Tokens> {
         self.learned
+    }
+
+    fn pay(&mut self, cost: Cost) {
+        self.tally.cost = self.tally.cost.combine(cost);
+        self.total_cost = self.total_cost.combine(cost);
     }
 
     fn take(&mut self, message: &Arc<Message>) -> Result<(), FoldError> {
@@ -285,6 +401,34 @@ impl State {
             self.batch = None;
         }
         Ok(())
+    }
+}
+
+impl Tally {
+    /// Adds a call: what was reported or, where nothing was, what we count.
+    fn answered(&mut self, usage: Option<&Usage>, counted: Tokens, reply: Tokens) {
+        let (processed, output) = match usage {
+            Some(usage) => (usage.processed(), usage.output),
+            None => (counted, reply),
+        };
+        let add = |count| ExecutionTracker::counted(count, self.newest, processed, output);
+        let (all, new) = (add(CountTokens::Processed), add(CountTokens::Growth));
+        self.processed += all;
+        self.growth += new;
+        self.newest = processed + output;
+    }
+
+    /// What a call that reads so much will add to the tokens that count, before it has written any.
+    pub(crate) fn next(&self, count: CountTokens, processed: Tokens) -> Tokens {
+        ExecutionTracker::counted(count, self.newest, processed, Tokens::ZERO)
+    }
+
+    /// The tokens that count.
+    pub(crate) fn tokens(&self, count: CountTokens) -> Tokens {
+        match count {
+            CountTokens::Processed => self.processed,
+            CountTokens::Growth => self.growth,
+        }
     }
 }
 

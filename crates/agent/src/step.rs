@@ -7,14 +7,18 @@ use serde::{Deserialize, Serialize};
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
+use crate::moment::{Decision, Moment};
 use crate::outcome::Outcome;
 use crate::request::Request;
+use crate::spend::Spend;
 
 /// What the machine is told.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// A person says something: a run begins, or a message steers the one that is under way.
     User(Vec<Part>),
+    /// A person says something for when the run that is under way has its answer.
+    FollowUp(Vec<Part>),
     /// The last run goes on without a new message, after a crash or a failure.
     Continue,
     /// The model call that was asked for has ended. Boxed, since a reply is large.
@@ -25,6 +29,8 @@ pub enum Input {
         result: ToolResult,
         /// What the tool wants pinned; said behind the results of its batch.
         pins: Vec<String>,
+        /// What the tool used, as a sub-agent does.
+        spent: Spend,
     },
     /// A question has its answer.
     Answer {
@@ -37,6 +43,10 @@ pub enum Input {
     Summarized(Box<Result<Reply, Failure>>),
     /// Whether a plan may be applied; the answer to [`Step::Leave`].
     Left(Verdict),
+    /// What the host says to [`Step::Before`].
+    Decided(Decision),
+    /// Time has passed: see [`Run::deadline`](crate::Run::deadline).
+    Tick,
     /// The run must end now.
     Interrupt,
 }
@@ -54,9 +64,13 @@ pub enum Step {
     Leave(Box<Leaving>),
     /// Tell the host what has left.
     Gone(Box<Leaving>),
+    /// Ask the host's hook; the answer is [`Input::Decided`].
+    Before(Moment),
+    /// Tell the host's hook, and go on once it has come back.
+    After(Moment),
     /// Run a tool.
     Execute(ToolCall),
-    /// Ask a person.
+    /// Ask the host's hook, a person, or both, whether a call may run.
     Ask(Question),
     /// Drop the model call and the tool calls that are under way.
     Abort,
@@ -114,6 +128,20 @@ pub enum Verdict {
 pub struct Question {
     /// The call.
     pub call: ToolCall,
+    /// Who decides.
+    pub whom: Whom,
+}
+
+/// Who decides whether a call may run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Whom {
+    /// The gate.
+    #[default]
+    Gate,
+    /// The hook before a tool call.
+    Hook,
+    /// The hook, and then the gate.
+    Both,
 }
 
 /// Whether a call may run.
@@ -124,6 +152,11 @@ pub enum Answer {
     Allow,
     /// It may not.
     Deny {
+        /// Why, for the model to read.
+        why: String,
+    },
+    /// It is left out, through no fault of its own.
+    Skip {
         /// Why, for the model to read.
         why: String,
     },

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Means, Message, Reply, Span, Summarizer, When};
+use plimsoll_context::{Means, Message, Money, Reply, Span, Summarizer, When};
 
 use crate::digest::{Digest, Progress};
 use crate::entry::Entry;
@@ -129,8 +129,14 @@ impl Run {
         }
     }
 
+    fn summary_cost(&self, digest: &Digest) -> Option<Money> {
+        let sheet = self.setup.summary_model.as_ref()?.sheet?;
+        digest.usage.estimated_cost(&sheet.rates)
+    }
+
     fn end_digest(&mut self, digest: &Digest, failure: Option<String>) {
         self.record(Entry::Summarized {
+            cost: self.summary_cost(digest),
             of: digest.span().fingerprint,
             calls: digest.calls,
             usage: digest.usage,

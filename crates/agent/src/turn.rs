@@ -4,20 +4,24 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CannotFit, Message, Outlook, Part, Ppm, Proposal, Reply, Tokens, Trigger, price,
+    Budget, CannotFit, Message, Money, Outlook, Part, Ppm, Proposal, Reply, Tokens, Trigger, Usage,
+    price,
 };
 
-use crate::entry::Entry;
-use crate::event::Event;
+use crate::entry::{Entry, Waiting};
+use crate::event::{Event, TurnTrigger};
 use crate::failure::Failure;
+use crate::inbox::QueueMode;
 use crate::leave::Next;
 use crate::limits::AtLimit;
 use crate::notice;
+use crate::opening::Deciding;
 use crate::outcome::EndReason;
 use crate::request::{Request, ToolChoice};
-use crate::run::{Calling, Phase, Run};
+use crate::run::{Answered, Calling, Phase, Run};
 use crate::state::is_empty;
 use crate::step::Step;
+use crate::tracker::{ExecutionTracker, NextCall};
 
 /// Empty answers in a row that end a run.
 const MAX_EMPTY_REPLIES: u32 = 2;
@@ -33,15 +37,16 @@ enum Kept {
 }
 
 impl Run {
-    /// Makes the next request: messages that wait, limits, plan, call.
+    /// Makes the next request: limits, the host's leave, messages that wait, plan, call.
     pub(crate) fn request(&mut self) {
-        while let Some(parts) = self.steers.pop_front() {
-            self.record(Entry::Said {
-                message: Arc::new(Message::User { parts }),
-            });
-        }
-        if !self.check_limits() {
+        if !self.in_turn {
+            if self.check_limits() {
+                self.decide(Deciding::Turn);
+            }
             return;
+        }
+        if self.setup.steering == QueueMode::All {
+            self.deliver(Waiting::Steer);
         }
         let budget = match self.line().budget(self.overhead, self.state.calibration) {
             Ok(budget) => budget,
@@ -59,14 +64,29 @@ impl Run {
                 failure: Failure::Garbled { message },
             });
         }
-        let trigger = (priced.trigger != Tokens::MAX).then(|| priced.trigger + self.overhead);
+        self.call(0);
+    }
+
+    /// The turn may begin.
+    pub(crate) fn begin_turn(&mut self) {
+        let budget = match self.line().budget(self.overhead, self.state.calibration) {
+            Ok(budget) => self.priced(&budget),
+            Err(cannot_fit) => return self.cannot_fit(cannot_fit),
+        };
+        let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.overhead);
+        if self.waits(Waiting::Steer) {
+            self.cause = TurnTrigger::Steer;
+        }
         self.notify(Event::TurnStart {
             turn: self.state.tally.turns + 1,
+            cause: self.cause,
             tokens: self.tokens(),
             trigger,
             window: self.line().window,
         });
-        self.call(0);
+        self.deliver(Waiting::Steer);
+        self.in_turn = true;
+        self.phase = Phase::Ready;
     }
 
     /// The budget to plan with: its trigger is where a plan pays.
@@ -187,18 +207,19 @@ impl Run {
             parts, stop, usage, ..
         } = reply;
         let message = Arc::new(Message::Assistant { parts });
+        let cost = self.price_of(usage, counted, &message);
         self.record(Entry::Replied {
             message: Arc::clone(&message),
             stop,
             usage,
             counted,
+            cost,
         });
-        let tally = self.state.tally;
-        self.notify(Event::TurnEnd {
-            turn: tally.turns,
+        self.in_turn = false;
+        self.turn_end = Some(Answered {
+            turn: self.state.tally.turns,
             stop,
             usage,
-            total: tally.usage,
         });
         self.tell_miss(calling);
         if is_empty(&message) && self.finalizing.is_none() {
@@ -207,16 +228,32 @@ impl Run {
         self.empty_replies = 0;
         if self.state.batch.is_some() {
             self.decode_batch();
-        } else if !self.steers.is_empty() && self.finalizing.is_none() {
+            return;
+        }
+        self.end_turn();
+        if let Some(reason) = self.finalizing.take() {
+            self.finish(reason);
+        } else if self.waits(Waiting::Steer) {
             self.phase = Phase::Ready;
         } else {
-            let reason = self.finalizing.take().unwrap_or(EndReason::Answered);
-            self.finish(reason);
+            self.decide(Deciding::FollowUp);
         }
+    }
+
+    /// What a call cost; where the provider does not say what it used, by our own count.
+    fn price_of(&self, usage: Option<Usage>, counted: Tokens, reply: &Message) -> Option<Money> {
+        let sheet = self.setup.sheet.as_ref()?;
+        let usage = usage.unwrap_or_else(|| Usage {
+            input: counted,
+            output: self.setup.counter.message(reply),
+            ..Usage::default()
+        });
+        usage.estimated_cost(&sheet.rates)
     }
 
     fn nothing_said(&mut self) {
         self.empty_replies += 1;
+        self.end_turn();
         if self.empty_replies >= MAX_EMPTY_REPLIES {
             let message = format!("it was empty {MAX_EMPTY_REPLIES} times in a row");
             return self.finish(EndReason::Failed {
@@ -229,40 +266,65 @@ impl Run {
 
     /// Whether one more call is allowed; where it is the last, the model is asked to finish.
     fn check_limits(&mut self) -> bool {
-        let limits = self.setup.limits;
-        let turns = self.state.tally.turns;
-        let at_turns = EndReason::MaxTurns {
-            limit: limits.max_turns,
-        };
-        if turns >= limits.max_turns {
-            let reason = self.finalizing.take().unwrap_or(at_turns);
+        let (tracker, now) = (self.tracker(), self.elapsed);
+        if let Some(reason) = tracker.spent(now) {
+            let reason = self.finalizing.take().unwrap_or(reason);
             self.finish(reason);
             return false;
         }
         if self.finalizing.is_some() {
             return true;
         }
-        let tools_used = limits
-            .max_tool_calls
-            .filter(|limit| turns > 0 && self.state.tally.tool_calls >= *limit)
-            .filter(|_| !self.setup.tools.is_empty())
-            .map(|limit| EndReason::ToolLimit { limit });
-        match (tools_used, limits.at_limit) {
-            (Some(reason), AtLimit::Stop) => {
+        let used_up = tracker.used_up().filter(|reason| match reason {
+            EndReason::ToolLimit { .. } => tracker.turns > 0 && !self.setup.tools.is_empty(),
+            _ => true,
+        });
+        let finalizes = tracker.limits.at_limit == AtLimit::Finalize;
+        match used_up {
+            Some(reason) if finalizes => self.ask_to_finish(reason),
+            Some(reason) => {
                 self.finish(reason);
                 return false;
             }
-            (Some(reason), AtLimit::Finalize) => self.ask_to_finish(reason),
-            // The only turn of a run keeps its tools.
-            (None, AtLimit::Finalize) if turns + 1 == limits.max_turns && turns > 0 => {
-                self.ask_to_finish(at_turns);
-            }
-            (None, _) => {}
+            None => match tracker.is_last(self.next_call(&tracker), now) {
+                Some(reason) if finalizes => self.ask_to_finish(reason),
+                _ => self.tell_near(&tracker),
+            },
         }
         true
     }
 
-    fn ask_to_finish(&mut self, reason: EndReason) {
+    /// What the next call will take, as far as that can be known.
+    fn next_call(&self, tracker: &ExecutionTracker) -> NextCall {
+        let tally = &self.state.tally;
+        let processed = self.state.calibration.reported(self.tokens());
+        NextCall {
+            tokens: tally.next(tracker.limits.count_tokens, processed),
+            // Much of the view is in the cache, or is not: the call before knows.
+            cost: tally.newest_cost.known,
+        }
+    }
+
+    /// Tells the model, once each, which limits are near.
+    fn tell_near(&mut self, tracker: &ExecutionTracker) {
+        let warned = &self.state.tally.warned;
+        let mut near = tracker.near(self.elapsed);
+        near.retain(|near| !warned.contains(near));
+        if near.is_empty() {
+            return;
+        }
+        let texts = near
+            .iter()
+            .map(|(kind, _)| notice::near(*kind, tracker, self.elapsed));
+        let mut texts: Vec<String> = texts.collect();
+        texts.dedup();
+        for (limit, near) in near {
+            self.record(Entry::Warned { limit, near });
+        }
+        self.notice(format!("[{}. Use what is left well.]", texts.join("; ")));
+    }
+
+    pub(crate) fn ask_to_finish(&mut self, reason: EndReason) {
         let text = notice::finalize(&reason);
         let said = Message::Notice { text: text.clone() };
         let last = self.state.transcript.items().last();

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use plimsoll_context::{CallId, Message, ToolCall, ToolResult};
 
-use crate::entry::Entry;
-use crate::event::{Event, ToolPhase};
+use crate::entry::{Entry, Waiting};
+use crate::event::{Event, ToolPhase, TurnTrigger};
+use crate::moment::{HookPoint, Moment};
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::pins::MAX_PINS;
 use crate::run::{Phase, Run, Working};
-use crate::step::{Answer, Question, Step};
+use crate::spend::Spend;
+use crate::step::{Answer, Question, Step, Whom};
 
 /// What repeated calls lead to.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl Run {
         let calls = self.open_calls();
         let unreadable: Vec<Option<String>> = calls.iter().map(|call| fault(call)).collect();
         let any_unreadable = unreadable.iter().any(Option::is_some);
-        let limits = self.setup.limits;
+        let limits = Arc::clone(&self.setup.limits);
         let turns_left = limits.max_turns > self.state.tally.turns;
         let mut room = limits
             .max_tool_calls
@@ -81,12 +83,14 @@ impl Run {
 
     /// Starts what may start; once all have results, the next request is due.
     pub(crate) fn work(&mut self) {
-        if !self.steers.is_empty() {
+        if self.waits(Waiting::Steer) {
             self.skip_unstarted();
         }
         let calls = self.open_calls();
         if calls.is_empty() {
             self.phase = Phase::Ready;
+            self.cause = TurnTrigger::ToolResults;
+            self.end_turn();
             self.say_pins();
             if self.looping() == Looping::Nudge && self.finalizing.is_none() {
                 self.notice(notice::REPEATED.to_owned());
@@ -121,9 +125,16 @@ impl Run {
                 .tools
                 .iter()
                 .any(|tool| tool.spec.name == call.name && tool.asks);
-            if asks && !working.allowed.contains(&call.id) {
+            let hook = self.setup.hooks.contains(&HookPoint::BeforeToolExecution);
+            let whom = match (asks, hook) {
+                (true, true) => Some(Whom::Both),
+                (true, false) => Some(Whom::Gate),
+                (false, true) => Some(Whom::Hook),
+                (false, false) => None,
+            };
+            if let Some(whom) = whom.filter(|_| !working.allowed.contains(&call.id)) {
                 working.asking.insert(call.id.clone());
-                ask.push(call);
+                ask.push((call, whom));
             } else {
                 working.running.insert(call.id.clone());
                 start.push(call);
@@ -136,14 +147,14 @@ impl Run {
             self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
             self.queue.push_back(Step::Execute(ToolCall::clone(&call)));
         }
-        self.queue.extend(ask.into_iter().map(|call| {
+        self.queue.extend(ask.into_iter().map(|(call, whom)| {
             let call = ToolCall::clone(&call);
-            Step::Ask(Question { call })
+            Step::Ask(Question { call, whom })
         }));
     }
 
     /// A tool call has ended.
-    pub(crate) fn tool_done(&mut self, result: ToolResult, pins: Vec<String>) {
+    pub(crate) fn tool_done(&mut self, result: ToolResult, pins: Vec<String>, spent: Spend) {
         let Phase::Working(working) = &mut self.phase else {
             return;
         };
@@ -164,7 +175,15 @@ impl Run {
         } else {
             ToolPhase::Success
         };
-        self.give(&call, phase, result, pins);
+        let is_error = result.is_error;
+        self.give(&call, phase, result, pins, spent);
+        self.after(HookPoint::AfterToolExecution, || {
+            Moment::AfterToolExecution {
+                call: call.id.clone(),
+                name: call.name.clone(),
+                is_error,
+            }
+        });
     }
 
     /// A person has answered whether a call may run.
@@ -175,19 +194,21 @@ impl Run {
         if !working.asking.remove(id) {
             return;
         }
-        match answer {
+        match &answer {
             Answer::Allow => {
                 working.allowed.insert(id.clone());
             }
-            Answer::Deny { why } => {
+            Answer::Deny { .. } | Answer::Skip { .. } => {
                 let call = self
                     .state
                     .batch
                     .as_ref()
                     .and_then(|batch| batch.find(id))
                     .cloned();
-                if let Some(call) = call {
-                    self.refuse(&call, why);
+                match (call, answer) {
+                    (Some(call), Answer::Deny { why }) => self.refuse(&call, why),
+                    (Some(call), Answer::Skip { why }) => self.skip(&call, why),
+                    _ => {}
                 }
             }
         }
@@ -255,16 +276,19 @@ impl Run {
 
     /// The call does not run and its result says why: it counts as failed.
     fn refuse(&mut self, call: &ToolCall, text: String) {
-        self.give(call, ToolPhase::Error, error_result(call, text), Vec::new());
+        let result = error_result(call, text);
+        self.give(call, ToolPhase::Error, result, Vec::new(), Spend::default());
     }
 
     /// The call does not run, through no fault of its own.
     fn skip(&mut self, call: &ToolCall, text: String) {
+        let result = error_result(call, text);
         self.give(
             call,
             ToolPhase::Skipped,
-            error_result(call, text),
+            result,
             Vec::new(),
+            Spend::default(),
         );
     }
 
@@ -274,6 +298,7 @@ impl Run {
         phase: ToolPhase,
         result: ToolResult,
         mut pins: Vec<String>,
+        spent: Spend,
     ) {
         let message = Message::ToolResult(result);
         self.tool_event(phase, call, message.text());
@@ -282,6 +307,7 @@ impl Run {
         self.record(Entry::Returned {
             message: Arc::new(message),
             pins,
+            spent,
         });
     }
 

@@ -120,7 +120,7 @@ fn nothing_is_expected_where_counts_may_be_far_apart() {
 
     // The last request offers no tools, and some templates leave them out then.
     let mut setup = wide();
-    setup.limits.max_turns = 2;
+    std::sync::Arc::make_mut(&mut setup.limits).max_turns = 2;
     let mut stage = Stage::new(setup);
     stage.say("the task");
     let reported = counted(&stage);
@@ -212,7 +212,7 @@ fn what_no_log_tells_of_is_named_too() {
     assert_eq!(missed(&stage), [CacheBreak::DynamicContext]);
 
     let mut last = wide();
-    last.limits.max_turns = 3;
+    std::sync::Arc::make_mut(&mut last.limits).max_turns = 3;
     let mut stage = cached(last);
     answer(&mut stage);
     assert_eq!(missed(&stage), [CacheBreak::ToolChoice]);

@@ -58,7 +58,11 @@ fn done_with_pins(stage: &mut Stage, id: &str, text: &str, pins: &[&str]) {
         is_error: false,
     };
     let pins = pins.iter().map(|pin| (*pin).to_owned()).collect();
-    stage.tell(Input::ToolDone { result, pins });
+    stage.tell(Input::ToolDone {
+        result,
+        pins,
+        spent: Default::default(),
+    });
 }
 
 fn pinned(run: &Run) -> Vec<(Seq, String)> {
@@ -416,7 +420,7 @@ fn a_pin_on_nothing_is_a_damaged_log() {
     stage.say("the task").text("ok");
     let mut log = stage.log.clone();
     for entry in &mut log {
-        if let Entry::Said { message } = entry
+        if let Entry::Said { message, .. } = entry
             && matches!(**message, Message::Notice { .. })
         {
             *message = std::sync::Arc::new(Message::Notice {

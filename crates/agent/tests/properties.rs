@@ -12,6 +12,7 @@
 mod stage;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Input, Leave, Setup,
@@ -272,7 +273,11 @@ impl Script {
                 true => vec![self.random.text(3)],
                 false => Vec::new(),
             };
-            self.stage.tell(Input::ToolDone { result, pins });
+            self.stage.tell(Input::ToolDone {
+                result,
+                pins,
+                spent: Default::default(),
+            });
         }
     }
 
@@ -468,6 +473,7 @@ fn any_setup(random: &mut Random) -> Setup {
                 .chance(80)
                 .then(|| Tokens(500 + random.size(5) as u64)),
             prompt: SummaryModel::PROMPT.into(),
+            sheet: None,
         }),
         economy: [Economy::Fixed, Economy::Priced, Economy::Eager][random.below(3) as usize],
         leave: match random.chance(60) {
@@ -475,7 +481,7 @@ fn any_setup(random: &mut Random) -> Setup {
             false => Leave::Freely,
         },
         recall: Recall::None,
-        limits: ExecutionLimits {
+        limits: Arc::new(ExecutionLimits {
             max_turns: 1 + random.below(12),
             max_tool_calls: random.chance(40).then(|| random.below(8)),
             at_limit: match random.chance(50) {
@@ -483,7 +489,8 @@ fn any_setup(random: &mut Random) -> Setup {
                 false => AtLimit::Stop,
             },
             max_identical_tool_calls: random.chance(30).then(|| 1 + random.below(3)),
-        },
+            ..ExecutionLimits::default()
+        }),
         max_parallel_tools: 1 + random.below(4) as usize,
         max_output: random.chance(30).then(|| Tokens(random.size(4) as u64)),
         ..setup
@@ -519,10 +526,7 @@ fn pinned(items: &[Item]) -> Tokens {
 #[test]
 fn a_thousand_turns_hold_a_constant_amount() {
     let mut stage = Stage::new(Setup {
-        limits: ExecutionLimits {
-            max_turns: 2_000,
-            ..ExecutionLimits::default()
-        },
+        limits: Arc::new(ExecutionLimits::turns(2_000)),
         ..setup()
     });
     let window = 10_000;

@@ -367,14 +367,17 @@ fn a_steer_at_the_last_answer_goes_on() {
 fn steers_are_bounded_and_none_is_lost_in_silence() {
     let mut stage = Stage::new(setup());
     stage.say("go");
-    for n in 0..plimsoll_agent::MAX_STEERS + 2 {
+    for n in 0..plimsoll_agent::MAX_WAITING + 2 {
         stage.say(&format!("steer {n}"));
     }
     assert_eq!(warnings(&stage).len(), 2);
     stage.refuse(Failure::Auth {
         message: "no key".into(),
     });
-    assert_eq!(warnings(&stage).len(), 2 + plimsoll_agent::MAX_STEERS);
+    assert_eq!(warnings(&stage).len(), 2);
+    let undelivered = &stage.outcome().undelivered;
+    assert_eq!(undelivered.len(), plimsoll_agent::MAX_WAITING);
+    assert_eq!(undelivered[0], [Part::text("steer 0")]);
     audit(&stage);
 }
 
@@ -866,6 +869,7 @@ fn what_comes_too_late_is_ignored() {
             is_error: false,
         },
         pins: Vec::new(),
+        spent: Default::default(),
     });
     stage.tell(plimsoll_agent::Input::Answer {
         call: plimsoll_context::CallId("a".into()),
@@ -889,6 +893,7 @@ fn a_newer_or_damaged_log_is_refused_with_a_reason() {
     let damaged = [Entry::Returned {
         message: Message::result(orphan.clone(), "?").into(),
         pins: Vec::new(),
+        spent: Default::default(),
     }];
     let error = Run::resume(&damaged, setup()).unwrap_err();
     assert_eq!(error, FoldError::Result(orphan));
@@ -898,6 +903,7 @@ fn a_newer_or_damaged_log_is_refused_with_a_reason() {
         model: "test/one".into(),
         system: "".into(),
         tools: vec![],
+        config: None,
     }];
     let mut stage = Stage::resume(far.to_vec(), setup());
     stage.say("go").text("ok");
@@ -906,7 +912,7 @@ fn a_newer_or_damaged_log_is_refused_with_a_reason() {
 
 fn looping(times: u64) -> Setup {
     let mut setup = setup();
-    setup.limits.max_identical_tool_calls = Some(times);
+    std::sync::Arc::make_mut(&mut setup.limits).max_identical_tool_calls = Some(times);
     setup
 }
 

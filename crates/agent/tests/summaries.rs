@@ -612,7 +612,7 @@ fn two_results_under_a_tiny_budget() {
 #[test]
 fn nothing_is_written_beside_the_last_call() {
     let mut setup = summarizing(6_000, 20_000);
-    setup.limits.max_turns = 8;
+    std::sync::Arc::make_mut(&mut setup.limits).max_turns = 8;
     let mut stage = Stage::new(setup);
     stage.say("task");
     // At the soft mark with the seventh result.

@@ -162,6 +162,7 @@ impl Observer for Screen {
                 tokens,
                 trigger,
                 window,
+                ..
             } => {
                 state.turn = *turn;
                 state.tokens = *tokens;

@@ -239,6 +239,13 @@ impl Transcript {
         Ok(self.make(changes, plan.recall))
     }
 
+    /// Puts the view back to items that it had before. Their numbers are not given again.
+    pub fn rewind(&mut self, items: Vec<Item>) {
+        self.total = items.iter().map(|item| item.tokens).sum();
+        self.pinned = items.iter().filter(|item| item.pin.is_some()).count();
+        self.items = items;
+    }
+
     fn position(&self, seq: Seq) -> Option<usize> {
         self.items.binary_search_by_key(&seq, |item| item.seq).ok()
     }

@@ -6,7 +6,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{AtLimit, ExecutionLimits, Leave, Sampling, Setup, SummaryModel};
+use plimsoll_agent::{
+    AtLimit, ExecutionLimits, Leave, MAX_TURNS, Sampling, Setup, SummaryModel,
+};
 use plimsoll_context::{
     Author, Bpe, CacheConfig, ContextStrategy, Economy, LEAST_SUMMARY, Line, Memo, Policy,
     PriceSheet, Recall, SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
@@ -18,11 +20,12 @@ use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Evicted, Hooks};
+use crate::memory_store::MemoryStore;
 use crate::observer::Observer;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::session::AgentState;
-use crate::store::{MemoryStore, SessionStore};
+use crate::store::SessionStore;
 use crate::tool::Tool;
 use crate::window::Window;
 
@@ -107,7 +110,7 @@ impl Agent {
             recall_names: RecallNames::default(),
             pins: Vec::new(),
             hooks: Hooks::default(),
-            limits: ExecutionLimits::default(),
+            limits: ExecutionLimits::turns(MAX_TURNS),
             max_parallel_tools: 1,
             max_tokens: None,
             sampling: Sampling::default(),
@@ -413,18 +416,18 @@ impl AgentBuilder {
                 .as_deref()
                 .unwrap_or(SummaryModel::PROMPT)
                 .into(),
+            sheet: self.sheet.filter(|_| same),
         };
+        let policy = self.context.policy(self.policy, &beside);
         let setup = Setup {
             model: self.provider.model().to_owned(),
             system: self.system.into(),
             dynamic_context: self.dynamic_context.map(Into::into),
             tools: self.tools.iter().map(known).collect(),
-            counter,
             line: self.context.strategy(self.strategy).line(self.line),
             economy: self.context.economy(&beside, self.line),
             sheet: self.sheet,
             cache: self.cache,
-            policy: self.context.policy(self.policy, &beside),
             recovery: self.context.recovery(&beside),
             summary_model: (self.summary.author == Author::Model).then_some(summary_model),
             recall: Recall::None,
@@ -432,10 +435,11 @@ impl AgentBuilder {
                 true => Leave::Freely,
                 false => Leave::Asked,
             },
-            limits: self.limits,
+            limits: Arc::new(self.limits),
             max_parallel_tools: self.max_parallel_tools,
             max_output: self.max_tokens,
             sampling: self.sampling,
+            ..Setup::new(String::new(), counter, policy)
         };
         let parts = Parts {
             provider: self.provider,
@@ -476,20 +480,12 @@ impl AgentBuilder {
     fn faults(&self) -> Vec<String> {
         let (beside, policy) = (self.beside(), self.policy.as_ref());
         let mut faults = self.context.faults(&beside, self.line, self.window, policy);
+        faults.extend(self.limits.faults());
         let mut fault = |bad: bool, text: String| {
             if bad {
                 faults.push(text);
             }
         };
-        fault(
-            self.limits.max_turns == 0,
-            "max_turns is 0; allow at least 1 turn".into(),
-        );
-        fault(
-            self.limits.max_identical_tool_calls == Some(0),
-            "max_identical_tool_calls is 0; allow at least 1, or leave it unset for no limit"
-                .into(),
-        );
         fault(
             self.max_parallel_tools == 0 || self.max_parallel_tools > MAX_PARALLEL_TOOLS,
             format!(

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, Failure, Input, Leaving, Outcome, Request, Step, Verdict};
+use plimsoll_agent::{
+    Answer, Decision, Event, Failure, Input, Leaving, Outcome, Request, Spend, Step, Verdict,
+};
 use plimsoll_context::{CallId, Part, Reply, Tokens, ToolCall, ToolResult, head_tail};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -113,6 +115,8 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
                 flush(session).await?;
                 return Ok(outcome);
             }
+            Step::Before(_) => session.run.handle(Input::Decided(Decision::Go)),
+            Step::After(_) => flush(session).await?,
             Step::Record(_) | Step::Notify(_) => {}
         }
     }
@@ -233,6 +237,7 @@ async fn wait(inbox: &mut tokio::sync::mpsc::Receiver<Command>, underway: &mut U
         Some(Ok(done)) = tools.join_next() => Input::ToolDone {
             result: done.result,
             pins: done.pins,
+            spent: Spend::default(),
         },
         Some((call, answer)) = asks.next() => Input::Answer { call, answer },
         // The machine waits for nothing that is under way: it can only be a fault of ours, and an

@@ -11,6 +11,7 @@ mod error;
 mod gate;
 mod heard;
 mod hooks;
+mod memory_store;
 mod observer;
 pub mod process;
 mod provider;
@@ -36,8 +37,10 @@ pub use observer::Observer;
 pub use provider::Provider;
 pub use retry::RetryConfig;
 pub use session::{AgentOutput, AgentState, Extensions, Remote, Session};
+pub use memory_store::MemoryStore;
 pub use store::{
-    BadSessionId, Lease, MemoryStore, SessionId, SessionInfo, SessionStore, StoreError,
+    BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore,
+    StoreError,
 };
 pub use tool::{
     FnTool, MAX_TOOL_OUTPUT, Pins, TOOL_TIMEOUT, Tool, ToolContext, ToolError, ToolOutput,

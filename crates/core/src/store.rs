@@ -1,21 +1,20 @@
-//! [`SessionStore`]: the door to where logs and archives are kept, and [`MemoryStore`], which
-//! forgets them with the process. A log is only ever appended to.
+//! [`SessionStore`]: the door to where logs and archives are kept. A log is only ever appended to.
+//! No store; [`MemoryStore`](crate::MemoryStore) is one.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{
-    ArchiveBounds, ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled, Shelf,
-};
-use crate::window::WINDOW_REMEMBERED;
+use crate::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
+
+/// A session may be the fork of a fork so often: reading its log walks them all, and nobody has a
+/// use for more.
+pub const MAX_FORK_DEPTH: u64 = 256;
 
 /// Where the logs of sessions are kept and, beside them, the archive of what has left their views.
 /// A store need not have an archive; one that has implements all of its six methods.
@@ -39,6 +38,18 @@ pub trait SessionStore: Send + Sync {
     /// Where they cannot be written; the log is then as before.
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError>;
 
+    /// Begins a session as the fork of another: its log is the other's first entries and then its
+    /// own. Nothing is copied, and what the other does from now on is not seen in the fork. The
+    /// other may have a writer meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::CannotFork`] where the other session is unknown or has fewer entries, where
+    /// the new one has been written to, or beyond [`MAX_FORK_DEPTH`]; nothing has changed then.
+    async fn fork(&self, lease: &Lease, of: &Fork) -> Result<(), StoreError> {
+        let _ = lease;
+        Err(of.refused(ForkFault::Unable))
+    }
+
     /// All sessions, the one written last first.
     ///
     /// # Errors
@@ -53,7 +64,7 @@ pub trait SessionStore: Send + Sync {
     }
 
     /// The window that a provider has told in a refusal, by its [`endpoint`](crate::Provider::endpoint);
-    /// `None` where none is remembered, or none for [`WINDOW_REMEMBERED`].
+    /// `None` where none is remembered, or none for [`WINDOW_REMEMBERED`](crate::WINDOW_REMEMBERED).
     ///
     /// # Errors
     /// Where it cannot be read.
@@ -100,7 +111,8 @@ pub trait SessionStore: Send + Sync {
         Ok(())
     }
 
-    /// One archived item of a session, whole.
+    /// One archived item of a session, whole. A fork has what its ancestors have archived of the
+    /// items that they share, and nothing else of theirs.
     ///
     /// # Errors
     /// Where the key names none, one that has expired, or more than one.
@@ -109,7 +121,8 @@ pub trait SessionStore: Send + Sync {
         Err(StoreError::NoArchive.into())
     }
 
-    /// The archived items of a session that have the words of a query, the best first.
+    /// The archived items of a session that have the words of a query, the best first; of a fork,
+    /// as in [`Self::recall`].
     ///
     /// # Errors
     /// Where the query has no words or the archive cannot be read.
@@ -123,7 +136,8 @@ pub trait SessionStore: Send + Sync {
         Err(StoreError::NoArchive.into())
     }
 
-    /// What the archive has or had of a session, in the order of the log.
+    /// What the archive has or had of a session, in the order of the log; of a fork, as in
+    /// [`Self::recall`].
     ///
     /// # Errors
     /// Where the archive cannot be read.
@@ -158,6 +172,21 @@ pub struct SessionInfo {
     pub entries: u64,
     /// The first line of its first user message, 120 characters at most.
     pub title: String,
+    /// What it is a fork of, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Fork>,
+}
+
+/// What a session is a fork of, and how much the two share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fork {
+    /// The other session.
+    pub from: SessionId,
+    /// The entries that both logs begin with.
+    pub entries: u64,
+    /// The number that the next item gets after those: the items below it are shared, and what the
+    /// other's archive has of them may be recalled in the fork.
+    pub items: Seq,
 }
 
 /// Why a store failed.
@@ -194,6 +223,14 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// A session cannot be forked like that.
+    #[error("session {session} cannot be forked: {why}")]
+    CannotFork {
+        /// The session.
+        session: SessionId,
+        /// Why not.
+        why: ForkFault,
+    },
     /// There is no room left to write.
     #[error(
         "no space is left at {path}: nothing of this step was written, and the session still opens; free some space and carry on"
@@ -225,6 +262,37 @@ pub enum StoreError {
     },
 }
 
+/// Why a session cannot be forked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForkFault {
+    /// Nothing was ever written to it.
+    #[error("there is no such session")]
+    Unknown,
+    /// Its log is shorter than what is to be shared.
+    #[error("its log has {entries} entries, so there is no entry {asked} to fork it at")]
+    Beyond {
+        /// Entries that were to be shared.
+        asked: u64,
+        /// Entries that there are.
+        entries: u64,
+    },
+    /// The new session is there already.
+    #[error("session {session} exists already; choose another name for the fork")]
+    Taken {
+        /// The name.
+        session: SessionId,
+    },
+    /// It is the fork of a fork too often.
+    #[error(
+        "it is the fork of a fork, {MAX_FORK_DEPTH} times over; carry it on, or begin a new session"
+    )]
+    TooDeep,
+    /// The store cannot fork at all.
+    #[error("this store keeps no forks; choose another store")]
+    Unable,
+}
+
 /// Why a text is no session's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -234,26 +302,6 @@ pub struct BadSessionId(
     /// The text.
     pub String,
 );
-
-/// Keeps logs in memory; for tests and for agents that need no tomorrow.
-#[derive(Debug, Clone, Default)]
-pub struct MemoryStore {
-    inner: Arc<Mutex<Inner>>,
-}
-
-#[derive(Debug, Default)]
-struct Inner {
-    logs: BTreeMap<SessionId, Vec<Entry>>,
-    leased: BTreeSet<SessionId>,
-    shelf: Shelf,
-    /// Windows, and when they were told.
-    windows: BTreeMap<String, (Tokens, u64)>,
-}
-
-struct MemoryGuard {
-    inner: Arc<Mutex<Inner>>,
-    session: SessionId,
-}
 
 impl SessionId {
     /// Checks a name.
@@ -325,12 +373,39 @@ impl fmt::Debug for Lease {
     }
 }
 
+impl Fork {
+    /// The refusal to make it.
+    #[must_use]
+    pub fn refused(&self, why: ForkFault) -> StoreError {
+        StoreError::CannotFork {
+            session: self.from.clone(),
+            why,
+        }
+    }
+
+    /// Whether it can be made of a session that has so many entries and is itself the fork of a
+    /// fork so often; for stores.
+    ///
+    /// # Errors
+    /// Where it cannot.
+    pub fn check(&self, entries: u64, depth: u64) -> Result<(), StoreError> {
+        if self.entries > entries {
+            let asked = self.entries;
+            return Err(self.refused(ForkFault::Beyond { asked, entries }));
+        }
+        match depth >= MAX_FORK_DEPTH {
+            true => Err(self.refused(ForkFault::TooDeep)),
+            false => Ok(()),
+        }
+    }
+}
+
 impl SessionInfo {
     /// The title of a log: the first line of its first user message, 120 characters at most.
     #[must_use]
     pub fn title_of(log: &[Entry]) -> String {
         let first = log.iter().find_map(|entry| match entry {
-            Entry::Said { message } if message.is_user() => Some(message.text()),
+            Entry::Said { message, .. } if message.is_user() => Some(message.text()),
             _ => None,
         });
         first
@@ -342,116 +417,4 @@ impl SessionInfo {
             .take(120)
             .collect()
     }
-}
-
-impl MemoryStore {
-    /// A store whose archive has other bounds.
-    #[must_use]
-    pub fn with_archive(bounds: ArchiveBounds) -> Self {
-        let store = Self::default();
-        store.lock().shelf = Shelf::new(bounds);
-        store
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[async_trait]
-impl SessionStore for MemoryStore {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        if !self.lock().leased.insert(session.clone()) {
-            return Err(StoreError::Busy {
-                session: session.clone(),
-            });
-        }
-        let guard = MemoryGuard {
-            inner: Arc::clone(&self.inner),
-            session: session.clone(),
-        };
-        Ok(Lease::new(session.clone(), Box::new(guard)))
-    }
-
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        Ok(self.lock().logs.get(session).cloned().unwrap_or_default())
-    }
-
-    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        self.lock()
-            .logs
-            .entry(lease.session().clone())
-            .or_default()
-            .extend_from_slice(entries);
-        Ok(())
-    }
-
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        let inner = self.lock();
-        let info = |(id, log): (&SessionId, &Vec<Entry>)| SessionInfo {
-            id: id.clone(),
-            created: 0,
-            updated: 0,
-            entries: log.len() as u64,
-            title: SessionInfo::title_of(log),
-        };
-        Ok(inner.logs.iter().map(info).collect())
-    }
-
-    async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
-        let oldest = now().saturating_sub(WINDOW_REMEMBERED.as_secs());
-        let inner = self.lock();
-        let learned = inner.windows.get(endpoint).filter(|(_, at)| *at >= oldest);
-        Ok(learned.map(|(window, _)| *window))
-    }
-
-    async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
-        self.lock()
-            .windows
-            .insert(endpoint.to_owned(), (window, now()));
-        Ok(())
-    }
-
-    async fn archives(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
-        self.lock().shelf.archive(lease.session(), items, now())
-    }
-
-    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
-        self.lock().shelf.keep_up_to(lease.session(), next);
-        Ok(())
-    }
-
-    async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
-        self.lock().shelf.recall(session, key, now())
-    }
-
-    async fn search(
-        &self,
-        session: &SessionId,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, RecallError> {
-        self.lock().shelf.search(session, query, limit, now())
-    }
-
-    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
-        Ok(self.lock().shelf.rows(session, now()))
-    }
-}
-
-impl Drop for MemoryGuard {
-    fn drop(&mut self) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.leased.remove(&self.session);
-    }
-}
-
-/// Seconds since 1970; 0 where the clock stands before that.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }

@@ -64,6 +64,7 @@ fn entry(bytes: usize) -> Entry {
     Entry::Returned {
         message: Arc::new(Message::result(call, text)),
         pins: Vec::new(),
+        spent: Default::default(),
     }
 }
 

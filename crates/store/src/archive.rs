@@ -18,12 +18,32 @@ use tokio::sync::OnceCell;
 
 use crate::connection::{self, Shared, blocking};
 use crate::fault;
+use crate::lineage::Kin;
 use crate::lock::Lock;
 use crate::options::{ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, Options};
 use crate::schema;
 
 /// The archive's file in the data folder.
 pub const ARCHIVE: &str = "archive.db";
+
+/// Whose items may be seen.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    session: SessionId,
+    /// What tells its log from any other of its name; `None` where it has none yet.
+    born: Option<Vec<u8>>,
+    /// Only items below this number.
+    below: Option<Seq>,
+}
+
+/// Where to look for what a session has archived.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// Its own items.
+    pub(crate) own: Place,
+    /// Those of the sessions that it is a fork of, the nearest first, as far as it shares them.
+    pub(crate) shared: Vec<Place>,
+}
 
 /// The archive of all sessions of a data folder.
 #[derive(Debug, Clone)]
@@ -37,6 +57,30 @@ pub(crate) struct Archive {
 struct Open {
     writer: Shared,
     reader: Shared,
+}
+
+impl Places {
+    /// Of a session and its kin, itself first; none where it has no log yet.
+    pub(crate) fn new(session: SessionId, kin: Vec<Kin>) -> Self {
+        let mut kin = kin.into_iter().map(|kin| Place {
+            session: kin.id,
+            born: kin.born,
+            below: kin.below,
+        });
+        let own = kin.next().unwrap_or(Place {
+            session,
+            born: None,
+            below: None,
+        });
+        Self {
+            own,
+            shared: kin.collect(),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Place> {
+        std::iter::once(&self.own).chain(&self.shared)
+    }
 }
 
 impl Archive {
@@ -57,13 +101,13 @@ impl Archive {
     pub(crate) async fn archive(
         &self,
         lock: Arc<Lock>,
-        session: &SessionId,
+        of: Place,
         items: &[Archived],
     ) -> Result<(), StoreError> {
-        let (session, items, bounds) = (session.clone(), items.to_vec(), self.options.archive);
+        let (items, bounds) = (items.to_vec(), self.options.archive);
         let work = self.open().await?.writer.with(move |connection, path| {
             let now = crate::write::now();
-            let written = write::archive(connection, path, &bounds, &session, &items, now);
+            let written = write::archive(connection, path, &bounds, &of, &items, now);
             drop(lock);
             written
         });
@@ -87,33 +131,32 @@ impl Archive {
 
     pub(crate) async fn recall(
         &self,
-        session: &SessionId,
+        of: Places,
         key: &RecallKey,
     ) -> Result<Recalled, RecallError> {
-        let (session, key) = (session.clone(), key.clone());
+        let key = key.clone();
         self.read(move |connection, path, bounds, now| {
-            read::recall(connection, path, bounds, &session, &key, now)
+            read::recall(connection, path, bounds, &of, &key, now)
         })
         .await
     }
 
     pub(crate) async fn search(
         &self,
-        session: &SessionId,
+        of: Places,
         query: &str,
         limit: usize,
     ) -> Result<Vec<Hit>, RecallError> {
-        let (session, query) = (session.clone(), query.to_owned());
+        let query = query.to_owned();
         self.read(move |connection, path, bounds, now| {
-            read::search(connection, path, bounds, &session, &query, limit, now)
+            read::search(connection, path, bounds, &of, &query, limit, now)
         })
         .await
     }
 
-    pub(crate) async fn rows(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
-        let session = session.clone();
+    pub(crate) async fn rows(&self, of: Places) -> Result<Vec<ArchiveRow>, StoreError> {
         let rows = self.read(move |connection, path, bounds, now| {
-            Ok(read::rows(connection, path, bounds, &session, now)?)
+            Ok(read::rows(connection, path, bounds, &of, now)?)
         });
         rows.await.map_err(|error| match error {
             RecallError::Store(error) => error,

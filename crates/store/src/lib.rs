@@ -6,6 +6,7 @@ mod archive;
 mod connection;
 mod export;
 mod fault;
+mod lineage;
 mod lock;
 mod options;
 mod read;

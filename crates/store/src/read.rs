@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use plimsoll_context::Bytes;
-use plimsoll_core::{SessionId, SessionInfo, StoreError};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use plimsoll_context::{Bytes, Seq};
+use plimsoll_core::{Fork, SessionId, SessionInfo, StoreError};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::fault;
+use crate::lineage::{self, lineage};
 
 /// Entries of one page, at most: enough that asking for pages costs nothing beside reading them.
 pub const PAGE_ENTRIES: usize = 1_024;
@@ -14,6 +16,11 @@ pub const PAGE_ENTRIES: usize = 1_024;
 /// JSON of one page, at most, unless its first entry alone is larger: what reading a log of any
 /// length holds at once.
 pub const PAGE_BYTES: Bytes = Bytes(4 << 20);
+
+/// The columns of [`info_of`].
+const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.title,
+    parent.id, own.shared, own.items
+    FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
 /// One entry as it stands in the file.
 #[derive(Debug)]
@@ -31,36 +38,40 @@ pub(crate) fn page(
     after: u64,
 ) -> Result<Vec<Raw>, StoreError> {
     let fault = fault::sqlite(path);
-    // One transaction, so that the count and the entries are of one moment.
+    // One transaction, so that the counts and the entries are of one moment.
     let transaction = connection.transaction().map_err(&fault)?;
-    let Some((key, entries)) = extent(&transaction, session).map_err(&fault)? else {
-        return Ok(Vec::new());
-    };
+    let kin = lineage(&transaction, session).map_err(&fault)?;
     let mut page: Vec<Raw> = Vec::new();
     let mut bytes = 0;
     let mut statement = transaction
-        .prepare_cached("SELECT n, at, json FROM entries WHERE session = ?1 AND n > ?2 ORDER BY n")
+        .prepare_cached(
+            "SELECT n, at, json FROM entries WHERE session = ?1 AND n > ?2 AND n <= ?3 ORDER BY n",
+        )
         .map_err(&fault)?;
-    let mut rows = statement
-        .query(params![key, to_column(after)])
-        .map_err(&fault)?;
-    for expected in after.saturating_add(1)..=entries {
-        let raw = rows.next().map_err(&fault)?.map(raw);
-        let Some(raw) = raw
-            .transpose()
-            .map_err(&fault)?
-            .filter(|raw| raw.n == expected)
-        else {
-            return Err(bad_entry(path, session, expected, "it is missing"));
-        };
-        let size = raw.json.len() as u64;
-        if !page.is_empty() && size.saturating_add(bytes) > PAGE_BYTES.0 {
-            break;
-        }
-        bytes += size;
-        page.push(raw);
-        if page.len() == PAGE_ENTRIES {
-            break;
+    // The oldest ancestor has the beginning of the log, the session itself its end.
+    for kin in kin.iter().rev() {
+        let before = after.max(kin.shared);
+        let mut rows = statement
+            .query(params![kin.key, to_column(before), to_column(kin.entries)])
+            .map_err(&fault)?;
+        for expected in before.saturating_add(1)..=kin.entries {
+            let raw = rows.next().map_err(&fault)?.map(raw);
+            let Some(raw) = raw
+                .transpose()
+                .map_err(&fault)?
+                .filter(|raw| raw.n == expected)
+            else {
+                return Err(bad_entry(path, session, expected, "it is missing"));
+            };
+            let size = raw.json.len() as u64;
+            if !page.is_empty() && size.saturating_add(bytes) > PAGE_BYTES.0 {
+                return Ok(page);
+            }
+            bytes += size;
+            page.push(raw);
+            if page.len() == PAGE_ENTRIES {
+                return Ok(page);
+            }
         }
     }
     Ok(page)
@@ -75,7 +86,8 @@ pub(crate) fn newest(
     let fault = fault::sqlite(path);
     let mut statement = connection
         .prepare_cached(
-            "SELECT id, created, updated, entries, title FROM sessions ORDER BY newest DESC LIMIT ?1",
+            // A fork that has written nothing yet is as new as what was written last before it.
+            &format!("{INFO} ORDER BY own.newest DESC, own.key DESC LIMIT ?1"),
         )
         .map_err(&fault)?;
     // To SQLite a limit below zero is none.
@@ -95,7 +107,7 @@ pub(crate) fn info(
     session: &SessionId,
 ) -> Result<Option<SessionInfo>, StoreError> {
     connection
-        .prepare_cached("SELECT id, created, updated, entries, title FROM sessions WHERE id = ?1")
+        .prepare_cached(&format!("{INFO} WHERE own.id = ?1"))
         .and_then(|mut statement| statement.query_row([session.as_str()], info_of).optional())
         .map_err(fault::sqlite(path))
 }
@@ -115,18 +127,6 @@ pub(crate) fn bad_entry(
     }
 }
 
-fn extent(
-    transaction: &Transaction<'_>,
-    session: &SessionId,
-) -> rusqlite::Result<Option<(i64, u64)>> {
-    transaction
-        .prepare_cached("SELECT key, entries FROM sessions WHERE id = ?1")?
-        .query_row([session.as_str()], |row| {
-            Ok((row.get(0)?, from_column(row.get(1)?)))
-        })
-        .optional()
-}
-
 fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
     Ok(Raw {
         n: from_column(row.get(0)?),
@@ -137,15 +137,21 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
 }
 
 fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
-    let id = SessionId::new(row.get::<_, String>(0)?).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
-    })?;
+    let fork = match row.get_ref(5)? {
+        ValueRef::Null => None,
+        _ => Some(Fork {
+            from: lineage::name(row, 5)?,
+            entries: from_column(row.get(6)?),
+            items: Seq(from_column(row.get(7)?)),
+        }),
+    };
     Ok(SessionInfo {
-        id,
+        id: lineage::name(row, 0)?,
         created: from_column(row.get(1)?),
         updated: from_column(row.get(2)?),
         entries: from_column(row.get(3)?),
         title: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+        fork,
     })
 }
 

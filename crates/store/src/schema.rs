@@ -14,13 +14,17 @@ pub(crate) const LOG: Format = Format {
     steps: &[
         include_str!("../schema/1.sql"),
         include_str!("../schema/2.sql"),
+        include_str!("../schema/3.sql"),
     ],
 };
 
 /// The archive: `archive.db`.
 pub(crate) const ARCHIVE: Format = Format {
     application: 0x506c_6961,
-    steps: &[include_str!("../schema/archive-1.sql")],
+    steps: &[
+        include_str!("../schema/archive-1.sql"),
+        include_str!("../schema/archive-2.sql"),
+    ],
 };
 
 /// One kind of file.
@@ -137,7 +141,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(Found::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 2);
+        assert_eq!(header(&connection, "user_version").unwrap(), 3);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -198,7 +202,7 @@ mod tests {
         newer.pragma_update(None, "user_version", 7).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 2); \
+            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 3); \
              update Plimsoll, or choose another data folder"
         );
 

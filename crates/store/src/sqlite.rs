@@ -11,12 +11,13 @@ use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
-use plimsoll_core::{Lease, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 
-use crate::archive::Archive;
+use crate::archive::{Archive, Places};
 use crate::connection::{self, Shared, blocking};
 use crate::export::{self, ExportError, Line};
 use crate::fault;
+use crate::lineage::lineage;
 use crate::lock::{Leases, Lock};
 use crate::options::Options;
 use crate::read::{self, Raw};
@@ -173,6 +174,18 @@ impl SqliteStore {
         })
     }
 
+    /// Where the archive may look for what a session has archived: at its own items, the first, and
+    /// at those that it shares with what it is a fork of.
+    async fn places(&self, session: &SessionId) -> Result<Places, StoreError> {
+        let session = session.clone();
+        self.reader
+            .with(move |connection, path| {
+                let kin = lineage(connection, &session).map_err(fault::sqlite(path))?;
+                Ok(Places::new(session, kin))
+            })
+            .await
+    }
+
     async fn raw_page(&self, session: &SessionId, after: u64) -> Result<Vec<Raw>, StoreError> {
         let session = session.clone();
         self.reader
@@ -219,6 +232,19 @@ impl SessionStore for SqliteStore {
             .await
     }
 
+    async fn fork(&self, lease: &Lease, of: &Fork) -> Result<(), StoreError> {
+        let session = lease.session().clone();
+        let lock = self.lock_of(&session)?;
+        let of = of.clone();
+        self.writer
+            .with(move |connection, path| {
+                let forked = write::fork(connection, path, &session, &of);
+                drop(lock);
+                forked
+            })
+            .await
+    }
+
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
         self.reader
             .with(|connection, path| read::newest(connection, path, None))
@@ -258,7 +284,8 @@ impl SessionStore for SqliteStore {
         if items.is_empty() {
             return Ok(());
         }
-        self.archive.archive(lock, lease.session(), items).await
+        let log = self.places(lease.session()).await?.own;
+        self.archive.archive(lock, log, items).await
     }
 
     async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
@@ -267,7 +294,7 @@ impl SessionStore for SqliteStore {
     }
 
     async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
-        self.archive.recall(session, key).await
+        self.archive.recall(self.places(session).await?, key).await
     }
 
     async fn search(
@@ -276,11 +303,12 @@ impl SessionStore for SqliteStore {
         query: &str,
         limit: usize,
     ) -> Result<Vec<Hit>, RecallError> {
-        self.archive.search(session, query, limit).await
+        let places = self.places(session).await?;
+        self.archive.search(places, query, limit).await
     }
 
     async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
-        self.archive.rows(session).await
+        self.archive.rows(self.places(session).await?).await
     }
 }
 

@@ -1,14 +1,17 @@
-//! Appending to a log: one transaction, all entries or none. Nothing else is ever written.
+//! Appending to a log, and beginning one as a fork: one transaction, all or nothing. Nothing else is
+//! ever written.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_agent::Entry;
 use plimsoll_context::Bytes;
-use plimsoll_core::{SessionId, SessionInfo, StoreError};
+use plimsoll_core::{Fork, ForkFault, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::fault;
+use crate::lineage::{Kin, lineage};
+use crate::read::to_column;
 
 /// One entry, as JSON, at most: what the filters read as one input, and far above a message that
 /// any model takes.
@@ -38,6 +41,100 @@ pub(crate) fn append(
         .any(is_said_by_user)
         .then(|| SessionInfo::title_of(entries));
     write(connection, session, &lines, title.as_deref(), now()).map_err(fault::sqlite(path))
+}
+
+/// Begins a session with the first entries of another, none of which is copied.
+pub(crate) fn fork(
+    connection: &mut Connection,
+    path: &Path,
+    session: &SessionId,
+    of: &Fork,
+) -> Result<(), StoreError> {
+    let fault = fault::sqlite(path);
+    // Nobody appends to either meanwhile, and where it fails nothing has begun.
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&fault)?;
+    if head(&transaction, session).map_err(&fault)?.is_some() {
+        let session = session.clone();
+        return Err(of.refused(ForkFault::Taken { session }));
+    }
+    let kin = lineage(&transaction, &of.from).map_err(&fault)?;
+    let Some(other) = kin.first() else {
+        return Err(of.refused(ForkFault::Unknown));
+    };
+    of.check(other.entries, kin.len() as u64 - 1)?;
+    share(&transaction, session, of, &kin, now()).map_err(&fault)?;
+    transaction.commit().map_err(&fault)
+}
+
+fn share(
+    transaction: &Transaction<'_>,
+    session: &SessionId,
+    of: &Fork,
+    kin: &[Kin],
+    now: i64,
+) -> rusqlite::Result<()> {
+    let (parent, shared) = (kin.first().map(|kin| kin.key), to_column(of.entries));
+    // Its log was written when what it shares was.
+    let owner = kin.iter().find(|kin| kin.shared < of.entries);
+    let times = owner.map(|owner| {
+        transaction
+            .prepare_cached(
+                "SELECT created, at FROM sessions JOIN entries ON entries.session = ?2 AND n = ?3
+                 WHERE key = ?1",
+            )?
+            .query_row(params![parent, owner.key, shared], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+    });
+    let (created, updated): (i64, i64) = times.transpose()?.unwrap_or((now, now));
+    let mut title = None;
+    for kin in kin.iter().rev() {
+        title = match title {
+            None => title_in(transaction, kin, of.entries)?,
+            found => found,
+        };
+    }
+    transaction
+        .prepare_cached(
+            "INSERT INTO sessions
+               (id, created, updated, title, entries, newest, parent, shared, items, born)
+             VALUES (?1, ?2, ?3, ?4, ?6, (SELECT ifnull(max(row), 0) FROM entries), ?5, ?6, ?7,
+                     randomblob(16))",
+        )?
+        .execute(params![
+            session.as_str(),
+            created,
+            updated,
+            title,
+            parent,
+            shared,
+            to_column(of.items.0),
+        ])?;
+    Ok(())
+}
+
+/// The title that a log's entries give it, of those that stand with this session.
+fn title_in(
+    transaction: &Transaction<'_>,
+    kin: &Kin,
+    shared: u64,
+) -> rusqlite::Result<Option<String>> {
+    let last = to_column(kin.entries.min(shared));
+    let mut said = transaction.prepare_cached(
+        "SELECT json FROM entries
+         WHERE session = ?1 AND n <= ?2 AND instr(json, '\"said\"') ORDER BY n",
+    )?;
+    let mut rows = said.query(params![kin.key, last])?;
+    while let Some(row) = rows.next()? {
+        // What cannot be read is told where the log is read.
+        let entry = serde_json::from_slice(row.get_ref(0)?.as_bytes()?);
+        if let Some(entry) = entry.ok().filter(is_said_by_user) {
+            return Ok(Some(SessionInfo::title_of(&[entry])));
+        }
+    }
+    Ok(None)
 }
 
 fn write(
@@ -88,7 +185,8 @@ fn head(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<
 fn begin(transaction: &Transaction<'_>, session: &SessionId, now: i64) -> rusqlite::Result<Head> {
     transaction
         .prepare_cached(
-            "INSERT INTO sessions (id, created, updated, entries, newest) VALUES (?1, ?2, ?2, 0, 0)",
+            "INSERT INTO sessions (id, created, updated, entries, newest, born)
+             VALUES (?1, ?2, ?2, 0, 0, randomblob(16))",
         )?
         .execute(params![session.as_str(), now])?;
     Ok(Head {
@@ -116,7 +214,7 @@ fn to_json(entry: &Entry, path: &Path) -> Result<String, StoreError> {
 }
 
 fn is_said_by_user(entry: &Entry) -> bool {
-    matches!(entry, Entry::Said { message } if message.is_user())
+    matches!(entry, Entry::Said { message, .. } if message.is_user())
 }
 
 /// Seconds since 1970; 0 where the clock stands before that.

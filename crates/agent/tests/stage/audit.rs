@@ -140,7 +140,7 @@ fn spent(stage: &Stage) {
                 usage: Some(usage), ..
             }
             | Entry::Summarized { usage, .. }
-            | Entry::Wasted { usage } => used = used.combine(*usage),
+            | Entry::Wasted { usage, .. } => used = used.combine(*usage),
             Entry::Ended { outcome } => assert_eq!(outcome.usage, used, "run {run}"),
             _ => {}
         }
@@ -281,7 +281,7 @@ fn summed_up(stage: &Stage) {
 
 /// No run has more turns or tool calls than it may, crashes or not.
 fn limits(stage: &Stage) {
-    let limits = stage.setup.limits;
+    let limits = &stage.setup.limits;
     let (mut run, mut turns, mut calls) = (0, 0, 0);
     for entry in &stage.log {
         match entry {

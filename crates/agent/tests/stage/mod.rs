@@ -16,13 +16,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Answer, AtLimit, Entry, Event, ExecutionLimits, Failure, Input, KnownTool, Leave, Leaving,
-    Outcome, Question, Request, Run, Sampling, Setup, Step, SummaryModel, Verdict,
+    Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, Input, KnownTool, Leaving,
+    Moment, Outcome, Question, Request, Run, Setup, Spend, Step, SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    CacheConfig, CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Policy, Recall,
-    Reply, Seq, SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult,
-    ToolSpec, Usage,
+    CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Policy, Reply, Seq,
+    SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
 };
 
 /// Steps after which a run that has not ended never will.
@@ -62,6 +61,10 @@ pub(crate) struct Stage {
     /// What the host was asked about, and what it was told has left.
     pub(crate) leaving: Vec<Leaving>,
     pub(crate) gone: Vec<Leaving>,
+    /// The host's hooks that were asked or told, in order.
+    pub(crate) moments: Vec<Moment>,
+    /// Those that say no, by name.
+    pub(crate) refuses: BTreeSet<&'static str>,
 }
 
 /// A request as it went out, and what was known then.
@@ -79,32 +82,22 @@ pub(crate) struct Sent {
 /// A setup with the tools `read` (idempotent), `write` (not) and `bash` (asks first).
 pub(crate) fn setup() -> Setup {
     let prune = SessionPruneConfig::default();
+    let policy = ContextStrategy::default().policy(prune, SummaryConfig::default());
     Setup {
-        model: "test/one".into(),
         system: "Be brief.".into(),
-        dynamic_context: None,
         tools: vec![
             tool("read", true, false),
             tool("write", false, false),
             tool("bash", false, true),
         ],
-        counter: Arc::new(Chars4),
         line: Line {
             window: Some(Tokens(10_000)),
             ..Line::default()
         },
-        policy: ContextStrategy::default().policy(prune, SummaryConfig::default()),
         economy: Economy::Fixed,
-        sheet: None,
-        cache: CacheConfig::default(),
         recovery: Policy::recovery(prune, Some(SummaryConfig::default())),
-        summary_model: None,
-        recall: Recall::None,
-        leave: Leave::Freely,
-        limits: ExecutionLimits::default(),
         max_parallel_tools: 3,
-        max_output: None,
-        sampling: Sampling::default(),
+        ..Setup::new("test/one", Arc::new(Chars4), policy)
     }
 }
 
@@ -122,12 +115,12 @@ pub(crate) fn tool(name: &str, idempotent: bool, asks: bool) -> KnownTool {
 
 pub(crate) fn limits(max_turns: u64, max_tool_calls: Option<u64>, at_limit: AtLimit) -> Setup {
     Setup {
-        limits: ExecutionLimits {
+        limits: Arc::new(ExecutionLimits {
             max_turns,
             max_tool_calls,
             at_limit,
-            ..ExecutionLimits::default()
-        },
+            ..ExecutionLimits::turns(max_turns)
+        }),
         ..setup()
     }
 }
@@ -155,6 +148,7 @@ pub(crate) fn summarizing(trigger: u64, window: u64) -> Setup {
             model: "test/short".into(),
             window: Some(Tokens(window)),
             prompt: SummaryModel::PROMPT.into(),
+            sheet: None,
         }),
         ..strategy(ContextStrategy::Summarize { max_tokens }, None)
     }
@@ -198,6 +192,8 @@ impl Stage {
             archive: BTreeSet::new(),
             leaving: Vec::new(),
             gone: Vec::new(),
+            moments: Vec::new(),
+            refuses: BTreeSet::new(),
             running: VecDeque::new(),
             asked: VecDeque::new(),
         }
@@ -256,6 +252,18 @@ impl Stage {
                     }
                 }
                 Step::Gone(leaving) => self.gone.push(*leaving),
+                Step::Before(moment) => {
+                    let name = moment.point().name();
+                    self.moments.push(moment);
+                    let decision = match self.refuses.contains(name) {
+                        true => Decision::No {
+                            why: format!("{name} says no"),
+                        },
+                        false => Decision::Go,
+                    };
+                    self.run.handle(Input::Decided(decision));
+                }
+                Step::After(moment) => self.moments.push(moment),
                 Step::Abort => {
                     self.aborts += 1;
                     self.calling = false;
@@ -371,6 +379,7 @@ impl Stage {
         self.tell(Input::ToolDone {
             result,
             pins: Vec::new(),
+            spent: Spend::default(),
         });
         self
     }

@@ -140,6 +140,11 @@ impl CacheMonitor {
         self.broke(CacheBreak::Plan { stages, first }, still);
     }
 
+    /// Notes that the view was put back to what it was: nothing is expected of the next call.
+    pub fn rewound(&mut self) {
+        self.left = None;
+    }
+
     /// Notes a call that was answered: its weight by our counter, that of the view in it, and what
     /// the provider says that it used. What it missed is in [`Self::take_miss`].
     pub fn answered(&mut self, counted: Tokens, view: Tokens, usage: Option<&Usage>) {

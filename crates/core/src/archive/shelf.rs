@@ -1,6 +1,6 @@
 //! [`Shelf`]: an archive in memory, within the same bounds as any other. Not durable.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -21,6 +21,10 @@ pub(crate) struct Shelf {
     /// What the next item is numbered by: a lower number is older.
     next: u64,
 }
+
+/// A session, and below which number its items may be seen: a fork sees of another's only what the
+/// two share.
+pub(crate) type Place = (SessionId, Option<Seq>);
 
 /// What one session has on it.
 #[derive(Debug, Default)]
@@ -106,14 +110,14 @@ impl Shelf {
         }
     }
 
+    /// One item of a session, the first of `shelves`, or of those that it is a fork of.
     pub(crate) fn recall(
         &self,
-        session: &SessionId,
+        shelves: &[Place],
         key: &RecallKey,
         now: u64,
     ) -> Result<Recalled, RecallError> {
-        let unknown = || RecallError::Unknown(key.to_string());
-        let row = self.sessions.get(session).ok_or_else(unknown)?;
+        let rows = self.of(shelves);
         let id = match key {
             RecallKey::Id(id) => *id,
             RecallKey::Named(name) => {
@@ -121,50 +125,58 @@ impl Shelf {
                     let called = slot.call.as_ref().is_some_and(|call| call.0 == *name);
                     (called || key.seq() == Some(*seq)).then_some(RecallId(*seq))
                 };
-                let candidates: Vec<RecallId> = row.slots.iter().filter_map(fits).collect();
-                let forgotten = row.forgotten.map_or(Forgotten::None, |_| Forgotten::Some);
+                let candidates: BTreeSet<RecallId> = rows
+                    .iter()
+                    .flat_map(|(row, below)| row.below(*below).filter_map(fits))
+                    .collect();
+                let candidates: Vec<RecallId> = candidates.into_iter().collect();
+                let is_forgotten = rows.iter().any(|(row, _)| row.forgotten.is_some());
+                let forgotten = match is_forgotten {
+                    true => Forgotten::Some,
+                    false => Forgotten::None,
+                };
                 resolve(name, &candidates, forgotten)?
             }
         };
-        let Some(slot) = row.slots.get(&id.0) else {
-            return Err(match row.forgotten {
-                Some(last) if id.0 <= last => RecallError::Expired(id),
-                _ => unknown(),
-            });
-        };
-        match &slot.held {
-            Some((message, _)) if !self.bounds.is_too_old(slot.left, now) => Ok(Recalled {
-                id,
-                kind: slot.kind,
-                tool: slot.tool.clone(),
-                call: slot.call.clone(),
-                left: slot.left,
-                why: slot.why.clone(),
-                message: Arc::clone(message),
-            }),
-            _ => Err(RecallError::Expired(id)),
+        let mut was_there = false;
+        for (row, below) in rows {
+            if below.is_some_and(|below| id.0 >= below) {
+                continue;
+            }
+            match row.slots.get(&id.0) {
+                Some(slot) => {
+                    was_there = true;
+                    if let Some(message) = self.held(slot, now) {
+                        return Ok(slot.recalled(id, message));
+                    }
+                }
+                None => was_there |= row.forgotten.is_some_and(|last| id.0 <= last),
+            }
         }
+        Err(match was_there {
+            true => RecallError::Expired(id),
+            false => RecallError::Unknown(key.to_string()),
+        })
     }
 
     /// What has all of the query's terms, the newest first; where there is none, what has the most.
     pub(crate) fn search(
         &self,
-        session: &SessionId,
+        shelves: &[Place],
         query: &str,
         limit: usize,
         now: u64,
     ) -> Result<Vec<Hit>, RecallError> {
         let query = SearchQuery::parse(query).ok_or(RecallError::NoWords)?;
-        let slots = self.sessions.get(session).into_iter();
-        let mut hits: Vec<Hit> = slots
-            .flat_map(|row| row.slots.iter().rev())
-            .filter(|(_, slot)| !self.bounds.is_too_old(slot.left, now))
+        let mut hits: Vec<Hit> = self
+            .slots(shelves, now)
+            .into_iter()
+            .rev()
             .filter_map(|(seq, slot)| {
-                let (message, _) = slot.held.as_ref()?;
-                let text = recall_text(message);
+                let text = recall_text(self.held(slot, now)?);
                 let found = query.find(&text)?;
                 Some(Hit::new(
-                    RecallId(*seq),
+                    RecallId(seq),
                     slot.kind,
                     slot.tool.clone(),
                     &text,
@@ -182,19 +194,43 @@ impl Shelf {
         Ok(hits)
     }
 
-    pub(crate) fn rows(&self, session: &SessionId, now: u64) -> Vec<ArchiveRow> {
-        let slots = self.sessions.get(session).into_iter();
-        let row = |(seq, slot): (&Seq, &Slot)| ArchiveRow {
-            id: RecallId(*seq),
+    pub(crate) fn rows(&self, shelves: &[Place], now: u64) -> Vec<ArchiveRow> {
+        let row = |(seq, slot): (Seq, &Slot)| ArchiveRow {
+            id: RecallId(seq),
             kind: slot.kind,
             tool: slot.tool.clone(),
             call: slot.call.clone(),
             bytes: slot.bytes,
             left: slot.left,
             why: slot.why.clone(),
-            expired: slot.held.is_none() || self.bounds.is_too_old(slot.left, now),
+            expired: self.held(slot, now).is_none(),
         };
-        slots.flat_map(|it| it.slots.iter()).map(row).collect()
+        self.slots(shelves, now).into_iter().map(row).collect()
+    }
+
+    /// The rows that there are, and which of their items may be seen.
+    fn of(&self, shelves: &[Place]) -> Vec<(&Row, Option<Seq>)> {
+        let row = |(id, below): &Place| Some((self.sessions.get(id)?, *below));
+        shelves.iter().filter_map(row).collect()
+    }
+
+    /// Every item that may be seen, once, by its number: from where it is held, if it is anywhere.
+    fn slots(&self, shelves: &[Place], now: u64) -> BTreeMap<Seq, &Slot> {
+        let mut slots: BTreeMap<Seq, &Slot> = BTreeMap::new();
+        for (row, below) in self.of(shelves) {
+            for (seq, slot) in row.below(below) {
+                let had = slots.entry(*seq).or_insert(slot);
+                if self.held(had, now).is_none() {
+                    *had = slot;
+                }
+            }
+        }
+        slots
+    }
+
+    fn held<'a>(&self, slot: &'a Slot, now: u64) -> Option<&'a Arc<Message>> {
+        let (message, _) = slot.held.as_ref()?;
+        (!self.bounds.is_too_old(slot.left, now)).then_some(message)
     }
 
     /// Lets go of what is too old or too much for all sessions together.
@@ -218,7 +254,27 @@ impl Shelf {
     }
 }
 
+impl Slot {
+    fn recalled(&self, id: RecallId, message: &Arc<Message>) -> Recalled {
+        Recalled {
+            id,
+            kind: self.kind,
+            tool: self.tool.clone(),
+            call: self.call.clone(),
+            left: self.left,
+            why: self.why.clone(),
+            message: Arc::clone(message),
+        }
+    }
+}
+
 impl Row {
+    /// Its items, those below a number where one is given.
+    fn below(&self, below: Option<Seq>) -> impl Iterator<Item = (&Seq, &Slot)> {
+        let is_below = move |seq: &Seq| below.is_none_or(|below| *seq < below);
+        self.slots.iter().take_while(move |(seq, _)| is_below(seq))
+    }
+
     /// Takes some away as if they had never come; says how much that was.
     fn remove(&mut self, goes: impl Fn(&Seq) -> bool) -> u64 {
         self.held.retain(|(_, seq)| !goes(seq));
@@ -301,16 +357,22 @@ mod tests {
         shelf.archive(&session, &[item(1)], 105).unwrap();
         let has = |shelf: &Shelf, seq, now| {
             let key = RecallKey::Id(RecallId(Seq(seq)));
-            shelf.recall(&session, &key, now).is_ok()
+            shelf.recall(&[(session.clone(), None)], &key, now).is_ok()
         };
         assert!(has(&shelf, 0, 110) && !has(&shelf, 0, 111) && has(&shelf, 1, 111));
-        assert_eq!(shelf.search(&session, "text", 9, 111).unwrap().len(), 1);
+        assert_eq!(
+            shelf
+                .search(&[(session.clone(), None)], "text", 9, 111)
+                .unwrap()
+                .len(),
+            1
+        );
         let both = shelf.bytes;
         shelf.archive(&session, &[item(2)], 111).unwrap();
         assert_eq!(shelf.bytes, both);
         assert!(!has(&shelf, 0, 111) && has(&shelf, 1, 111) && has(&shelf, 2, 111));
         let expired: Vec<bool> = shelf
-            .rows(&session, 111)
+            .rows(&[(session.clone(), None)], 111)
             .iter()
             .map(|row| row.expired)
             .collect();
@@ -328,7 +390,7 @@ mod tests {
             shelf.archive(&session, &[item(0)], now).unwrap();
         }
         let key = RecallKey::Id(RecallId(Seq(0)));
-        assert!(shelf.recall(&session, &key, 200).is_ok());
+        assert!(shelf.recall(&[(session.clone(), None)], &key, 200).is_ok());
         assert_eq!(shelf.bytes, weight(&item(0).message));
     }
 

@@ -1,6 +1,8 @@
 //! Reading the archive: one item, a search, the list of a session, and whether the file is whole.
 //! It changes nothing.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,15 +11,41 @@ use plimsoll_core::archive::{
     ArchiveRow, Forgotten, Found, Hit, Kind, RecallError, RecallId, RecallKey, Recalled,
     SearchQuery, Term, recall_text, resolve,
 };
-use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
+use plimsoll_core::{ArchiveBounds, StoreError};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
+use crate::archive::Places;
 use crate::fault;
 use crate::read::{from_column, to_column};
 
 /// The columns of [`row`].
 const COLUMNS: &str = "seq, kind, tool, call, bytes, left_at, why, held IS NULL";
+
+/// What the file has of a session.
+struct Shelf {
+    key: i64,
+    /// The highest number that is forgotten.
+    forgotten: Option<Seq>,
+    /// Only items below this number may be seen.
+    below: Option<Seq>,
+}
+
+/// An item that a search has found.
+struct Match {
+    row: ArchiveRow,
+    json: String,
+    /// The lower, the better.
+    score: f64,
+    /// Rows only grow.
+    at: i64,
+}
+
+impl Shelf {
+    fn end(&self) -> i64 {
+        self.below.map_or(i64::MAX, |below| to_column(below.0))
+    }
+}
 
 /// Looks whether the file can be used; `whole` says to look at every page of it.
 pub(super) fn check(connection: &Connection, path: &Path, whole: bool) -> Result<(), StoreError> {
@@ -48,56 +76,54 @@ pub(super) fn recall(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
-    session: &SessionId,
+    of: &Places,
     key: &RecallKey,
     now: u64,
 ) -> Result<Recalled, RecallError> {
     let fault = fault::sqlite(path);
-    let unknown = || RecallError::Unknown(key.to_string());
     // All of one moment.
     let moment = connection.transaction().map_err(&fault)?;
-    let (session, forgotten) = head(&moment, session)
-        .map_err(&fault)?
-        .ok_or_else(unknown)?;
+    let shelves = shelves(&moment, of).map_err(&fault)?;
     let id = match key {
         RecallKey::Id(id) => *id,
         RecallKey::Named(name) => {
-            let fits = candidates(&moment, session, name, key.seq()).map_err(&fault)?;
-            let lost = forgotten.map_or(Forgotten::None, |_| Forgotten::Some);
+            let mut fits = BTreeSet::new();
+            for shelf in &shelves {
+                fits.extend(candidates(&moment, shelf, name, key.seq()).map_err(&fault)?);
+            }
+            let fits: Vec<RecallId> = fits.into_iter().collect();
+            let lost = match shelves.iter().any(|shelf| shelf.forgotten.is_some()) {
+                true => Forgotten::Some,
+                false => Forgotten::None,
+            };
             resolve(name, &fits, lost)?
         }
     };
-    let found = moment
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS}, (SELECT message FROM bodies WHERE bodies.row = items.row)
-             FROM items WHERE session = ?1 AND seq = ?2"
-        ))
-        .and_then(|mut statement| {
-            statement
-                .query_row(params![session, to_column(id.0.0)], |columns| {
-                    Ok((row(columns)?, columns.get::<_, Option<String>>(8)?))
-                })
-                .optional()
-        })
-        .map_err(&fault)?;
-    match found {
-        Some((row, Some(json))) if !row.expired && !bounds.is_too_old(row.left, now) => {
-            Ok(Recalled {
-                id,
-                kind: row.kind,
-                tool: row.tool,
-                call: row.call,
-                left: row.left,
-                why: row.why,
-                message: Arc::new(message(&json, path, id)?),
-            })
+    let mut was_there = false;
+    for shelf in &shelves {
+        if shelf.below.is_some_and(|below| id.0 >= below) {
+            continue;
         }
-        Some(_) => Err(RecallError::Expired(id)),
-        None => Err(match forgotten {
-            Some(last) if id.0 <= last => RecallError::Expired(id),
-            _ => unknown(),
-        }),
+        match item(&moment, shelf, id).map_err(&fault)? {
+            Some((row, Some(json))) if !row.expired && !bounds.is_too_old(row.left, now) => {
+                return Ok(Recalled {
+                    id,
+                    kind: row.kind,
+                    tool: row.tool,
+                    call: row.call,
+                    left: row.left,
+                    why: row.why,
+                    message: Arc::new(message(&json, path, id)?),
+                });
+            }
+            Some(_) => was_there = true,
+            None => was_there |= shelf.forgotten.is_some_and(|last| id.0 <= last),
+        }
     }
+    Err(match was_there {
+        true => RecallError::Expired(id),
+        false => RecallError::Unknown(key.to_string()),
+    })
 }
 
 /// The items that have all terms of the query, the best first; where there is none, those that
@@ -106,7 +132,7 @@ pub(super) fn search(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
-    session: &SessionId,
+    of: &Places,
     query: &str,
     limit: usize,
     now: u64,
@@ -114,20 +140,21 @@ pub(super) fn search(
     let query = SearchQuery::parse(query).ok_or(RecallError::NoWords)?;
     let fault = fault::sqlite(path);
     let moment = connection.transaction().map_err(&fault)?;
-    let Some((session, _)) = head(&moment, session).map_err(&fault)? else {
-        return Ok(Vec::new());
-    };
-    let mut hits = Vec::new();
+    let shelves = shelves(&moment, of).map_err(&fault)?;
+    let terms: Vec<String> = query.terms().iter().map(phrase).collect();
     for between in [" AND ", " OR "] {
-        let terms: Vec<String> = query.terms().iter().map(phrase).collect();
-        let wanted = format!(
-            "owner : {} AND text : ({})",
-            owner(session),
-            terms.join(between)
-        );
-        let rows = matching(&moment, session, &wanted, limit).map_err(&fault)?;
-        for (row, json) in rows {
-            if row.expired || bounds.is_too_old(row.left, now) {
+        let wanted = terms.join(between);
+        let mut fits = Vec::new();
+        for shelf in &shelves {
+            fits.extend(matching(&moment, shelf, &wanted, limit).map_err(&fault)?);
+        }
+        // The best first; of two that fit as well, the one that was archived last.
+        fits.sort_by(|one, other| (one.score.total_cmp(&other.score)).then(other.at.cmp(&one.at)));
+        let mut hits: Vec<Hit> = Vec::new();
+        for Match { row, json, .. } in fits {
+            // What a fork has archived as well as its parent is one item all the same.
+            let is_there = hits.iter().any(|hit| hit.id == row.id);
+            if is_there || row.expired || bounds.is_too_old(row.left, now) {
                 continue;
             }
             let text = recall_text(&message(&json, path, row.id)?);
@@ -136,10 +163,11 @@ pub(super) fn search(
             hits.push(Hit::new(row.id, row.kind, row.tool, &text, found));
         }
         if !hits.is_empty() {
-            break;
+            hits.truncate(limit);
+            return Ok(hits);
         }
     }
-    Ok(hits)
+    Ok(Vec::new())
 }
 
 /// What is or was there of a session, in the order of its log.
@@ -147,25 +175,35 @@ pub(super) fn rows(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
-    session: &SessionId,
+    of: &Places,
     now: u64,
 ) -> Result<Vec<ArchiveRow>, StoreError> {
     let fault = fault::sqlite(path);
     let moment = connection.transaction().map_err(&fault)?;
-    let Some((session, _)) = head(&moment, session).map_err(&fault)? else {
-        return Ok(Vec::new());
-    };
     let mut statement = moment
         .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM items WHERE session = ?1 ORDER BY seq"
+            "SELECT {COLUMNS} FROM items WHERE session = ?1 AND seq < ?2"
         ))
         .map_err(&fault)?;
-    let rows = statement.query_map([session], row).map_err(&fault)?;
-    let mut rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(&fault)?;
-    for row in &mut rows {
-        row.expired |= bounds.is_too_old(row.left, now);
+    let mut all: BTreeMap<RecallId, ArchiveRow> = BTreeMap::new();
+    for shelf in shelves(&moment, of).map_err(&fault)? {
+        let rows = statement.query_map([shelf.key, shelf.end()], row);
+        for row in rows.map_err(&fault)? {
+            let mut row = row.map_err(&fault)?;
+            row.expired |= bounds.is_too_old(row.left, now);
+            // Where it is held, if it is held anywhere.
+            match all.entry(row.id) {
+                Entry::Vacant(place) => {
+                    place.insert(row);
+                }
+                Entry::Occupied(mut place) if place.get().expired => {
+                    place.insert(row);
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
     }
-    Ok(rows)
+    Ok(all.into_values().collect())
 }
 
 /// The word that stands for a session in the index.
@@ -173,16 +211,39 @@ pub(super) fn owner(session: i64) -> String {
     format!("s{session}")
 }
 
-/// A session's key, and the highest number that is forgotten.
-fn head(
-    moment: &Transaction<'_>,
-    session: &SessionId,
-) -> rusqlite::Result<Option<(i64, Option<Seq>)>> {
-    moment
-        .prepare_cached("SELECT key, forgotten FROM sessions WHERE id = ?1")?
-        .query_row([session.as_str()], |row| {
+/// The shelves that there are: not those of another log that had a session's name.
+fn shelves(moment: &Transaction<'_>, of: &Places) -> rusqlite::Result<Vec<Shelf>> {
+    let mut statement = moment.prepare_cached(
+        "SELECT key, forgotten FROM sessions WHERE id = ?1 AND (log IS NULL OR log = ?2)",
+    )?;
+    let mut shelves = Vec::new();
+    for place in of.all() {
+        let shelf = |row: &Row<'_>| {
             let forgotten: i64 = row.get(1)?;
-            Ok((row.get(0)?, u64::try_from(forgotten).ok().map(Seq)))
+            Ok(Shelf {
+                key: row.get(0)?,
+                forgotten: u64::try_from(forgotten).ok().map(Seq),
+                below: place.below,
+            })
+        };
+        let found = statement.query_row(params![place.session.as_str(), place.born], shelf);
+        shelves.extend(found.optional()?);
+    }
+    Ok(shelves)
+}
+
+fn item(
+    moment: &Transaction<'_>,
+    shelf: &Shelf,
+    id: RecallId,
+) -> rusqlite::Result<Option<(ArchiveRow, Option<String>)>> {
+    moment
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS}, (SELECT message FROM bodies WHERE bodies.row = items.row)
+             FROM items WHERE session = ?1 AND seq = ?2"
+        ))?
+        .query_row(params![shelf.key, to_column(id.0.0)], |columns| {
+            Ok((row(columns)?, columns.get::<_, Option<String>>(8)?))
         })
         .optional()
 }
@@ -191,16 +252,17 @@ fn head(
 /// two kinds of refusal are not told apart by more than eleven of them.
 fn candidates(
     moment: &Transaction<'_>,
-    session: i64,
+    shelf: &Shelf,
     name: &str,
     seq: Option<Seq>,
 ) -> rusqlite::Result<Vec<RecallId>> {
     let number = seq.and_then(|seq| i64::try_from(seq.0).ok()).unwrap_or(-1);
     let mut statement = moment.prepare_cached(
-        "SELECT seq FROM items WHERE session = ?1 AND call = ?2
-         UNION SELECT seq FROM items WHERE session = ?1 AND seq = ?3 ORDER BY seq LIMIT 11",
+        "SELECT seq FROM items WHERE session = ?1 AND call = ?2 AND seq < ?4
+         UNION SELECT seq FROM items WHERE session = ?1 AND seq = ?3 AND seq < ?4
+         ORDER BY seq LIMIT 11",
     )?;
-    let rows = statement.query_map(params![session, name, number], |row| {
+    let rows = statement.query_map(params![shelf.key, name, number, shelf.end()], |row| {
         Ok(RecallId(Seq(from_column(row.get(0)?))))
     })?;
     rows.collect()
@@ -208,20 +270,29 @@ fn candidates(
 
 fn matching(
     moment: &Transaction<'_>,
-    session: i64,
-    wanted: &str,
+    shelf: &Shelf,
+    terms: &str,
     limit: usize,
-) -> rusqlite::Result<Vec<(ArchiveRow, String)>> {
+) -> rusqlite::Result<Vec<Match>> {
+    let wanted = format!("owner : {} AND text : ({terms})", owner(shelf.key));
+    // Where all that the index finds may be seen, it need not find more than are wanted.
+    let limit = to_column(limit as u64);
+    let found = shelf.below.map_or(limit, |_| -1);
     let mut statement = moment.prepare_cached(&format!(
-        "SELECT {COLUMNS}, message FROM
+        "SELECT {COLUMNS}, message, score, items.row FROM
            (SELECT rowid AS hit, bm25(words, 0.0, 1.0) AS score FROM words WHERE words MATCH ?1
             ORDER BY score LIMIT ?3)
          JOIN items ON items.row = hit JOIN bodies ON bodies.row = hit
-         WHERE session = ?2 ORDER BY score, items.row DESC"
+         WHERE session = ?2 AND seq < ?4 ORDER BY score, items.row DESC LIMIT ?5"
     ))?;
-    let limit = to_column(limit as u64);
-    let rows = statement.query_map(params![wanted, session, limit], |columns| {
-        Ok((row(columns)?, columns.get(8)?))
+    let wanted = params![wanted, shelf.key, found, shelf.end(), limit];
+    let rows = statement.query_map(wanted, |columns| {
+        Ok(Match {
+            row: row(columns)?,
+            json: columns.get(8)?,
+            score: columns.get(9)?,
+            at: columns.get(10)?,
+        })
     })?;
     rows.collect()
 }

@@ -8,6 +8,7 @@ use plimsoll_core::archive::{Archived, recall_text, spaced_words};
 use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use crate::archive::Place;
 use crate::archive::read::owner;
 use crate::fault;
 use crate::read::{from_column, to_column};
@@ -17,7 +18,7 @@ pub(super) fn archive(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
-    session: &SessionId,
+    of: &Place,
     items: &[Archived],
     now: i64,
 ) -> Result<(), StoreError> {
@@ -26,7 +27,7 @@ pub(super) fn archive(
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fault)?;
-    let key = key(&transaction, session).map_err(&fault)?;
+    let key = key(&transaction, of).map_err(&fault)?;
     let now = now.max(newest(&transaction).map_err(&fault)?);
     let (mut bytes, mut fresh) = (0, 0);
     let items: BTreeMap<Seq, &Archived> = items.iter().map(|item| (item.seq, item)).collect();
@@ -75,13 +76,31 @@ pub(super) fn keep_up_to(
     transaction.commit().map_err(&fault)
 }
 
-fn key(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<i64> {
+/// The session's key; what stood there of another log of its name is gone.
+fn key(transaction: &Transaction<'_>, of: &Place) -> rusqlite::Result<i64> {
+    let session = of.session.as_str();
     transaction
         .prepare_cached("INSERT INTO sessions (id) VALUES (?1) ON CONFLICT DO NOTHING")?
-        .execute([session.as_str()])?;
+        .execute([session])?;
+    let (key, log): (i64, Option<Vec<u8>>) = transaction
+        .prepare_cached("SELECT key, log FROM sessions WHERE id = ?1")?
+        .query_row([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if log == of.born {
+        return Ok(key);
+    }
+    if log.is_some() {
+        for sql in [
+            "UPDATE items SET held = NULL WHERE session = ?1 AND held IS NOT NULL",
+            "DELETE FROM items WHERE session = ?1",
+            "UPDATE sessions SET forgotten = -1 WHERE key = ?1",
+        ] {
+            transaction.prepare_cached(sql)?.execute([key])?;
+        }
+    }
     transaction
-        .prepare_cached("SELECT key FROM sessions WHERE id = ?1")?
-        .query_row([session.as_str()], |row| row.get(0))
+        .prepare_cached("UPDATE sessions SET log = ?2 WHERE key = ?1")?
+        .execute(params![key, of.born])?;
+    Ok(key)
 }
 
 /// Makes room for an item whose number was used before. It may be the number of another item: of a
@@ -233,7 +252,7 @@ mod tests {
     use plimsoll_core::{RecallId, RecallKey};
 
     use super::*;
-    use crate::archive::read;
+    use crate::archive::{Places, read};
     use crate::schema;
 
     struct File {
@@ -253,6 +272,10 @@ mod tests {
             }
         }
 
+        fn places(&self) -> Places {
+            Places::new(self.session.clone(), Vec::new())
+        }
+
         fn take(&mut self, seq: u64, now: i64) {
             let item = Archived {
                 seq: Seq(seq),
@@ -261,15 +284,15 @@ mod tests {
                 why: "test".to_owned(),
             };
             let path = Path::new("a.db");
-            let (bounds, session) = (self.bounds, self.session.clone());
-            archive(&mut self.connection, path, &bounds, &session, &[item], now).unwrap();
+            let (bounds, own) = (self.bounds, self.places().own);
+            archive(&mut self.connection, path, &bounds, &own, &[item], now).unwrap();
         }
 
         fn has(&mut self, seq: u64, now: u64) -> bool {
             let key = RecallKey::Id(RecallId(Seq(seq)));
             let path = Path::new("a.db");
-            let (bounds, session) = (self.bounds, self.session.clone());
-            match read::recall(&mut self.connection, path, &bounds, &session, &key, now) {
+            let (bounds, places) = (self.bounds, self.places());
+            match read::recall(&mut self.connection, path, &bounds, &places, &key, now) {
                 Ok(_) => true,
                 Err(RecallError::Expired(_)) => false,
                 Err(other) => panic!("{other}"),
@@ -342,8 +365,8 @@ mod tests {
             why: "test".to_owned(),
         });
         let path = Path::new("a.db");
-        let (bounds, session) = (file.bounds, file.session.clone());
-        let error = archive(&mut file.connection, path, &bounds, &session, &items, 1).unwrap_err();
+        let (bounds, own) = (file.bounds, file.places().own);
+        let error = archive(&mut file.connection, path, &bounds, &own, &items, 1).unwrap_err();
         assert!(matches!(error, StoreError::Full { .. }), "{error}");
         assert!(file.has(0, 1));
         assert_eq!(file.count("SELECT count(*) FROM items"), 1);

@@ -25,9 +25,11 @@ pub(crate) fn entry(k: u64) -> Entry {
             model: "test/model".to_owned(),
             system: "You are a test.".into(),
             tools: vec!["read".to_owned()],
+            config: None,
         },
         1 => Entry::Said {
             message: Arc::new(Message::user(format!("task {run}\nwith a second line"))),
+            queued: None,
         },
         2 => replied(
             vec![Part::ToolCall(ToolCall {
@@ -45,6 +47,7 @@ pub(crate) fn entry(k: u64) -> Entry {
                 format!("{run}: {}", "é\u{0}\n".repeat(200)),
             )),
             pins: Vec::new(),
+            spent: Default::default(),
         },
         5 => replied(vec![Part::text(format!("done {run}"))], StopReason::Stop),
         _ => Entry::Ended {
@@ -58,6 +61,9 @@ pub(crate) fn entry(k: u64) -> Entry {
                 freed: Tokens::ZERO,
                 usage: Usage::default(),
                 cache: plimsoll_context::CacheTally::default(),
+                cost: Default::default(),
+                undelivered: Vec::new(),
+                rolled_back: false,
             },
         },
     }
@@ -88,5 +94,6 @@ fn replied(parts: Vec<Part>, stop: StopReason) -> Entry {
             ..Usage::default()
         }),
         counted: Tokens(100),
+        cost: None,
     }
 }

@@ -1,0 +1,244 @@
+//! What is wrong with arguments by their schema: fields that are missing, values of another type.
+//! Bounds, patterns and fixed lists of words are left to the tool.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::schema::{Type, Visits, field_schema, is_required, item_schema, list, types};
+use super::{Step, shown, written};
+
+/// Faults that are looked for, at most: the model sees the first few anyway.
+const MAX_FAULTS: usize = 16;
+/// Words of a fixed list that are named, at most.
+const MAX_WORDS: usize = 12;
+
+/// One argument that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentFault {
+    /// Where, as `a.b[0]`.
+    pub path: String,
+    /// What came, as JSON, shortened; `None` where nothing did.
+    pub came: Option<String>,
+    /// What is wanted, in words.
+    pub wanted: String,
+}
+
+impl fmt::Display for ArgumentFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, came, wanted } = self;
+        match (came, wanted.as_str()) {
+            (None, "") => write!(f, "`{path}` is missing"),
+            (None, wanted) => write!(f, "`{path}` is missing: {wanted} is wanted"),
+            (Some(came), wanted) => write!(f, "`{path}` is {came}, and {wanted} is wanted"),
+        }
+    }
+}
+
+/// Everything that does not fit.
+pub(super) fn faults<'a>(visits: &mut Visits<'a>, value: &Value) -> Vec<ArgumentFault> {
+    let mut check = Check {
+        path: Vec::new(),
+        faults: Vec::new(),
+    };
+    let root = visits.root;
+    check.check(visits, root, value);
+    check.faults
+}
+
+/// Whether a value is what a schema asks for, fixed words and unknown fields included: that tells
+/// the branches of a choice apart.
+pub(super) fn fits<'a>(visits: &mut Visits<'a>, schema: &'a Value, value: &Value) -> bool {
+    if let Value::Bool(any) = schema {
+        return *any;
+    }
+    visits.look(schema).into_iter().all(|schema| {
+        let typed = types(schema).is_none_or(|types| types.iter().any(|one| one.takes(value)));
+        let listed = list(schema, "enum").is_none_or(|words| words.contains(value));
+        let fixed = schema.get("const").is_none_or(|only| only == value);
+        typed && listed && fixed && fits_inside(visits, schema, value) && {
+            let all = list(schema, "allOf");
+            all.is_none_or(|all| all.iter().all(|one| fits(visits, one, value)))
+        } && ["anyOf", "oneOf"].into_iter().all(|key| {
+            let any = list(schema, key);
+            any.is_none_or(|any| any.iter().any(|one| fits(visits, one, value)))
+        })
+    }) && visits.are_left()
+}
+
+fn fits_inside<'a>(
+    visits: &mut Visits<'a>,
+    schema: &'a Map<String, Value>,
+    value: &Value,
+) -> bool {
+    match value {
+        Value::Object(object) => {
+            let there = list(schema, "required").is_none_or(|names| {
+                let mut names = names.iter().filter_map(Value::as_str);
+                names.all(|name| object.contains_key(name))
+            });
+            there
+                && object.iter().all(|(name, value)| {
+                    let field = field_schema(schema, name);
+                    field.is_none_or(|field| fits(visits, field, value))
+                })
+        }
+        Value::Array(items) => items.iter().enumerate().all(|(at, value)| {
+            let item = item_schema(schema, at);
+            item.is_none_or(|item| fits(visits, item, value))
+        }),
+        _ => true,
+    }
+}
+
+struct Check {
+    path: Vec<Step>,
+    faults: Vec<ArgumentFault>,
+}
+
+impl Check {
+    fn check<'a>(&mut self, visits: &mut Visits<'a>, schema: &'a Value, value: &Value) {
+        for schema in visits.look(schema) {
+            if self.faults.len() >= MAX_FAULTS {
+                return;
+            }
+            let wanted = types(schema);
+            if !accepts(schema, value) {
+                let wanted = wanted.unwrap_or_default();
+                return self.fault(Some(value), either(&wanted));
+            }
+            self.inside(visits, schema, value);
+            for one in list(schema, "allOf").into_iter().flatten() {
+                self.check(visits, one, value);
+            }
+            for key in ["anyOf", "oneOf"] {
+                if let Some(branches) = list(schema, key) {
+                    self.any(visits, branches, value);
+                }
+            }
+        }
+    }
+
+    fn inside<'a>(
+        &mut self,
+        visits: &mut Visits<'a>,
+        schema: &'a Map<String, Value>,
+        value: &Value,
+    ) {
+        match value {
+            Value::Object(object) => {
+                for name in list(schema, "required").into_iter().flatten() {
+                    let Some(name) = name.as_str().filter(|name| !object.contains_key(*name))
+                    else {
+                        continue;
+                    };
+                    let wanted = field_schema(schema, name);
+                    let wanted = wanted.map(|schema| wish(visits, schema));
+                    self.path.push(Step::Field(name.to_owned()));
+                    self.fault(None, wanted.unwrap_or_default());
+                    self.path.pop();
+                }
+                for (name, value) in object {
+                    // A field that may be left out may be null for some tools whose schema forgot it.
+                    let lenient = value.is_null() && !is_required(schema, name);
+                    if let Some(field) = field_schema(schema, name).filter(|_| !lenient) {
+                        self.path.push(Step::Field(name.clone()));
+                        self.check(visits, field, value);
+                        self.path.pop();
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for (at, value) in items.iter().enumerate() {
+                    let Some(item) = item_schema(schema, at) else {
+                        break;
+                    };
+                    if self.faults.len() >= MAX_FAULTS || !visits.are_left() {
+                        return;
+                    }
+                    self.path.push(Step::Item(at));
+                    self.check(visits, item, value);
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// One of several schemas must fit. Only what is certain is a fault: no branch takes a value of
+    /// that type, or the only one that does misses something inside it.
+    fn any<'a>(&mut self, visits: &mut Visits<'a>, branches: &'a [Value], value: &Value) {
+        let mut taking = Vec::new();
+        for branch in branches {
+            let looked = visits.look(branch);
+            let open = branch == &Value::Bool(true) || looked.is_empty();
+            if open || looked.into_iter().all(|schema| accepts(schema, value)) {
+                taking.push(branch);
+            }
+        }
+        match taking.as_slice() {
+            [] => {
+                let mut wanted = Vec::new();
+                for branch in branches {
+                    for schema in visits.look(branch) {
+                        wanted.extend(types(schema).unwrap_or_default());
+                    }
+                }
+                wanted.dedup();
+                self.fault(Some(value), either(&wanted));
+            }
+            [only] => self.check(visits, only, value),
+            _ => {}
+        }
+    }
+
+    fn fault(&mut self, came: Option<&Value>, wanted: String) {
+        self.faults.push(ArgumentFault {
+            path: written(&self.path),
+            came: came.map(came_as),
+            wanted,
+        });
+    }
+}
+
+/// Whether a value has a type that the schema allows.
+fn accepts(schema: &Map<String, Value>, value: &Value) -> bool {
+    let nullable = value.is_null() && schema.get("nullable") == Some(&Value::Bool(true));
+    nullable || types(schema).is_none_or(|types| types.iter().any(|one| one.takes(value)))
+}
+
+/// What a schema wants, in words; empty where it does not say.
+fn wish<'a>(visits: &mut Visits<'a>, schema: &'a Value) -> String {
+    let mut wanted = Vec::new();
+    for schema in visits.look(schema) {
+        if let Some(words) = list(schema, "enum") {
+            let named: Vec<String> = words.iter().take(MAX_WORDS).map(shown).collect();
+            let more = if words.len() > MAX_WORDS { ", …" } else { "" };
+            return format!("one of {}{more}", named.join(", "));
+        }
+        wanted.extend(types(schema).unwrap_or_default());
+    }
+    match wanted.is_empty() {
+        true => String::new(),
+        false => either(&wanted),
+    }
+}
+
+fn either(types: &[Type]) -> String {
+    if types.is_empty() {
+        return "something else".to_owned();
+    }
+    let mut words: Vec<&str> = types.iter().map(|one| one.wanted()).collect();
+    words.dedup();
+    words.join(" or ")
+}
+
+fn came_as(value: &Value) -> String {
+    let kind = match value {
+        Value::String(_) => "the string ",
+        Value::Array(_) => "the list ",
+        Value::Object(_) => "the object ",
+        Value::Null | Value::Bool(_) | Value::Number(_) => "",
+    };
+    format!("{kind}{}", shown(value))
+}

@@ -1,0 +1,91 @@
+//! How a run ends: its calls closed, what waited given up, the outcome said. Not why; that is decided
+//! where it happens.
+
+use plimsoll_context::CannotFit;
+
+use crate::entry::Entry;
+use crate::event::Event;
+use crate::limits::AtLimit;
+use crate::moment::{HookPoint, Moment};
+use crate::outcome::{EndReason, Outcome};
+use crate::run::{Answered, Phase, Run};
+use crate::step::Step;
+
+impl Run {
+    /// Ends the run. Calls without a result get one, so that the view stays one that a provider
+    /// accepts.
+    pub(crate) fn finish(&mut self, reason: EndReason) {
+        self.close_calls(match reason {
+            EndReason::Interrupted => "not run: the run was interrupted",
+            _ => "not run: the run ended",
+        });
+        self.end_turn();
+        let undelivered = self.give_up_waiting();
+        self.drop_digest();
+        self.say_pins();
+        let text = self.closing_text(&reason);
+        let rolls_back = self.setup.limits.at_limit == AtLimit::Rollback && reason.is_limit();
+        let run = self.state.runs;
+        let rolled_back = rolls_back && self.record(Entry::RolledBack { run });
+        let tally = &self.state.tally;
+        let outcome = Outcome {
+            text,
+            reason,
+            turns: tally.turns,
+            tool_calls: tally.tool_calls,
+            plans: tally.plans,
+            freed: tally.freed,
+            usage: tally.usage,
+            summary_usage: tally.summary_usage,
+            cache: self.state.cache.tally(),
+            cost: tally.cost,
+            undelivered,
+            rolled_back,
+        };
+        self.record(Entry::Ended {
+            outcome: outcome.clone(),
+        });
+        self.notify(Event::AgentEnd {
+            outcome: outcome.clone(),
+        });
+        let ended = || Box::new(outcome.clone());
+        if self.opened {
+            self.after(HookPoint::AfterLoop, || Moment::AfterLoop {
+                outcome: ended(),
+            });
+        }
+        self.after(HookPoint::AfterTask, || Moment::AfterTask {
+            outcome: ended(),
+        });
+        self.queue.push_back(Step::Finish(outcome));
+        self.phase = Phase::Idle;
+    }
+
+    /// Tells the host's hook, where it has one there.
+    pub(crate) fn after(&mut self, point: HookPoint, moment: impl FnOnce() -> Moment) {
+        if self.setup.hooks.contains(&point) {
+            self.queue.push_back(Step::After(moment()));
+        }
+    }
+
+    /// A turn has ended: its call is answered, and its tool calls have their results.
+    pub(crate) fn end_turn(&mut self) {
+        let Some(Answered { turn, stop, usage }) = self.turn_end.take() else {
+            return;
+        };
+        let tally = &self.state.tally;
+        let (total, cost) = (tally.usage, tally.cost.whole());
+        self.notify(Event::TurnEnd {
+            turn,
+            stop,
+            usage,
+            total,
+            cost,
+        });
+        self.after(HookPoint::AfterTurn, || Moment::AfterTurn { turn, usage });
+    }
+
+    pub(crate) fn cannot_fit(&mut self, cannot_fit: CannotFit) {
+        self.finish(EndReason::CannotFit { cannot_fit });
+    }
+}

@@ -1,0 +1,210 @@
+//! How a run begins: what the host decides, what the filters say, the message or the going on. Not its
+//! turns; those are in `turn.rs`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_context::{Message, Part, Seq};
+
+use crate::entry::{Entry, LOG_FORMAT, Waiting};
+use crate::event::{Event, TurnTrigger};
+use crate::loop_id::LoopId;
+use crate::loop_record::LoopConfigSnapshot;
+use crate::moment::{Decision, HookPoint, Moment};
+use crate::notice;
+use crate::outcome::EndReason;
+use crate::run::{Phase, Run};
+use crate::step::Step;
+
+/// What the host decides.
+#[derive(Debug)]
+pub(crate) enum Deciding {
+    /// A session's first run.
+    Task(Opening),
+    /// A run.
+    Loop(Opening),
+    /// A turn.
+    Turn,
+    /// Whether there is more to do.
+    FollowUp,
+}
+
+/// How a run begins.
+#[derive(Debug)]
+pub(crate) enum Opening {
+    /// With what a person says.
+    Said(Vec<Part>),
+    /// Where the last one ended.
+    GoOn { crashed: bool },
+}
+
+impl Run {
+    pub(crate) fn start(&mut self, parts: Vec<Part>) {
+        self.close_calls("not run: the session was carried on with a new message");
+        self.begin(self.state.runs.saturating_add(1));
+        self.cause = self.setup.first_turn_trigger;
+        let opening = Opening::Said(parts);
+        match self.state.runs {
+            1 => self.decide(Deciding::Task(opening)),
+            _ => self.decide(Deciding::Loop(opening)),
+        }
+    }
+
+    pub(crate) fn carry_on(&mut self) {
+        if self.is_running() {
+            return;
+        }
+        let crashed = self.state.running;
+        self.begin(match crashed {
+            true => self.state.runs,
+            false => self.state.runs.saturating_add(1),
+        });
+        self.cause = TurnTrigger::Continue;
+        self.decide(Deciding::Loop(Opening::GoOn { crashed }));
+    }
+
+    /// Asks the host, where it has a hook there; otherwise goes on.
+    pub(crate) fn decide(&mut self, what: Deciding) {
+        let moment = match &what {
+            Deciding::Task(_) => Moment::BeforeTask,
+            Deciding::Loop(_) => Moment::BeforeLoop {
+                run: self.state.runs,
+            },
+            Deciding::Turn => Moment::BeforeTurn {
+                turn: self.state.tally.turns + 1,
+            },
+            Deciding::FollowUp => Moment::FollowUp,
+        };
+        if self.setup.hooks.contains(&moment.point()) {
+            self.queue.push_back(Step::Before(moment));
+            self.phase = Phase::Deciding(what);
+        } else {
+            self.go(what);
+        }
+    }
+
+    /// The host has decided.
+    pub(crate) fn decided(&mut self, decision: Decision) {
+        let what = match std::mem::replace(&mut self.phase, Phase::Ready) {
+            Phase::Deciding(what) => what,
+            other => {
+                self.phase = other;
+                return;
+            }
+        };
+        let by = match (decision, &what) {
+            (Decision::Go, _) => return self.go(what),
+            (Decision::No { .. }, Deciding::FollowUp) => return self.finish(EndReason::Answered),
+            (Decision::No { why }, Deciding::Task(_)) => (HookPoint::BeforeTask, why),
+            (Decision::No { why }, Deciding::Loop(_)) => (HookPoint::BeforeLoop, why),
+            (Decision::No { why }, Deciding::Turn) => (HookPoint::BeforeTurn, why),
+        };
+        self.finish(EndReason::Refused {
+            by: by.0.name().to_owned(),
+            why: by.1,
+        });
+    }
+
+    fn go(&mut self, what: Deciding) {
+        match what {
+            Deciding::Task(opening) => self.decide(Deciding::Loop(opening)),
+            Deciding::Loop(opening) => {
+                self.opened = true;
+                self.notify(Event::AgentStart {
+                    run: self.state.runs,
+                    loop_id: Some(LoopId::new(
+                        self.setup.session.as_ref(),
+                        self.setup.config_id.as_str(),
+                        self.state.runs,
+                    )),
+                    model: self.setup.model.clone(),
+                    config_snapshot: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
+                });
+                match opening {
+                    Opening::Said(parts) => self.say(parts),
+                    Opening::GoOn { crashed } => self.go_on(crashed),
+                }
+            }
+            Deciding::Turn => self.begin_turn(),
+            Deciding::FollowUp if self.waits(Waiting::Steer) => self.phase = Phase::Ready,
+            Deciding::FollowUp if self.deliver(Waiting::FollowUp) => self.phase = Phase::Ready,
+            Deciding::FollowUp => self.finish(EndReason::Answered),
+        }
+    }
+
+    fn say(&mut self, parts: Vec<Part>) {
+        let Some(parts) = self.filtered(parts) else {
+            let why = self.rejected.take().unwrap_or_default();
+            return self.finish(EndReason::Refused {
+                by: "input_filter".to_owned(),
+                why,
+            });
+        };
+        self.say_pins();
+        self.asked_at = self.state.transcript.next_seq();
+        self.record(Entry::Said {
+            message: Arc::new(Message::User { parts }),
+            queued: None,
+        });
+        self.phase = Phase::Ready;
+    }
+
+    fn go_on(&mut self, crashed: bool) {
+        self.asked_at = Seq::default();
+        let items = self.state.transcript.items();
+        let answered = items
+            .last()
+            .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
+        if self.state.batch.is_some() {
+            self.settle_unknown_calls();
+            return self.decode_batch();
+        }
+        if !items.iter().any(|item| item.message.is_user()) {
+            self.finish(EndReason::NothingToDo);
+        } else if answered && crashed {
+            self.finish(EndReason::Answered);
+        } else {
+            // Providers refuse a request that ends with an answer.
+            if answered {
+                self.notice(notice::GO_ON.to_owned());
+            }
+            self.say_pins();
+            self.phase = Phase::Ready;
+        }
+    }
+
+    /// Begins the log, or says that an older one is carried on in today's format.
+    pub(crate) fn open(&mut self) {
+        if self.state.format < LOG_FORMAT {
+            self.record(Entry::Opened { format: LOG_FORMAT });
+        }
+    }
+
+    fn begin(&mut self, run: u64) {
+        self.open();
+        self.recall = self.setup.recall;
+        self.archive_failed = false;
+        self.summary_failed = false;
+        self.summary_failures = 0;
+        self.vetoed = false;
+        self.finalizing = None;
+        self.empty_replies = 0;
+        self.max_output = self.setup.max_output;
+        self.elapsed = Duration::ZERO;
+        self.in_turn = false;
+        self.turn_end = None;
+        self.opened = false;
+        self.record(Entry::Started {
+            run,
+            model: self.setup.model.clone(),
+            system: Arc::clone(&self.setup.system),
+            tools: self
+                .setup
+                .tools
+                .iter()
+                .map(|tool| tool.spec.name.clone())
+                .collect(),
+            config: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
+        });
+    }
+}

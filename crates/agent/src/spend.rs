@@ -1,0 +1,78 @@
+//! [`Spend`]: what somebody used besides this run's own model calls, as a sub-agent does. Not a limit.
+
+use plimsoll_context::{Money, Usage};
+use serde::{Deserialize, Serialize};
+
+/// What was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spend {
+    /// Tokens.
+    pub usage: Usage,
+    /// What they cost.
+    pub cost: Cost,
+    /// Model calls.
+    pub turns: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+}
+
+/// A sum of prices, of which some may not be known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cost {
+    /// The sum of those that are known.
+    pub known: Money,
+    /// Calls whose price is not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced: u64,
+}
+
+impl Cost {
+    /// Of one call.
+    #[must_use]
+    pub fn of(price: Option<Money>) -> Self {
+        Self {
+            known: price.unwrap_or_default(),
+            unpriced: u64::from(price.is_none()),
+        }
+    }
+
+    /// The whole sum, where all of it is known.
+    #[must_use]
+    pub fn whole(self) -> Option<Money> {
+        (self.unpriced == 0).then_some(self.known)
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub fn combine(self, other: Self) -> Self {
+        Self {
+            known: self.known + other.known,
+            unpriced: self.unpriced.saturating_add(other.unpriced),
+        }
+    }
+}
+
+impl Spend {
+    /// The sum of both.
+    #[must_use]
+    pub fn combine(self, other: Self) -> Self {
+        Self {
+            usage: self.usage.combine(other.usage),
+            cost: self.cost.combine(other.cost),
+            turns: self.turns.saturating_add(other.turns),
+            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
+        }
+    }
+
+    /// Whether nothing was used.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

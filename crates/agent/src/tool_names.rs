@@ -1,0 +1,269 @@
+//! [`ToolNames`]: which tool a model means by a name that no tool has. Decided by the list of the
+//! tools alone, so that a resumed run decides the same. It permits nothing: that comes after it.
+
+use std::collections::HashMap;
+
+/// Edits that may part a name from the tool that is meant, at most.
+pub const MAX_NAME_EDITS: usize = 2;
+/// A longer name is nobody's slip, and comparing it would take long.
+pub const MAX_NAME: usize = 128;
+
+/// One edit is a slip only in a name with so many letters: `rm` is never `ls`.
+const LETTERS_FOR_AN_EDIT: usize = 3;
+/// A shorter name says too little to be recognised as a part of another.
+const LETTERS_FOR_A_PART: usize = 2;
+
+/// What a name means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named<'a> {
+    /// The tool of that very name.
+    Known,
+    /// This tool, and no other is as likely.
+    Repaired(&'a str),
+    /// No tool, or several alike.
+    Unknown,
+}
+
+/// The names of the tools, ready to be compared.
+#[derive(Debug, Clone, Default)]
+pub struct ToolNames {
+    names: Vec<Name>,
+    exact: HashMap<String, usize>,
+}
+
+#[derive(Debug, Clone)]
+struct Name {
+    written: String,
+    tokens: Vec<String>,
+}
+
+impl ToolNames {
+    /// From the names in the order of the tools.
+    pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        let names = names.into_iter().map(Into::into);
+        let names: Vec<Name> = names
+            .map(|written: String| Name {
+                tokens: tokens(&written),
+                written,
+            })
+            .collect();
+        let exact = names.iter().enumerate();
+        let exact = exact
+            .map(|(at, name)| (name.written.clone(), at))
+            .collect();
+        Self { names, exact }
+    }
+
+    /// The names, in the order of the tools.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| name.written.as_str())
+    }
+
+    /// Which tool is meant. A name is repaired where exactly one tool
+    ///
+    /// 1. has it but for case and separators: `Read-File` is `read_file`; else
+    /// 2. is at most [`MAX_NAME_EDITS`] slips away, fewer in short words: `bsh` is `bash`. No slip
+    ///    changes the first letter of a word or a digit, or `get` would be `set`, `install` be
+    ///    `uninstall` and `v1` be `v2`; else
+    /// 3. begins or ends with its words, or it with the tool's: `bash_command` is `bash`.
+    ///
+    /// Where several fit equally well, none is taken.
+    #[must_use]
+    pub fn resolve(&self, asked: &str) -> Named<'_> {
+        if self.exact.contains_key(asked) {
+            return Named::Known;
+        }
+        if asked.chars().nth(MAX_NAME).is_some() {
+            return Named::Unknown;
+        }
+        let asked = tokens(asked);
+        if asked.is_empty() {
+            return Named::Unknown;
+        }
+        let found = self.only(|name| (name.tokens == asked).then_some(0));
+        let found = found.or_else(|| self.only(|name| slips(&asked, &name.tokens)));
+        let found =
+            found.or_else(|| self.only(|name| is_part(&asked, &name.tokens).then_some(0)));
+        match found {
+            Some(Ok(name)) => Named::Repaired(name),
+            Some(Err(Tie)) | None => Named::Unknown,
+        }
+    }
+
+    /// The one name that fits best; `None` where none fits.
+    fn only(&self, fits: impl Fn(&Name) -> Option<usize>) -> Option<Result<&str, Tie>> {
+        let fitting = self.names.iter();
+        let fitting: Vec<(usize, &Name)> = fitting
+            .filter_map(|name| Some((fits(name)?, name)))
+            .collect();
+        let best = fitting.iter().map(|(slips, _)| *slips).min()?;
+        let mut best = fitting.iter().filter(|(slips, _)| *slips == best);
+        let first = best.next().map(|(_, name)| name.written.as_str())?;
+        Some(match best.next() {
+            Some(_) => Err(Tie),
+            None => Ok(first),
+        })
+    }
+}
+
+/// Several tools fit equally well.
+struct Tie;
+
+/// The words of a name, whatever their case and what stands between them; `readFile` has two.
+fn tokens(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_small = false;
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || (was_small && letter.is_uppercase()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut()
+            && letter.is_alphanumeric()
+        {
+            word.extend(letter.to_lowercase());
+        }
+        was_small = letter.is_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// How many slips part two names; `None` where it is more than slips.
+fn slips(asked: &[String], tool: &[String]) -> Option<usize> {
+    let slips = if asked.len() == tool.len() {
+        let words = asked.iter().zip(tool);
+        words
+            .map(|(asked, tool)| word_slips(asked, tool))
+            .sum::<Option<usize>>()?
+    } else {
+        // Nothing but separators too many or too few.
+        (asked.concat() == tool.concat()).then(|| asked.len().abs_diff(tool.len()))?
+    };
+    (slips <= MAX_NAME_EDITS).then_some(slips)
+}
+
+fn word_slips(asked: &str, tool: &str) -> Option<usize> {
+    if asked == tool {
+        return Some(0);
+    }
+    let digits = |word: &str| -> String { word.chars().filter(|c| c.is_numeric()).collect() };
+    if asked.chars().next() != tool.chars().next() || digits(asked) != digits(tool) {
+        return None;
+    }
+    let letters = asked.chars().count().min(tool.chars().count());
+    let slips = strsim::osa_distance(asked, tool);
+    (slips <= MAX_NAME_EDITS && slips * LETTERS_FOR_AN_EDIT <= letters).then_some(slips)
+}
+
+/// Whether one name begins or ends with all words of the other.
+fn is_part(one: &[String], other: &[String]) -> bool {
+    let (part, whole) = match one.len() < other.len() {
+        true => (one, other),
+        false => (other, one),
+    };
+    let letters: usize = part.iter().map(|word| word.chars().count()).sum();
+    letters >= LETTERS_FOR_A_PART && (whole.starts_with(part) || whole.ends_with(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_a_name_means() {
+        let table: &[(&[&str], &str, Option<&str>)] = &[
+            (&["bash", "read"], "bsh", Some("bash")),
+            (&["bash", "read"], "Read", Some("read")),
+            (&["bash", "read"], "raed", Some("read")),
+            (&["bash", "read"], "BASH", Some("bash")),
+            (&["read_file"], "read-file", Some("read_file")),
+            (&["read_file"], "ReadFile", Some("read_file")),
+            (&["read_file"], "readfile", Some("read_file")),
+            (&["readFile"], "read_fiel", Some("readFile")),
+            (&["read_file"], "read_fiel", Some("read_file")),
+            (&["read_file"], "raed_fiel", Some("read_file")),
+            (&["get_tool_response"], "get_tools_responses", Some("get_tool_response")),
+            // One name is the first or the last words of the other.
+            (&["bash", "read"], "bash_command", Some("bash")),
+            (&["bash", "read"], "run-bash", Some("bash")),
+            (&["bash", "read"], "functions.bash", Some("bash")),
+            (&["read_file", "write_file"], "read", Some("read_file")),
+            (&["mcp__fs__read_file"], "read_file", Some("mcp__fs__read_file")),
+            // Several fit.
+            (&["read_file", "read_dir"], "read", None),
+            (&["bash", "command"], "bash_command", None),
+            (&["Read", "read"], "READ", None),
+            (&["lint", "list"], "lit", None),
+            (&["bash", "bath"], "bah", None),
+            (&["bash", "bash"], "bsh", None),
+            // What fits better is taken.
+            (&["bash", "bash_commands"], "bash_command", Some("bash_commands")),
+            (&["read_file", "read_files"], "Read_Files", Some("read_files")),
+            // What is no slip.
+            (&["ls"], "rm", None),
+            (&["rm"], "rn", None),
+            (&["mv", "cp", "rm"], "r", None),
+            (&["get"], "set", None),
+            (&["bat"], "cat", None),
+            (&["set_user"], "get_user", None),
+            (&["user_set"], "user_get", None),
+            (&["userset"], "user_get", None),
+            (&["uninstall"], "install", None),
+            (&["activate"], "deactivate", None),
+            (&["export"], "import", None),
+            (&["rm_tree"], "rn_tree", None),
+            (&["query_v2"], "query_v1", None),
+            (&["query2024"], "query2023", None),
+            (&["read"], "write", None),
+            (&["bash"], "", None),
+            (&["bash"], "_-_", None),
+            (&["bash"], "bash_bash_", Some("bash")),
+            (&[], "bash", None),
+        ];
+        for (tools, asked, means) in table {
+            let names = ToolNames::new(tools.iter().copied());
+            let expected = means.map_or(Named::Unknown, Named::Repaired);
+            assert_eq!(names.resolve(asked), expected, "{asked} among {tools:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_end_is_nobody_s() {
+        let names = ToolNames::new(["bash"]);
+        assert_eq!(names.resolve(&"bash_".repeat(100_000)), Named::Unknown);
+    }
+
+    proptest! {
+        #[test]
+        fn two_letters_never_cross(one in "[a-z]{1,2}", other in "[a-z]{1,2}") {
+            prop_assume!(one != other);
+            let names = ToolNames::new([other]);
+            prop_assert_eq!(names.resolve(&one), Named::Unknown);
+        }
+
+        #[test]
+        fn the_order_of_the_tools_is_no_matter(
+            mut tools in prop::collection::btree_set("[a-c_]{1,6}", 1..6),
+            asked in "[a-cA-C_-]{0,7}",
+        ) {
+            let one = ToolNames::new(tools.clone());
+            let backwards: Vec<String> = tools.clone().into_iter().rev().collect();
+            let other = ToolNames::new(backwards);
+            prop_assert_eq!(one.resolve(&asked), other.resolve(&asked));
+            if let Named::Repaired(name) = one.resolve(&asked) {
+                prop_assert!(tools.contains(name) && !tools.contains(&asked));
+            }
+            // A tool that is there is never taken for another.
+            if let Some(tool) = tools.pop_first() {
+                prop_assert_eq!(one.resolve(&tool), Named::Known);
+            }
+        }
+
+        #[test]
+        fn nothing_breaks_it(tools in prop::collection::vec(".{0,8}", 0..4), asked in ".{0,12}") {
+            let _ = ToolNames::new(tools).resolve(&asked);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! [`ExecutionTracker`]: what a run has used of its limits, and which of them is reached or near. A
+//! value without a clock: the time is handed in. Not what follows; the run decides that.
+
+use std::time::Duration;
+
+use plimsoll_context::{Bytes, Money, Ppm, Tokens};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{CountTokens, ExecutionLimits};
+use crate::outcome::EndReason;
+use crate::spend::Cost;
+
+/// From this share of a limit on the model is told that it is near.
+pub const NEAR: Ppm = Ppm(700_000);
+/// It is told again when so many turns or tool calls remain.
+pub const FEW: u64 = 3;
+/// A limit of fewer turns or tool calls is always near: the model is not told before its last.
+const WORTH_TELLING: u64 = 10;
+/// Of the time that a run may take, so much is kept for its last answer, and at most [`LAST_ANSWER`].
+const LAST_SHARE: u32 = 10;
+/// Time kept for the last answer, at most.
+pub const LAST_ANSWER: Duration = Duration::from_secs(30);
+
+/// What a run has used of its limits.
+///
+/// ```
+/// use std::time::Duration;
+/// use plimsoll_agent::{EndReason, ExecutionLimits, ExecutionTracker};
+/// let limits = ExecutionLimits { max_turns: 3, ..ExecutionLimits::default() };
+/// let mut tracker = ExecutionTracker::new(limits, Duration::ZERO);
+/// tracker.turns = 3;
+/// assert_eq!(tracker.check_limits(Duration::ZERO), Some(EndReason::MaxTurns { limit: 3 }));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionTracker {
+    /// The limits.
+    pub limits: ExecutionLimits,
+    /// Model calls that were answered.
+    pub turns: u64,
+    /// Tokens, as the limits count them.
+    pub tokens_used: Tokens,
+    /// What the calls cost.
+    pub cost_accumulated: Cost,
+    /// Tool calls that ran.
+    pub tool_calls: u64,
+    /// What the run's messages take.
+    pub memory: Bytes,
+    /// When the run began, by whatever clock `now` is read from.
+    pub started_at: Duration,
+}
+
+/// A limit that is near.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// `max_turns`.
+    Turns,
+    /// `max_tool_calls`.
+    ToolCalls,
+    /// `max_total_tokens`.
+    Tokens,
+    /// `max_cost`.
+    Cost,
+    /// `max_duration`.
+    Duration,
+}
+
+/// How near it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Nearness {
+    /// 70 % of it is used.
+    Most,
+    /// Three are left.
+    Few,
+}
+
+/// A run's next model call, as far as it is known before it is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NextCall {
+    /// What it adds to `tokens_used`.
+    pub tokens: Tokens,
+    /// What it costs.
+    pub cost: Money,
+}
+
+impl ExecutionTracker {
+    /// Nothing is used yet.
+    #[must_use]
+    pub fn new(limits: ExecutionLimits, started_at: Duration) -> Self {
+        Self {
+            limits,
+            turns: 0,
+            tokens_used: Tokens::ZERO,
+            cost_accumulated: Cost::default(),
+            tool_calls: 0,
+            memory: Bytes(0),
+            started_at,
+        }
+    }
+
+    /// The limit that is reached: no further model call may be made. `max_tool_calls` and
+    /// `max_memory` are reached when they are used up; a last call without tools may follow them.
+    #[must_use]
+    pub fn check_limits(&self, now: Duration) -> Option<EndReason> {
+        self.spent(now).or_else(|| self.used_up())
+    }
+
+    /// The limit beyond which not even a last answer is allowed.
+    #[must_use]
+    pub fn spent(&self, now: Duration) -> Option<EndReason> {
+        let limits = &self.limits;
+        if self.turns >= limits.max_turns {
+            return Some(EndReason::MaxTurns {
+                limit: limits.max_turns,
+            });
+        }
+        if let Some(limit) = limits.max_total_tokens
+            && self.tokens_used >= limit
+        {
+            return Some(self.out_of_tokens(limit));
+        }
+        if let Some(limit) = limits.max_cost
+            && self.cost_accumulated.known >= limit
+        {
+            return Some(self.out_of_money(limit));
+        }
+        let elapsed = now.saturating_sub(self.started_at);
+        let limit = limits.max_duration.filter(|limit| elapsed >= *limit);
+        limit.map(|limit| EndReason::MaxDuration {
+            limit_ms: millis(limit),
+        })
+    }
+
+    /// The limit that leaves room for nothing but a last answer.
+    #[must_use]
+    pub fn used_up(&self) -> Option<EndReason> {
+        if let Some(limit) = self.limits.max_tool_calls
+            && self.tool_calls >= limit
+        {
+            return Some(EndReason::ToolLimit { limit });
+        }
+        let limit = self.limits.max_memory?;
+        (self.memory >= limit).then_some(EndReason::MaxMemory {
+            limit,
+            used: self.memory,
+        })
+    }
+
+    /// The limit because of which `next` is the last call that may be made.
+    #[must_use]
+    pub fn is_last(&self, next: NextCall, now: Duration) -> Option<EndReason> {
+        let limits = &self.limits;
+        // The only turn of a run keeps its tools.
+        if self.turns > 0 && self.turns.saturating_add(1) >= limits.max_turns {
+            return Some(EndReason::MaxTurns {
+                limit: limits.max_turns,
+            });
+        }
+        if self.turns == 0 {
+            return None;
+        }
+        if let Some(limit) = limits.max_total_tokens
+            && self.tokens_used + next.tokens >= limit
+        {
+            return Some(self.out_of_tokens(limit));
+        }
+        if let Some(limit) = limits.max_cost
+            && self.cost_accumulated.known + next.cost >= limit
+        {
+            return Some(self.out_of_money(limit));
+        }
+        let elapsed = now.saturating_sub(self.started_at);
+        let limit = limits.max_duration?;
+        (elapsed >= limit.saturating_sub(kept(limit))).then_some(EndReason::MaxDuration {
+            limit_ms: millis(limit),
+        })
+    }
+
+    /// When, by the clock of `started_at`, what is under way is cut off for the last answer, and when
+    /// that is cut off too.
+    #[must_use]
+    pub fn deadlines(&self) -> Option<(Duration, Duration)> {
+        let limit = self.limits.max_duration?;
+        let end = self.started_at.saturating_add(limit);
+        Some((end.saturating_sub(kept(limit)), end))
+    }
+
+    /// The limits that are near, and how near.
+    #[must_use]
+    pub fn near(&self, now: Duration) -> Vec<(LimitKind, Nearness)> {
+        let limits = &self.limits;
+        let mut near = Vec::new();
+        let mut share = |kind, used: u128, limit: u128| {
+            if used.saturating_mul(u128::from(Ppm::ONE.0))
+                >= limit.saturating_mul(u128::from(NEAR.0))
+            {
+                near.push((kind, Nearness::Most));
+            }
+        };
+        if let Some(limit) = limits.max_total_tokens {
+            share(LimitKind::Tokens, self.tokens_used.0.into(), limit.0.into());
+        }
+        if let Some(limit) = limits.max_cost {
+            let used = self.cost_accumulated.known;
+            share(LimitKind::Cost, used.0.into(), limit.0.into());
+        }
+        if let Some(limit) = limits.max_duration {
+            let elapsed = now.saturating_sub(self.started_at);
+            share(LimitKind::Duration, elapsed.as_nanos(), limit.as_nanos());
+        }
+        let mut count = |kind, used: u64, limit: u64| {
+            if limit < WORTH_TELLING {
+                return;
+            }
+            share(kind, used.into(), limit.into());
+        };
+        count(LimitKind::Turns, self.turns, limits.max_turns);
+        if let Some(limit) = limits.max_tool_calls {
+            count(LimitKind::ToolCalls, self.tool_calls, limit);
+        }
+        let mut few = |kind, used: u64, limit: u64| {
+            if limit >= WORTH_TELLING && limit.saturating_sub(used) <= FEW {
+                near.push((kind, Nearness::Few));
+            }
+        };
+        few(LimitKind::Turns, self.turns, limits.max_turns);
+        if let Some(limit) = limits.max_tool_calls {
+            few(LimitKind::ToolCalls, self.tool_calls, limit);
+        }
+        near
+    }
+
+    /// What a call adds to the tokens that count: all of it, or what the call before had neither read
+    /// nor written.
+    #[must_use]
+    pub fn counted(
+        count: CountTokens,
+        before: Tokens,
+        processed: Tokens,
+        output: Tokens,
+    ) -> Tokens {
+        match count {
+            CountTokens::Processed => processed + output,
+            CountTokens::Growth => processed.minus(before) + output,
+        }
+    }
+
+    fn out_of_tokens(&self, limit: Tokens) -> EndReason {
+        EndReason::MaxTokens {
+            limit,
+            used: self.tokens_used,
+        }
+    }
+
+    fn out_of_money(&self, limit: Money) -> EndReason {
+        EndReason::MaxCost {
+            limit,
+            used: self.cost_accumulated.known,
+        }
+    }
+}
+
+/// Of a limit, what is kept for the last answer.
+fn kept(limit: Duration) -> Duration {
+    (limit / LAST_SHARE).min(LAST_ANSWER)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,249 @@
+//! [`MemoryStore`]: sessions and their archive in memory. It forgets them with the process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use plimsoll_agent::Entry;
+use plimsoll_context::{Seq, Tokens};
+
+use crate::archive::{
+    ArchiveBounds, ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled, Shelf,
+};
+use crate::store::{Fork, ForkFault, Lease, SessionId, SessionInfo, SessionStore, StoreError};
+use crate::window::WINDOW_REMEMBERED;
+
+/// Keeps logs in memory; for tests and for agents that need no tomorrow.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    logs: BTreeMap<SessionId, Log>,
+    leased: BTreeSet<SessionId>,
+    shelf: Shelf,
+    /// Windows, and when they were told.
+    windows: BTreeMap<String, (Tokens, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    /// What it shares with another, and begins with.
+    fork: Option<Fork>,
+    /// Its own entries, after those.
+    own: Vec<Entry>,
+}
+
+/// A session whose log, or the beginning of it, is part of another's.
+struct Kin<'a> {
+    id: &'a SessionId,
+    log: &'a Log,
+    /// How many of its entries.
+    entries: u64,
+    /// Only items below this number; `None` of the session itself.
+    below: Option<Seq>,
+}
+
+struct MemoryGuard {
+    inner: Arc<Mutex<Inner>>,
+    session: SessionId,
+}
+
+impl MemoryStore {
+    /// A store whose archive has other bounds.
+    #[must_use]
+    pub fn with_archive(bounds: ArchiveBounds) -> Self {
+        let store = Self::default();
+        store.lock().shelf = Shelf::new(bounds);
+        store
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    fn shared(&self) -> u64 {
+        self.fork.as_ref().map_or(0, |fork| fork.entries)
+    }
+
+    fn len(&self) -> u64 {
+        self.shared() + self.own.len() as u64
+    }
+}
+
+impl Inner {
+    /// The session and those that it is a fork of, itself first. None where nothing was written.
+    fn kin<'a>(&'a self, session: &SessionId) -> Vec<Kin<'a>> {
+        let mut kin: Vec<Kin> = Vec::new();
+        let mut next = self.logs.get_key_value(session).map(|(id, log)| Kin {
+            id,
+            log,
+            entries: log.len(),
+            below: None,
+        });
+        while let Some(found) = next {
+            next = found.log.fork.as_ref().and_then(|fork| {
+                let (id, log) = self.logs.get_key_value(&fork.from)?;
+                let below = found.below.unwrap_or(fork.items).min(fork.items);
+                Some(Kin {
+                    id,
+                    log,
+                    entries: found.entries.min(fork.entries),
+                    below: Some(below),
+                })
+            });
+            kin.push(found);
+        }
+        kin
+    }
+
+    fn log(&self, session: &SessionId) -> Vec<Entry> {
+        let mut whole = Vec::new();
+        for kin in self.kin(session).iter().rev() {
+            let own = kin.entries.saturating_sub(kin.log.shared());
+            let own = usize::try_from(own).unwrap_or(usize::MAX);
+            whole.extend(kin.log.own.iter().take(own).cloned());
+        }
+        whole
+    }
+
+    /// Where the archive may look: the session itself, even where it has no log, and what it shares.
+    fn shelves(&self, session: &SessionId) -> Vec<(SessionId, Option<Seq>)> {
+        let kin = self.kin(session);
+        let others = kin.iter().skip(1);
+        std::iter::once((session.clone(), None))
+            .chain(others.map(|kin| (kin.id.clone(), kin.below)))
+            .collect()
+    }
+}
+
+#[async_trait]
+impl SessionStore for MemoryStore {
+    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        if !self.lock().leased.insert(session.clone()) {
+            return Err(StoreError::Busy {
+                session: session.clone(),
+            });
+        }
+        let guard = MemoryGuard {
+            inner: Arc::clone(&self.inner),
+            session: session.clone(),
+        };
+        Ok(Lease::new(session.clone(), Box::new(guard)))
+    }
+
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        Ok(self.lock().log(session))
+    }
+
+    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.lock()
+            .logs
+            .entry(lease.session().clone())
+            .or_default()
+            .own
+            .extend_from_slice(entries);
+        Ok(())
+    }
+
+    async fn fork(&self, lease: &Lease, of: &Fork) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        let session = lease.session().clone();
+        if inner.logs.contains_key(&session) {
+            return Err(of.refused(ForkFault::Taken { session }));
+        }
+        let kin = inner.kin(&of.from);
+        let Some(other) = kin.first() else {
+            return Err(of.refused(ForkFault::Unknown));
+        };
+        of.check(other.entries, kin.len() as u64 - 1)?;
+        let log = Log {
+            fork: Some(of.clone()),
+            own: Vec::new(),
+        };
+        inner.logs.insert(session, log);
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        let inner = self.lock();
+        let info = |(id, log): (&SessionId, &Log)| SessionInfo {
+            id: id.clone(),
+            created: 0,
+            updated: 0,
+            entries: log.len(),
+            title: SessionInfo::title_of(&inner.log(id)),
+            fork: log.fork.clone(),
+        };
+        Ok(inner.logs.iter().map(info).collect())
+    }
+
+    async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
+        let oldest = now().saturating_sub(WINDOW_REMEMBERED.as_secs());
+        let inner = self.lock();
+        let learned = inner.windows.get(endpoint).filter(|(_, at)| *at >= oldest);
+        Ok(learned.map(|(window, _)| *window))
+    }
+
+    async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
+        self.lock()
+            .windows
+            .insert(endpoint.to_owned(), (window, now()));
+        Ok(())
+    }
+
+    async fn archives(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+        self.lock().shelf.archive(lease.session(), items, now())
+    }
+
+    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
+        self.lock().shelf.keep_up_to(lease.session(), next);
+        Ok(())
+    }
+
+    async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
+        let inner = self.lock();
+        inner.shelf.recall(&inner.shelves(session), key, now())
+    }
+
+    async fn search(
+        &self,
+        session: &SessionId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, RecallError> {
+        let inner = self.lock();
+        let shelves = inner.shelves(session);
+        inner.shelf.search(&shelves, query, limit, now())
+    }
+
+    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
+        let inner = self.lock();
+        Ok(inner.shelf.rows(&inner.shelves(session), now()))
+    }
+}
+
+impl Drop for MemoryGuard {
+    fn drop(&mut self) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.leased.remove(&self.session);
+    }
+}
+
+/// Seconds since 1970; 0 where the clock stands before that.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
