@@ -184,6 +184,14 @@ pub enum Entry {
         /// The run.
         run: u64,
     },
+    /// From here on it is another session, that began as this log's first entries. A run that was
+    /// under way has ended; everything else is as it was.
+    Forked {
+        /// The session that the entries before this one are of, by the host's name for it.
+        from: String,
+        /// How many of them the two share.
+        entries: u64,
+    },
     /// The run ended.
     Ended {
         /// How.

@@ -332,6 +332,10 @@ impl State {
                     return Err(FoldError::Undo { run: *run });
                 }
             }
+            Entry::Forked { .. } => {
+                self.running = false;
+                self.memory.end();
+            }
             Entry::Ended { .. } => {
                 self.running = false;
                 self.waiting.clear();
