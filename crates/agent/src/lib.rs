@@ -46,7 +46,7 @@ pub use limits::{
     TOOL_CALL_HISTORY,
 };
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
-pub use loop_record::LoopConfigSnapshot;
+pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
 pub use moment::{Decision, HookPoint, Moment};
 pub use outcome::{EndReason, Outcome};
 pub use pins::{MAX_PINS, PinError};
