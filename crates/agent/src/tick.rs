@@ -51,6 +51,7 @@ impl Run {
             Phase::Calling(_) | Phase::Working(_) | Phase::Summarizing => {
                 self.queue.push_back(Step::Abort);
                 self.drop_digest();
+                self.summary_failed = true;
                 self.close_calls(notice::OUT_OF_TIME);
                 self.say_pins();
                 self.ask_to_finish(reason);

@@ -297,7 +297,14 @@ impl Run {
     /// What the next call will take, as far as that can be known.
     fn next_call(&self, tracker: &ExecutionTracker) -> NextCall {
         let tally = &self.state.tally;
-        let processed = self.state.calibration.reported(self.tokens());
+        let calibration = self.state.calibration;
+        // The provider has said what the request before this one was; the rest is what has grown.
+        let processed = match self.state.heard {
+            Some((counted, said)) if counted <= self.tokens() => {
+                said + self.tokens().minus(counted).share(calibration.ratio())
+            }
+            _ => calibration.reported(self.tokens()),
+        };
         NextCall {
             tokens: tally.next(tracker.limits.count_tokens, processed),
             // Much of the view is in the cache, or is not: the call before knows.

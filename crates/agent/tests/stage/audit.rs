@@ -80,7 +80,7 @@ fn grows_at_its_end(stage: &Stage, one: &Sent, two: &Sent) {
     let between = &stage.log[one.at..two.at];
     if between
         .iter()
-        .any(|entry| matches!(entry, Entry::Planned { .. }))
+        .any(|entry| matches!(entry, Entry::Planned { .. } | Entry::RolledBack { .. }))
     {
         return;
     }
