@@ -38,6 +38,14 @@ pub(crate) enum Consent {
     Asked,
 }
 
+/// What `--yes` says.
+pub(crate) fn consent(yes: bool) -> Consent {
+    match yes {
+        true => Consent::Given,
+        false => Consent::Asked,
+    }
+}
+
 #[async_trait]
 impl Gate for Ask {
     async fn decide(&self, question: &Question) -> Answer {

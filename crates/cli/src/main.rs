@@ -5,6 +5,7 @@
     reason = "printing is what a command line does"
 )]
 
+mod agent;
 mod args;
 mod ask;
 mod chat_file;
@@ -19,6 +20,7 @@ mod input;
 mod ledger;
 mod local;
 mod out;
+mod outcome;
 mod paths;
 mod pins;
 mod prices;
