@@ -141,6 +141,9 @@ impl Run {
             });
         };
         self.say_pins();
+        // What a crash has left waiting was said before this.
+        while self.deliver(Waiting::Steer) {}
+        self.cause = self.setup.first_turn_trigger;
         self.asked_at = self.state.transcript.next_seq();
         self.record(Entry::Said {
             message: Arc::new(Message::User { parts }),

@@ -2,7 +2,7 @@
 //! log folds to the same view, and from every prefix of it a run can be carried on.
 //! Not a test of any one case.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use plimsoll_agent::{EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, Request, State};
 use plimsoll_context::{
@@ -50,6 +50,7 @@ fn sound(stage: &Stage) {
     limits(stage);
     spent(stage);
     kept(stage);
+    delivered_once(stage);
     summed_up(stage);
     for call in &stage.executed {
         let known = stage
@@ -152,7 +153,10 @@ fn originals(stage: &Stage) -> State {
     let said = stage.log.iter().filter(|entry| {
         !matches!(
             entry,
-            Entry::Planned { .. } | Entry::Pinned { .. } | Entry::Unpinned { .. }
+            Entry::Planned { .. }
+                | Entry::Pinned { .. }
+                | Entry::Unpinned { .. }
+                | Entry::RolledBack { .. }
         )
     });
     State::fold(stage.setup.counter.clone(), said).unwrap()
@@ -166,8 +170,9 @@ fn kept(stage: &Stage) {
     let mut pins: BTreeMap<Seq, Pin> = BTreeMap::new();
     let mut at = 0;
     for sent in &stage.requests {
-        for entry in &stage.log[at..sent.at] {
+        for (n, entry) in stage.log[at..sent.at].iter().enumerate() {
             match entry {
+                Entry::RolledBack { .. } => pins = pinned(stage, at + n),
                 Entry::Pinned { seq, pin } => {
                     let whole = pins.get(seq).is_some_and(|pin| pin.what == Pinned::Whole);
                     if !whole {
@@ -220,6 +225,42 @@ fn kept(stage: &Stage) {
     match stage.setup.leave {
         Leave::Asked => assert_eq!(stage.gone.len(), planned, "once for every plan"),
         Leave::Freely => assert!(stage.gone.is_empty() && stage.leaving.is_empty()),
+    }
+}
+
+/// What is pinned after so many entries and one.
+fn pinned(stage: &Stage, last: usize) -> BTreeMap<Seq, Pin> {
+    let state = State::fold(stage.setup.counter.clone(), &stage.log[..=last]).unwrap();
+    let items = state.transcript().items().iter();
+    items
+        .filter_map(|item| Some((item.seq, item.pin.clone()?)))
+        .collect()
+}
+
+/// Each message that waited came to exactly one end, or waits still.
+fn delivered_once(stage: &Stage) {
+    let mut waiting = BTreeSet::new();
+    let mut ever = 0;
+    for entry in &stage.log {
+        match entry {
+            Entry::Queued { id, .. } => {
+                assert!(*id > ever, "{id} comes after {ever}");
+                ever = *id;
+                waiting.insert(*id);
+            }
+            Entry::Said {
+                queued: Some(id), ..
+            } => assert!(waiting.remove(id), "{id} is said twice"),
+            Entry::Undelivered { ids } => {
+                for id in ids {
+                    assert!(waiting.remove(id), "{id} is given up twice");
+                }
+            }
+            Entry::Ended { outcome } => {
+                assert!(waiting.is_empty(), "{waiting:?} is forgotten: {outcome:?}");
+            }
+            _ => {}
+        }
     }
 }
 

@@ -16,8 +16,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, Input, KnownTool, Leaving,
-    Moment, Outcome, Question, Request, Run, Setup, Spend, Step, SummaryModel, Verdict,
+    Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookPoint, Input, KnownTool,
+    Leaving, Moment, Outcome, Question, Request, Run, Setup, Spend, Step, SummaryModel, Verdict,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Policy, Reply, Seq,
@@ -63,8 +63,16 @@ pub(crate) struct Stage {
     pub(crate) gone: Vec<Leaving>,
     /// The host's hooks that were asked or told, in order.
     pub(crate) moments: Vec<Moment>,
+    /// The same among the events.
+    pub(crate) story: Vec<Told>,
     /// Those that say no, by name.
     pub(crate) refuses: BTreeSet<&'static str>,
+}
+
+/// What somebody outside was told or asked.
+pub(crate) enum Told {
+    Event(Event),
+    Moment(HookPoint),
 }
 
 /// A request as it went out, and what was known then.
@@ -193,6 +201,7 @@ impl Stage {
             leaving: Vec::new(),
             gone: Vec::new(),
             moments: Vec::new(),
+            story: Vec::new(),
             refuses: BTreeSet::new(),
             running: VecDeque::new(),
             asked: VecDeque::new(),
@@ -216,7 +225,10 @@ impl Stage {
         for _ in 0..STEPS {
             match self.run.poll() {
                 Step::Record(entry) => self.log.push(entry),
-                Step::Notify(event) => self.events.push(event),
+                Step::Notify(event) => {
+                    self.story.push(Told::Event(event.clone()));
+                    self.events.push(event);
+                }
                 Step::Call(request) => {
                     assert!(!self.calling, "two model calls at once");
                     self.calling = true;
@@ -254,7 +266,7 @@ impl Stage {
                 Step::Gone(leaving) => self.gone.push(*leaving),
                 Step::Before(moment) => {
                     let name = moment.point().name();
-                    self.moments.push(moment);
+                    self.met(moment);
                     let decision = match self.refuses.contains(name) {
                         true => Decision::No {
                             why: format!("{name} says no"),
@@ -263,7 +275,7 @@ impl Stage {
                     };
                     self.run.handle(Input::Decided(decision));
                 }
-                Step::After(moment) => self.moments.push(moment),
+                Step::After(moment) => self.met(moment),
                 Step::Abort => {
                     self.aborts += 1;
                     self.calling = false;
@@ -285,6 +297,11 @@ impl Stage {
             }
         }
         panic!("the machine does not come to rest");
+    }
+
+    fn met(&mut self, moment: Moment) {
+        self.story.push(Told::Moment(moment.point()));
+        self.moments.push(moment);
     }
 
     /// The host, which takes its time, has made up its mind.
