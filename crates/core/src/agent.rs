@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Entry, Event, KnownTool, Leave, Run, Setup};
+use plimsoll_agent::{Entry, KnownTool, Leave, Run, Setup, State};
 use plimsoll_context::{
-    Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
-    Recall, Tokens,
+    Calibration, Chars4, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT,
+    Message, Recall, Tokens,
 };
 
 use crate::archive::RecallTools;
@@ -14,7 +14,7 @@ use crate::context;
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::session::{AgentOutput, Session};
-use crate::store::{SessionId, StoreError};
+use crate::store::{Lease, SessionId, SessionStore, StoreError};
 use crate::tool::Tool;
 use crate::window::Window;
 
@@ -38,6 +38,19 @@ pub struct Agent {
     pub(crate) recall_names: RecallNames,
     pub(crate) pins: Vec<String>,
     pub(crate) parts: Arc<Parts>,
+}
+
+/// What one session of an agent works with.
+pub(crate) struct Fittings {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) endpoint: String,
+    pub(crate) cache_key: Option<Arc<str>>,
+    pub(crate) archives: bool,
+    /// Those that recall what has left the session.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) pins: Vec<String>,
+    /// What a person should know.
+    pub(crate) notes: Vec<String>,
 }
 
 /// By which names a model recalls.
@@ -75,12 +88,42 @@ impl Agent {
     /// # Errors
     /// Where another process writes to it, or its log cannot be read.
     pub async fn session(&self, id: SessionId) -> Result<Session, Error> {
-        let parts = &self.parts;
-        let lease = self.parts.store.acquire(&id).await?;
-        let log = self.parts.store.load(&id).await?;
-        let idle = self.parts.store.idle(&id).await;
+        let store = &self.parts.store;
+        let lease = store.acquire(&id).await?;
+        let log = store.load(&id).await?;
+        let idle = store.idle(&id).await;
+        self.open(lease, &log, idle).await
+    }
+
+    /// Opens a session whose log is at hand.
+    pub(crate) async fn open(
+        &self,
+        lease: Lease,
+        log: &[Entry],
+        idle: Option<Duration>,
+    ) -> Result<Session, Error> {
+        let parts = Arc::clone(&self.parts);
+        let (setup, fittings) = self.prepare(parts, &lease, log).await?;
+        let run = Run::resume(log, setup)?;
+        let mut session = Session::new(run, lease, Arc::clone(&fittings.parts));
+        session.found = idle.map(|idle| (idle, Instant::now()));
+        session.fit_out(fittings).await?;
+        Ok(session)
+    }
+
+    /// What a session of this agent works with, whose log is `log`.
+    pub(crate) async fn prepare(
+        &self,
+        parts: Arc<Parts>,
+        lease: &Lease,
+        log: &[Entry],
+    ) -> Result<(Setup, Fittings), Error> {
+        let id = lease.session();
+        let mut notes = Vec::new();
         let mut setup = self.setup.clone();
+        setup.session = id.as_str().into();
         let found = self.window.find(&*parts.provider, &*parts.store).await;
+        notes.extend(found.note);
         setup.line.window = found.window;
         if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
             model.window = Some(parts.summarizer.window().await.unwrap_or(FALLBACK_WINDOW));
@@ -94,22 +137,26 @@ impl Agent {
         if setup.policy.stages().is_empty() {
             setup.line = ContextStrategy::Unlimited {}.line(setup.line);
         }
-        let archive = match self.archive {
-            Archive::Off => Err(None),
-            Archive::On => parts.store.archives().await.map_err(|error| match error {
-                StoreError::NoArchive => None,
-                error => Some(error.to_string()),
-            }),
+        let archives = match self.archive {
+            Archive::Off => false,
+            Archive::On => match archives(&*parts.store, lease, log).await? {
+                Ok(()) => true,
+                Err(StoreError::NoArchive) => false,
+                Err(error) => {
+                    notes.push(error.to_string());
+                    false
+                }
+            },
         };
         let mut tools = Vec::new();
-        if archive.is_ok() {
+        if archives {
             setup.leave = Leave::Asked;
-            if offers_recall(&setup, self.recall_names, window, &log) {
+            if offers_recall(&setup, self.recall_names, window, log) {
                 setup.recall = Recall::Offered;
                 // A page that is larger than a result may be would be shortened in its turn.
                 let budget = setup.line.budget(setup.overhead(), Calibration::default());
                 let most = budget.map_or(MAX_RESULT, |budget| budget.max_result);
-                let recall = RecallTools::new(Arc::clone(&parts.store), id);
+                let recall = RecallTools::new(Arc::clone(&parts.store), id.clone());
                 let recall = recall.for_results(most);
                 tools = recall.tools();
                 if self.recall_names == RecallNames::Both {
@@ -118,36 +165,19 @@ impl Agent {
             }
         }
         setup.tools.extend(tools.iter().map(known));
-        let cached = setup.cache.is_on();
-        let run = Run::resume(&log, setup)?;
-        let mut session = Session::new(run, lease, Arc::clone(parts));
-        session.found = idle.map(|idle| (idle, Instant::now()));
-        session.endpoint = found.endpoint;
-        session.cache_key = cached.then(|| cache_key(session.id()));
-        if let Some(text) = found.note {
-            parts.tell(&Event::Warning { text });
-        }
-        session.archives = archive.is_ok();
-        if session.archives {
-            let next = session.run.state().transcript().next_seq();
-            let kept = parts.store.archive_up_to(&session.lease, next).await;
-            if let Err(error) = kept {
-                parts.tell(&Event::Warning {
-                    text: error.to_string(),
-                });
-            }
-        }
-        let named = tools
-            .into_iter()
-            .map(|tool| (tool.spec().name.clone(), tool));
-        session.tools = named.collect();
-        if let Err(Some(why)) = archive {
-            parts.tell(&Event::Warning { text: why });
-        }
-        for rule in &self.pins {
-            session.pin_rule(rule).await?;
-        }
-        Ok(session)
+        let fittings = Fittings {
+            parts,
+            endpoint: found.endpoint,
+            cache_key: setup
+                .cache
+                .is_on()
+                .then(|| cache_key(root(log).unwrap_or(id.as_str()))),
+            archives,
+            tools,
+            pins: self.pins.clone(),
+            notes,
+        };
+        Ok((setup, fittings))
     }
 
     /// What each request carries besides the messages: system prompt and tools, in the counter's
@@ -174,18 +204,49 @@ fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, log:
         RecallNames::Both => &["recall", "recall_search", "get_tool_response"],
     };
     let is_ours = |tool: &KnownTool| ours.contains(&tool.spec.name.as_str());
-    let learned = log.iter().rev().find_map(|entry| match entry {
-        Entry::Learned { window, .. } => Some(*window),
-        _ => None,
-    });
+    let learned = learned(log, &setup.model);
     let room = window
         .is_some_and(|window| window.min(learned.unwrap_or(Tokens::MAX)) >= RECALL_LEAST_WINDOW);
     room && !setup.tools.is_empty() && !setup.tools.iter().any(is_ours)
 }
 
+/// Whether the archive can be used. What it has of a log that is gone is taken away first; where that
+/// fails it cannot be used, so that nothing of it is found.
+async fn archives(
+    store: &dyn SessionStore,
+    lease: &Lease,
+    log: &[Entry],
+) -> Result<Result<(), StoreError>, Error> {
+    if let Err(error) = store.archives().await {
+        return Ok(Err(error));
+    }
+    // What the log weighs is of no interest here, so it is weighed the quickest way.
+    let state = State::fold(Arc::new(Chars4), log)?;
+    let next = state.transcript().next_seq();
+    Ok(store.archive_up_to(lease, next).await)
+}
+
+/// The session that a log began in, where that is another: what a provider has of the one is the
+/// beginning of the other, too.
+fn root(log: &[Entry]) -> Option<&str> {
+    log.iter().find_map(|entry| match entry {
+        Entry::Forked { from, .. } => Some(from.as_str()),
+        _ => None,
+    })
+}
+
+/// The window that this model has taught in a session, if it was the last to run there.
+fn learned(log: &[Entry], model: &str) -> Option<Tokens> {
+    let of = log.iter().rev().find_map(|entry| match entry {
+        Entry::Learned { window, .. } => Some(Some(*window)),
+        Entry::Started { model: of, .. } if of != model => Some(None),
+        _ => None,
+    });
+    of.flatten()
+}
+
 /// What providers that route by a key are told of a session: its name, or a hash of a long one.
-fn cache_key(id: &SessionId) -> Arc<str> {
-    let name = id.as_str();
+fn cache_key(name: &str) -> Arc<str> {
     match name.len() <= MAX_CACHE_KEY {
         true => name.into(),
         false => Fingerprint::of([&Message::user(name)]).to_string().into(),

@@ -1,32 +1,35 @@
 //! [`AgentBuilder`]: the settings of an [`Agent`], each with its default; what is required is an
 //! argument of [`Agent::builder`]. Not their meaning; that is where they are used.
 
-use std::collections::HashSet;
-use std::future::Future;
+mod faults;
+mod hooks;
+mod limits;
+mod view;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    AtLimit, ExecutionLimits, Leave, MAX_TURNS, Sampling, Setup, SummaryModel,
+    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, Leave, MAX_TURNS, QueueMode,
+    Sampling, Setup, SummaryModel, ThinkingLevel, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, CacheConfig, ContextStrategy, Economy, LEAST_SUMMARY, Line, Memo, Policy,
-    PriceSheet, Recall, SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
+    Author, Bpe, CacheConfig, ContextStrategy, Economy, Line, Memo, Policy, PriceSheet, Recall,
+    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
 };
 
-use crate::agent::{Agent, Archive, MAX_PARALLEL_TOOLS, RecallNames, SUMMARY_TIMEOUT, known};
+use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};
 use crate::context::{Beside, Contexts};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
-use crate::hooks::{Evicted, Hooks};
+use crate::hooks::Hooks;
 use crate::memory_store::MemoryStore;
 use crate::observer::Observer;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
-use crate::session::AgentState;
 use crate::store::SessionStore;
-use crate::tool::Tool;
+use crate::tool::{TOOL_RETRIES, Tool};
 use crate::window::Window;
 
 /// A first-in-first-out bound on everything that is sent (Ambi's name for it).
@@ -64,13 +67,21 @@ pub struct AgentBuilder {
     summary_timeout: Duration,
     economy: Option<Economy>,
     sheet: Option<PriceSheet>,
+    summarizer_sheet: Option<PriceSheet>,
     cache: CacheConfig,
     archive: Archive,
     recall_names: RecallNames,
     pins: Vec<String>,
     hooks: Hooks,
     limits: ExecutionLimits,
-    max_parallel_tools: usize,
+    max_parallel_tools: Option<usize>,
+    tool_retries: u32,
+    gate_timeout: Option<Duration>,
+    input_filters: InputFilters,
+    steering: QueueMode,
+    follow_ups: QueueMode,
+    config_id: Option<String>,
+    first_turn_trigger: TurnTrigger,
     max_tokens: Option<Tokens>,
     sampling: Sampling,
     store: Arc<dyn SessionStore>,
@@ -105,13 +116,21 @@ impl Agent {
             summary_timeout: SUMMARY_TIMEOUT,
             economy: None,
             sheet: None,
+            summarizer_sheet: None,
             cache: CacheConfig::default(),
             archive: Archive::default(),
             recall_names: RecallNames::default(),
             pins: Vec::new(),
             hooks: Hooks::default(),
             limits: ExecutionLimits::turns(MAX_TURNS),
-            max_parallel_tools: 1,
+            max_parallel_tools: None,
+            tool_retries: TOOL_RETRIES,
+            gate_timeout: None,
+            input_filters: InputFilters::default(),
+            steering: QueueMode::default(),
+            follow_ups: QueueMode::default(),
+            config_id: None,
+            first_turn_trigger: TurnTrigger::default(),
             max_tokens: None,
             sampling: Sampling::default(),
             store: Arc::new(MemoryStore::default()),
@@ -159,185 +178,6 @@ impl AgentBuilder {
         self
     }
 
-    /// The preset policy. Default: `evict`.
-    pub fn context_strategy(mut self, strategy: ContextStrategy) -> Self {
-        self.strategy = strategy;
-        self
-    }
-
-    /// First-in-first-out eviction under a bound: [`ContextStrategy::SlidingWindow`] by Ambi's name.
-    pub fn with_eviction_strategy(self, eviction: EvictionStrategy) -> Self {
-        self.context_strategy(ContextStrategy::SlidingWindow {
-            max_tokens: Some(eviction.max_safe_tokens),
-        })
-    }
-
-    /// Your own stages, in place of the preset's.
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = Some(policy);
-        self
-    }
-
-    /// When a plan is due, where the strategy has no trigger of its own.
-    pub fn trigger(mut self, trigger: Threshold) -> Self {
-        self.line.trigger = trigger;
-        self
-    }
-
-    /// Where a plan ends.
-    pub fn target(mut self, target: Threshold) -> Self {
-        self.line.target = Some(target);
-        self
-    }
-
-    /// One tool result, at most.
-    pub fn max_result(mut self, tokens: Tokens) -> Self {
-        self.line.max_result = Some(tokens);
-        self
-    }
-
-    /// How many of the newest complete exchanges stay. Default 1.
-    pub fn keep_recent(mut self, exchanges: usize) -> Self {
-        self.line.keep_recent = exchanges;
-        self
-    }
-
-    /// How old tool results shrink.
-    pub fn session_prune(mut self, prune: SessionPruneConfig) -> Self {
-        self.prune = prune;
-        self
-    }
-
-    /// How large summaries may be, when they are written and by whom.
-    pub fn summary_config(mut self, summary: SummaryConfig) -> Self {
-        self.summary = summary;
-        self
-    }
-
-    /// Who writes summaries, a cheaper model say. Default: the agent's own model.
-    pub fn summarizer(mut self, provider: Arc<dyn Provider>) -> Self {
-        self.summarizer = Some(provider);
-        self
-    }
-
-    /// What the summariser is told, in place of [`SummaryModel::PROMPT`]. A summary must still have
-    /// at least four of the seven headings that it asks for.
-    pub fn summary_prompt(mut self, prompt: impl Into<String>) -> Self {
-        self.summary_prompt = Some(prompt.into());
-        self
-    }
-
-    /// How long one call of the summariser may take. Default [`SUMMARY_TIMEOUT`].
-    pub fn summary_timeout(mut self, timeout: Duration) -> Self {
-        self.summary_timeout = timeout;
-        self
-    }
-
-    /// When plans are due. Default: when they pay, or at the trigger where one was set in tokens.
-    pub fn economy(mut self, economy: Economy) -> Self {
-        self.economy = Some(economy);
-        self
-    }
-
-    /// What the model costs. Default: unknown; then the usual ratios decide when a plan pays.
-    pub fn prices(mut self, sheet: PriceSheet) -> Self {
-        self.sheet = Some(sheet);
-        self
-    }
-
-    /// How the provider's prompt cache is used. Default: breakpoints wherever they help.
-    pub fn cache_config(mut self, cache: CacheConfig) -> Self {
-        self.cache = cache;
-        self
-    }
-
-    /// Whether what leaves the view is archived. Default: where the store can.
-    pub fn archive(mut self, archive: Archive) -> Self {
-        self.archive = archive;
-        self
-    }
-
-    /// Offers `recall` under the name `get_tool_response(execution_id)` too, which some prompts and
-    /// models know.
-    pub fn get_tool_response(mut self) -> Self {
-        self.recall_names = RecallNames::Both;
-        self
-    }
-
-    /// A rule that is said in every session and stays in its view, whole.
-    pub fn pin(mut self, rule: impl Into<String>) -> Self {
-        self.pins.push(rule.into());
-        self
-    }
-
-    /// Asked before a plan is applied, with the request's tokens by our counter and the messages of
-    /// the view; `false` leaves the view as it is for this request; where that is over its limit, the run
-    /// ends with `CannotFit`.
-    pub fn before_compaction_start(
-        mut self,
-        hook: impl Fn(Tokens, usize) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.hooks.set_before(hook);
-        self
-    }
-
-    /// Told after a plan was applied: messages before and after, tokens before and after.
-    pub fn after_compaction_end(
-        mut self,
-        hook: impl Fn(usize, usize, Tokens, Tokens) + Send + Sync + 'static,
-    ) -> Self {
-        self.hooks.set_after(hook);
-        self
-    }
-
-    /// Called once for every plan that takes something out of the view, with exactly what left.
-    /// It may be async; if it fails, nothing is lost.
-    pub fn on_evict<F, Fut>(mut self, hook: F) -> Self
-    where
-        F: Fn(&AgentState, Evicted) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = ()> + Send + 'static,
-    {
-        self.hooks.set_on_evict(hook);
-        self
-    }
-
-    /// How long a run may be.
-    pub fn execution_limits(mut self, limits: ExecutionLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Model calls in a run. Default 50.
-    pub fn max_turns(mut self, turns: u64) -> Self {
-        self.limits.max_turns = turns;
-        self
-    }
-
-    /// Tool calls that run in a run. Default: no limit.
-    pub fn max_tool_calls(mut self, calls: u64) -> Self {
-        self.limits.max_tool_calls = Some(calls);
-        self
-    }
-
-    /// How often in a row the same batch of tool calls may be asked for while its results do not
-    /// change. Default: no limit; 1 acts as 2.
-    pub fn max_identical_tool_calls(mut self, times: u64) -> Self {
-        self.limits.max_identical_tool_calls = Some(times);
-        self
-    }
-
-    /// What happens when a limit is reached. Default: the model is asked to finish.
-    pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
-        self.limits.at_limit = at_limit;
-        self
-    }
-
-    /// Tool calls at once, at most. Default 1.
-    pub fn max_parallel_tools(mut self, calls: usize) -> Self {
-        self.max_parallel_tools = calls;
-        self
-    }
-
     /// Tokens of one answer, at most. Default: the provider's.
     pub fn max_tokens(mut self, tokens: Tokens) -> Self {
         self.max_tokens = Some(tokens);
@@ -356,6 +196,54 @@ impl AgentBuilder {
         self
     }
 
+    /// How hard the model thinks before it answers. Default: as the provider has it.
+    pub fn thinking_level(mut self, level: ThinkingLevel) -> Self {
+        self.sampling.thinking = level;
+        self
+    }
+
+    /// One more filter, asked last: it looks at prompts, steers and follow-ups before the model does.
+    pub fn input_filter(mut self, filter: impl InputFilter + 'static) -> Self {
+        self.input_filters.push(Arc::new(filter));
+        self
+    }
+
+    /// More filters, asked in their order.
+    pub fn input_filters(
+        mut self,
+        filters: impl IntoIterator<Item = Arc<dyn InputFilter>>,
+    ) -> Self {
+        for filter in filters {
+            self.input_filters.push(filter);
+        }
+        self
+    }
+
+    /// How steers are delivered. Default: all that wait, together.
+    pub fn steering_mode(mut self, mode: QueueMode) -> Self {
+        self.steering = mode;
+        self
+    }
+
+    /// How follow-ups are delivered. Default: all that wait, together.
+    pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
+        self.follow_ups = mode;
+        self
+    }
+
+    /// What this configuration is called in loop ids, `{session}.{config}.{N}`. Default:
+    /// [`DEFAULT_CONFIG`].
+    pub fn config_id(mut self, id: impl Into<String>) -> Self {
+        self.config_id = Some(id.into());
+        self
+    }
+
+    /// What the first turn of a run answers. Default: what a person said.
+    pub fn first_turn_trigger(mut self, trigger: TurnTrigger) -> Self {
+        self.first_turn_trigger = trigger;
+        self
+    }
+
     /// Where logs are kept. Default: in memory.
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = store;
@@ -371,6 +259,13 @@ impl AgentBuilder {
     /// The same with a gate that is shared.
     pub fn shared_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;
+        self
+    }
+
+    /// How long the gate may say nothing: after that the call is denied. Default: as long as it likes,
+    /// since a person may be away.
+    pub fn gate_timeout(mut self, timeout: Duration) -> Self {
+        self.gate_timeout = Some(timeout);
         self
     }
 
@@ -416,7 +311,7 @@ impl AgentBuilder {
                 .as_deref()
                 .unwrap_or(SummaryModel::PROMPT)
                 .into(),
-            sheet: self.sheet.filter(|_| same),
+            sheet: self.summarizer_sheet.or(self.sheet.filter(|_| same)),
         };
         let policy = self.context.policy(self.policy, &beside);
         let setup = Setup {
@@ -436,7 +331,12 @@ impl AgentBuilder {
                 false => Leave::Asked,
             },
             limits: Arc::new(self.limits),
-            max_parallel_tools: self.max_parallel_tools,
+            input_filters: self.input_filters,
+            steering: self.steering,
+            follow_ups: self.follow_ups,
+            config_id: self.config_id.unwrap_or_else(|| DEFAULT_CONFIG.to_owned()),
+            first_turn_trigger: self.first_turn_trigger,
+            max_parallel_tools: self.max_parallel_tools.unwrap_or(1),
             max_output: self.max_tokens,
             sampling: self.sampling,
             ..Setup::new(String::new(), counter, policy)
@@ -456,6 +356,8 @@ impl AgentBuilder {
             gate: self.gate,
             observers: self.observers,
             retry: self.retry,
+            tool_retries: self.tool_retries,
+            gate_timeout: self.gate_timeout,
         };
         Ok(Agent {
             setup,
@@ -475,71 +377,5 @@ impl AgentBuilder {
             summary: self.summary,
             economy: self.economy,
         }
-    }
-
-    fn faults(&self) -> Vec<String> {
-        let (beside, policy) = (self.beside(), self.policy.as_ref());
-        let mut faults = self.context.faults(&beside, self.line, self.window, policy);
-        faults.extend(self.limits.faults());
-        let mut fault = |bad: bool, text: String| {
-            if bad {
-                faults.push(text);
-            }
-        };
-        fault(
-            self.max_parallel_tools == 0 || self.max_parallel_tools > MAX_PARALLEL_TOOLS,
-            format!(
-                "max_parallel_tools is {}; choose 1 to {MAX_PARALLEL_TOOLS}",
-                self.max_parallel_tools
-            ),
-        );
-        fault(
-            self.summary.max_summary_tokens < LEAST_SUMMARY,
-            format!(
-                "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 52",
-                self.summary.max_summary_tokens
-            ),
-        );
-        fault(
-            self.max_tokens == Some(Tokens::ZERO),
-            "max_tokens is 0; allow at least 1 token".into(),
-        );
-        fault(
-            self.window == Window::Known(Tokens::ZERO),
-            "the window is 0 tokens; give its real size".into(),
-        );
-        fault(
-            self.retry.max_attempts == 0,
-            "max_attempts is 0; allow at least 1".into(),
-        );
-        let temperature = self.sampling.temperature.unwrap_or_default();
-        fault(
-            !temperature.is_finite() || temperature < 0.0,
-            format!("temperature is {temperature}; choose a number from 0"),
-        );
-        if let (Threshold::Sent(trigger), Some(Threshold::Sent(target))) =
-            (self.strategy.line(self.line).trigger, self.line.target)
-        {
-            fault(
-                target > trigger,
-                format!(
-                    "the target ({target}) is above the trigger ({trigger}); a plan must end below it"
-                ),
-            );
-        }
-        let mut names = HashSet::new();
-        for tool in &self.tools {
-            let name = &tool.spec().name;
-            let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-            fault(
-                name.is_empty() || name.len() > 64 || !name.chars().all(good),
-                format!("`{name}` cannot name a tool: use 1 to 64 letters, digits, `_` or `-`"),
-            );
-            fault(
-                !names.insert(name),
-                format!("two tools are named `{name}`; rename one"),
-            );
-        }
-        faults
     }
 }

@@ -27,6 +27,7 @@ use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutpu
 use crate::window::told;
 
 /// Everything a driver acts through.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) provider: Arc<dyn Provider>,
     /// Who writes summaries.
@@ -40,6 +41,10 @@ pub(crate) struct Parts {
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) retry: RetryConfig,
+    /// How often a call of an idempotent tool is made again after a timeout.
+    pub(crate) tool_retries: u32,
+    /// How long the gate may say nothing.
+    pub(crate) gate_timeout: Option<Duration>,
 }
 
 /// What is under way. Dropping it ends all of it.

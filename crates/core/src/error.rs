@@ -1,6 +1,6 @@
 //! [`Error`]: what keeps a run from being had at all. A run that is had and fails has an outcome.
 
-use plimsoll_agent::{FoldError, PinError};
+use plimsoll_agent::{FoldError, PinError, UndoError};
 
 use crate::store::StoreError;
 
@@ -20,6 +20,9 @@ pub enum Error {
     /// Something cannot be pinned.
     #[error(transparent)]
     Pin(#[from] PinError),
+    /// There is no run to undo.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
     /// The log does not fold.
     #[error(transparent)]
     Fold(#[from] FoldError),

@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_agent::{EndReason, Entry, Input, Outcome, Run, State};
+use plimsoll_agent::{Cost, EndReason, Entry, Event, ExecutionTracker, Input, Outcome, Run, State};
 use plimsoll_context::{CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
 use tokio::sync::mpsc;
 
+use crate::agent::{Agent, Fittings};
 use crate::driver::{self, Parts};
 use crate::error::Error;
 use crate::store::{Lease, SessionId};
@@ -94,6 +95,12 @@ pub struct AgentOutput {
     pub freed: Tokens,
     /// What the run expected of the prompt cache, and what it read from it.
     pub cache: CacheTally,
+    /// What the run cost, summaries and sub-agents included.
+    pub cost: Cost,
+    /// Messages that waited for the run and came too late for it.
+    pub undelivered: Vec<Vec<Part>>,
+    /// The view was put back to what it was before the run.
+    pub rolled_back: bool,
 }
 
 impl Session {
@@ -120,6 +127,60 @@ impl Session {
             endpoint: String::new(),
             cache_key: None,
         }
+    }
+
+    /// Takes what the session is to work with from now on.
+    pub(crate) async fn fit_out(&mut self, fittings: Fittings) -> Result<(), Error> {
+        self.parts = fittings.parts;
+        // What one provider has in its cache says nothing of another's.
+        if self.called.is_some() && self.endpoint != fittings.endpoint {
+            self.called = None;
+            self.found = None;
+        }
+        self.endpoint = fittings.endpoint;
+        self.cache_key = fittings.cache_key;
+        self.archives = fittings.archives;
+        let tools = fittings.tools.into_iter();
+        let named = tools.map(|tool| (tool.spec().name.clone(), tool));
+        self.tools = named.collect();
+        for text in fittings.notes {
+            self.parts.tell(&Event::Warning { text });
+        }
+        for rule in &fittings.pins {
+            self.pin_rule(rule).await?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with another agent: another model, other tools, other limits over the same log. The
+    /// session stays in the store that it is in. Where this fails, it is as it was.
+    ///
+    /// # Errors
+    /// Where the log cannot be read or written, or where the agent's configuration leaves no room in
+    /// its model's window.
+    pub async fn switch(&mut self, agent: &Agent) -> Result<(), Error> {
+        driver::between_runs(self)?;
+        driver::settle(self).await?;
+        let parts = Arc::new(Parts {
+            store: Arc::clone(&self.parts.store),
+            ..Parts::clone(&agent.parts)
+        });
+        let log = parts.store.load(self.id()).await?;
+        let (setup, fittings) = agent.prepare(parts, &self.lease, &log).await?;
+        self.run = Run::resume(&log, setup)?;
+        self.fit_out(fittings).await
+    }
+
+    /// Undoes the newest run that is not undone: the view is, byte for byte, what it was before its
+    /// task was said. The log keeps both; what the run did elsewhere, it has done. Gives its number.
+    ///
+    /// # Errors
+    /// Where there is no run to undo, or the log cannot be written.
+    pub async fn undo(&mut self) -> Result<u64, Error> {
+        driver::between_runs(self)?;
+        let run = self.run.undo()?;
+        driver::settle(self).await?;
+        Ok(run)
     }
 
     /// Pins an item of the view, or a part of it: it stays, whole, in every later request.
@@ -226,6 +287,18 @@ impl Session {
         &mut self.state
     }
 
+    /// What all runs of the session have cost.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        self.run.state().cost()
+    }
+
+    /// What the run that is under way, or was last, has used of its limits.
+    #[must_use]
+    pub fn tracker(&self) -> ExecutionTracker {
+        self.run.tracker()
+    }
+
     /// What the log amounts to.
     #[must_use]
     pub fn view(&self) -> &State {
@@ -294,6 +367,9 @@ impl AgentOutput {
             plans: outcome.plans,
             freed: outcome.freed,
             cache: outcome.cache,
+            cost: outcome.cost,
+            undelivered: outcome.undelivered,
+            rolled_back: outcome.rolled_back,
         }
     }
 }

@@ -19,6 +19,10 @@ use tokio_util::sync::CancellationToken;
 pub const MAX_TOOL_OUTPUT: Bytes = Bytes(16 * 1024 * 1024);
 /// A tool that sets no timeout is stopped after this.
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
+/// How often a call of an idempotent tool is made again after a timeout, where nothing is said.
+pub const TOOL_RETRIES: u32 = 3;
+/// And at most, whatever is said: what hangs ten times will hang again.
+pub const MAX_TOOL_RETRIES: u32 = 10;
 
 /// Something a model may do.
 #[async_trait]

@@ -1,0 +1,120 @@
+//! What is wrong with settings: everything in one go.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_agent::MAX_FILTERS;
+use plimsoll_context::{Author, LEAST_SUMMARY, Threshold, Tokens};
+
+use super::AgentBuilder;
+use crate::agent::MAX_PARALLEL_TOOLS;
+use crate::tool::MAX_TOOL_RETRIES;
+use crate::window::Window;
+
+impl AgentBuilder {
+    pub(super) fn faults(&self) -> Vec<String> {
+        let (beside, policy) = (self.beside(), self.policy.as_ref());
+        let mut faults = self.context.faults(&beside, self.line, self.window, policy);
+        faults.extend(self.limits.faults());
+        let mut fault = |bad: bool, text: String| {
+            if bad {
+                faults.push(text);
+            }
+        };
+        let parallel = self.max_parallel_tools.unwrap_or(1);
+        fault(
+            parallel == 0 || parallel > MAX_PARALLEL_TOOLS,
+            format!("max_parallel_tools is {parallel}; choose 1 to {MAX_PARALLEL_TOOLS}"),
+        );
+        fault(
+            self.tool_retries > MAX_TOOL_RETRIES,
+            format!(
+                "tool_retries is {}; choose 0 to {MAX_TOOL_RETRIES}",
+                self.tool_retries
+            ),
+        );
+        let has_cost = self.limits.max_cost.is_some();
+        fault(
+            has_cost && self.sheet.is_none(),
+            format!(
+                "max_cost needs to know what `{}` costs; say so with prices",
+                self.provider.model()
+            ),
+        );
+        if let Some(summarizer) = &self.summarizer {
+            let other = !Arc::ptr_eq(summarizer, &self.provider);
+            let writes = self.summary.author == Author::Model;
+            fault(
+                has_cost && other && writes && self.summarizer_sheet.is_none(),
+                format!(
+                    "max_cost needs to know what `{}`, which writes the summaries, costs; say so with summarizer_prices",
+                    summarizer.model()
+                ),
+            );
+        }
+        fault(
+            self.config_id.as_ref().is_some_and(String::is_empty),
+            "config_id is empty; name it, or leave it out".into(),
+        );
+        fault(
+            self.input_filters.len() > MAX_FILTERS,
+            format!(
+                "there are {} input filters; at most {MAX_FILTERS} are asked",
+                self.input_filters.len()
+            ),
+        );
+        fault(
+            self.gate_timeout == Some(Duration::ZERO),
+            "gate_timeout is 0; give the gate some time, or no limit".into(),
+        );
+        fault(
+            self.summary.max_summary_tokens < LEAST_SUMMARY,
+            format!(
+                "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 52",
+                self.summary.max_summary_tokens
+            ),
+        );
+        fault(
+            self.max_tokens == Some(Tokens::ZERO),
+            "max_tokens is 0; allow at least 1 token".into(),
+        );
+        fault(
+            self.window == Window::Known(Tokens::ZERO),
+            "the window is 0 tokens; give its real size".into(),
+        );
+        fault(
+            self.retry.max_attempts == 0,
+            "max_attempts is 0; allow at least 1".into(),
+        );
+        let temperature = self.sampling.temperature.unwrap_or_default();
+        fault(
+            !temperature.is_finite() || temperature < 0.0,
+            format!("temperature is {temperature}; choose a number from 0"),
+        );
+        if let (Threshold::Sent(trigger), Some(Threshold::Sent(target))) =
+            (self.strategy.line(self.line).trigger, self.line.target)
+        {
+            fault(
+                target > trigger,
+                format!(
+                    "the target ({target}) is above the trigger ({trigger}); a plan must end below it"
+                ),
+            );
+        }
+        let mut names = HashSet::new();
+        for tool in &self.tools {
+            let name = &tool.spec().name;
+            let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            fault(
+                name.is_empty() || name.len() > 64 || !name.chars().all(good),
+                format!("`{name}` cannot name a tool: use 1 to 64 letters, digits, `_` or `-`"),
+            );
+            fault(
+                !names.insert(name),
+                format!("two tools are named `{name}`; rename one"),
+            );
+        }
+        faults
+    }
+}
