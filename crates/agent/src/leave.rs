@@ -20,6 +20,8 @@ pub(crate) enum Next {
     Request,
     /// The request that was refused, smaller.
     Retry(Refused),
+    /// Nothing: it was asked for between two runs.
+    Nothing,
 }
 
 /// A request that was refused as too long.
@@ -63,7 +65,7 @@ impl Run {
                 match (leaving.plan.recall, next) {
                     (Recall::None, next) => self.apply_and_go_on(leaving, next),
                     // Planned again, without markers that promise what is not there.
-                    (Recall::Offered, Next::Request) => {}
+                    (Recall::Offered, Next::Request | Next::Nothing) => {}
                     (Recall::Offered, Next::Retry(refused)) => self.go_down(refused),
                 }
             }
@@ -71,6 +73,7 @@ impl Run {
                 self.warn(format!("a plan was not applied: {why}"));
                 match next {
                     Next::Request => self.vetoed = true,
+                    Next::Nothing => self.end_compacting(),
                     Next::Retry(Refused { failure, .. }) => {
                         self.finish(EndReason::Failed { failure });
                     }
@@ -102,10 +105,13 @@ impl Run {
                     self.cannot_fit(cannot_fit);
                 }
                 Next::Retry(Refused { failure, .. }) => self.finish(EndReason::Failed { failure }),
+                Next::Nothing => self.end_compacting(),
             };
         }
-        if let Next::Retry(refused) = next {
-            self.call(refused.rung);
+        match next {
+            Next::Request => {}
+            Next::Retry(refused) => self.call(refused.rung),
+            Next::Nothing => self.end_compacting(),
         }
     }
 

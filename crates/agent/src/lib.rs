@@ -2,6 +2,8 @@
 //! no file, clock, thread, socket, random source or async. See [`Run`].
 
 mod batch;
+mod compact;
+mod contents;
 mod digest;
 mod ending;
 mod entry;
@@ -35,6 +37,8 @@ mod turn;
 mod undo;
 mod work;
 
+pub use compact::{CompactError, MAX_FOCUS};
+pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
 pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
 pub use event::{Event, MessagePhase, ToolPhase, TurnTrigger};

@@ -10,6 +10,7 @@ use plimsoll_context::{
     ToolSpec, Trigger, Usage,
 };
 
+use crate::compact::Compacting;
 use crate::digest::Digest;
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
@@ -94,6 +95,8 @@ pub struct Run {
     pub(crate) rejected: Option<String>,
     /// What the last request carried that no log tells of.
     pub(crate) aside: Aside,
+    /// A plan that somebody has asked for.
+    pub(crate) compacting: Option<Compacting>,
 }
 
 /// What is under way.
@@ -178,6 +181,7 @@ impl Run {
             opened: false,
             rejected: None,
             aside: Aside::default(),
+            compacting: None,
         })
     }
 
@@ -233,6 +237,7 @@ impl Run {
     pub fn poll(&mut self) -> Step {
         if self.queue.is_empty() {
             match self.phase {
+                Phase::Ready if self.compacting.is_some() => self.plan_asked(),
                 Phase::Ready => self.request(),
                 Phase::Working(_) => self.work(),
                 Phase::Idle
@@ -269,6 +274,9 @@ impl Run {
     fn interrupt(&mut self) {
         if !self.is_running() {
             return;
+        }
+        if self.compacting.is_some() {
+            return self.stop_compacting();
         }
         self.queue.push_back(Step::Abort);
         self.finish(EndReason::Interrupted);

@@ -53,6 +53,10 @@ impl Run {
         };
         let model = SummaryModel {
             window: model.window.or(self.line().window),
+            prompt: match &self.compacting {
+                Some(compacting) => compacting.prompt(&model.prompt),
+                None => model.prompt,
+            },
             ..model
         };
         let items = span

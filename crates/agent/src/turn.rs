@@ -90,14 +90,14 @@ impl Run {
     }
 
     /// The budget to plan with: its trigger is where a plan pays.
-    fn priced(&self, line: &Budget) -> Budget {
+    pub(crate) fn priced(&self, line: &Budget) -> Budget {
         let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
         let economy = self.setup.economy;
         economy.budget(line, view, sheet, &self.outlook())
     }
 
     /// What to expect of the rest of the run.
-    fn outlook(&self) -> Outlook {
+    pub(crate) fn outlook(&self) -> Outlook {
         let left = self
             .setup
             .limits
