@@ -154,7 +154,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    async fn fork(&self, lease: &Lease, of: &Fork) -> Result<(), StoreError> {
+    async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
         let mut inner = self.lock();
         let session = lease.session().clone();
         if inner.logs.contains_key(&session) {
@@ -167,7 +167,7 @@ impl SessionStore for MemoryStore {
         of.check(other.entries, kin.len() as u64 - 1)?;
         let log = Log {
             fork: Some(of.clone()),
-            own: Vec::new(),
+            own: own.to_vec(),
         };
         inner.logs.insert(session, log);
         Ok(())

@@ -39,14 +39,14 @@ pub trait SessionStore: Send + Sync {
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError>;
 
     /// Begins a session as the fork of another: its log is the other's first entries and then its
-    /// own. Nothing is copied, and what the other does from now on is not seen in the fork. The
-    /// other may have a writer meanwhile.
+    /// own, of which `own` are the first. Nothing is copied, and what the other does from now on is
+    /// not seen in the fork. The other may have a writer meanwhile. All of it is done, or nothing.
     ///
     /// # Errors
     /// [`StoreError::CannotFork`] where the other session is unknown or has fewer entries, where
     /// the new one has been written to, or beyond [`MAX_FORK_DEPTH`]; nothing has changed then.
-    async fn fork(&self, lease: &Lease, of: &Fork) -> Result<(), StoreError> {
-        let _ = lease;
+    async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
+        let _ = (lease, own);
         Err(of.refused(ForkFault::Unable))
     }
 

@@ -232,13 +232,13 @@ impl SessionStore for SqliteStore {
             .await
     }
 
-    async fn fork(&self, lease: &Lease, of: &Fork) -> Result<(), StoreError> {
+    async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
         let session = lease.session().clone();
         let lock = self.lock_of(&session)?;
-        let of = of.clone();
+        let (of, own) = (of.clone(), own.to_vec());
         self.writer
             .with(move |connection, path| {
-                let forked = write::fork(connection, path, &session, &of);
+                let forked = write::fork(connection, path, &session, &of, &own);
                 drop(lock);
                 forked
             })

@@ -32,24 +32,19 @@ pub(crate) fn append(
     session: &SessionId,
     entries: &[Entry],
 ) -> Result<(), StoreError> {
-    let lines = entries
-        .iter()
-        .map(|entry| to_json(entry, path))
-        .collect::<Result<Vec<_>, _>>()?;
-    let title = entries
-        .iter()
-        .any(is_said_by_user)
-        .then(|| SessionInfo::title_of(entries));
+    let (lines, title) = (to_lines(entries, path)?, title_of(entries));
     write(connection, session, &lines, title.as_deref(), now()).map_err(fault::sqlite(path))
 }
 
-/// Begins a session with the first entries of another, none of which is copied.
+/// Begins a session with the first entries of another, none of which is copied, and its own first.
 pub(crate) fn fork(
     connection: &mut Connection,
     path: &Path,
     session: &SessionId,
     of: &Fork,
+    own: &[Entry],
 ) -> Result<(), StoreError> {
+    let (lines, title) = (to_lines(own, path)?, title_of(own));
     let fault = fault::sqlite(path);
     // Nobody appends to either meanwhile, and where it fails nothing has begun.
     let transaction = connection
@@ -64,7 +59,9 @@ pub(crate) fn fork(
         return Err(of.refused(ForkFault::Unknown));
     };
     of.check(other.entries, kin.len() as u64 - 1)?;
-    share(&transaction, session, of, &kin, now()).map_err(&fault)?;
+    let now = now();
+    share(&transaction, session, of, &kin, now).map_err(&fault)?;
+    add(&transaction, session, &lines, title.as_deref(), now).map_err(&fault)?;
     transaction.commit().map_err(&fault)
 }
 
@@ -146,9 +143,20 @@ fn write(
 ) -> rusqlite::Result<()> {
     // A transaction that is dropped is rolled back, so any failure leaves the log as it was.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let head = match head(&transaction, session)? {
+    add(&transaction, session, lines, title, now)?;
+    transaction.commit()
+}
+
+fn add(
+    transaction: &Transaction<'_>,
+    session: &SessionId,
+    lines: &[String],
+    title: Option<&str>,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let head = match head(transaction, session)? {
         Some(head) => head,
-        None => begin(&transaction, session, now)?,
+        None => begin(transaction, session, now)?,
     };
     // A clock that was set back does not make a log run backwards.
     let at = now.max(head.updated);
@@ -162,8 +170,7 @@ fn write(
     for (n, json) in (head.entries.saturating_add(1)..).zip(lines) {
         insert.execute(params![head.key, n, at, json])?;
     }
-    drop(insert);
-    transaction.commit()
+    Ok(())
 }
 
 fn head(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<Option<Head>> {
@@ -195,6 +202,16 @@ fn begin(transaction: &Transaction<'_>, session: &SessionId, now: i64) -> rusqli
         updated: now,
         has_title: false,
     })
+}
+
+fn to_lines(entries: &[Entry], path: &Path) -> Result<Vec<String>, StoreError> {
+    entries.iter().map(|entry| to_json(entry, path)).collect()
+}
+
+/// The title that these entries give their log, where they give it one.
+fn title_of(entries: &[Entry]) -> Option<String> {
+    let has = entries.iter().any(is_said_by_user);
+    has.then(|| SessionInfo::title_of(entries))
 }
 
 fn to_json(entry: &Entry, path: &Path) -> Result<String, StoreError> {

@@ -74,7 +74,10 @@ fn of(from: &str, entries: u64, items: u64) -> Fork {
 /// Forks at an entry, sharing the items below a number.
 async fn fork(store: &dyn SessionStore, from: &str, entries: u64, items: u64, to: &str) -> Lease {
     let lease = store.acquire(&id(to)).await.unwrap();
-    store.fork(&lease, &of(from, entries, items)).await.unwrap();
+    store
+        .fork(&lease, &of(from, entries, items), &[])
+        .await
+        .unwrap();
     lease
 }
 
@@ -98,11 +101,18 @@ async fn a_fork_begins_with_what_it_shares_and_goes_on_alone() {
         assert_eq!(load(store, "f").await, [log(6), own].concat(), "{name}");
         assert_eq!(load(store, "p").await, log(20), "{name}");
 
+        // Its own first entries come with it, in one step.
+        let lease = store.acquire(&id("g")).await.unwrap();
+        let own = &log(6)[2..];
+        store.fork(&lease, &of("p", 2, 0), own).await.unwrap();
+        assert_eq!(load(store, "g").await, log(6), "{name}");
+
         let list = store.list().await.unwrap();
         let find = |name| list.iter().find(|info| info.id == id(name)).unwrap();
         assert_eq!(find("f").fork, Some(of("p", 6, 2)), "{name}");
         assert_eq!((find("f").entries, find("p").entries), (10, 20), "{name}");
         assert_eq!(find("f").title, "task 1", "{name}");
+        assert_eq!(find("g").title, "task 1", "{name}");
         assert_eq!(find("p").fork, None, "{name}");
     }
 }
@@ -145,7 +155,7 @@ async fn a_fork_that_cannot_be_made_says_why_and_leaves_nothing() {
         ];
         for (to, of, why, text) in table {
             let lease = store.acquire(&id(to)).await.unwrap();
-            let error = store.fork(&lease, &of).await.unwrap_err();
+            let error = store.fork(&lease, &of, &log(1)).await.unwrap_err();
             assert_eq!(error.to_string(), text, "{name}");
             let session = of.from;
             assert_eq!(error, StoreError::CannotFork { session, why }, "{name}");
@@ -172,7 +182,10 @@ async fn forks_of_forks_are_read_whole_up_to_a_depth_that_is_bounded() {
         let whole = load(store, &deepest).await;
         assert_eq!(whole, log(MAX_FORK_DEPTH + 2), "{name}");
         let lease = store.acquire(&id("f")).await.unwrap();
-        let error = store.fork(&lease, &of(&deepest, 1, 0)).await.unwrap_err();
+        let error = store
+            .fork(&lease, &of(&deepest, 1, 0), &[])
+            .await
+            .unwrap_err();
         let text = error.to_string();
         assert!(text.contains("256 times over; carry it on"), "{text}");
         assert_eq!(load(store, "f").await, [], "{name}");
