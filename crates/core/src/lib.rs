@@ -8,6 +8,7 @@ mod builder;
 mod context;
 mod driver;
 mod error;
+mod fork;
 mod gate;
 mod heard;
 mod hooks;
@@ -31,19 +32,20 @@ pub use archive::{
 };
 pub use builder::{AgentBuilder, EvictionStrategy};
 pub use error::Error;
+pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{Evicted, HOOK_TIMEOUT};
+pub use memory_store::MemoryStore;
 pub use observer::Observer;
 pub use provider::Provider;
 pub use retry::RetryConfig;
 pub use session::{AgentOutput, AgentState, Extensions, Remote, Session};
-pub use memory_store::MemoryStore;
 pub use store::{
     BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore,
     StoreError,
 };
 pub use tool::{
-    FnTool, MAX_TOOL_OUTPUT, Pins, TOOL_TIMEOUT, Tool, ToolContext, ToolError, ToolOutput,
-    parse_arguments, pin_tool, schema_of, tool,
+    FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, Pins, TOOL_RETRIES, TOOL_TIMEOUT, Tool, ToolContext,
+    ToolError, ToolOutput, parse_arguments, pin_tool, schema_of, tool,
 };
 pub use window::{WINDOW_REMEMBERED, Window};
