@@ -163,3 +163,6 @@ fn written(path: &[Step]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! [`Batch`]: the tool calls of one assistant message and what has become of each. Results leave
 //! it in call order, whatever the order in which they came.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use plimsoll_context::{CallId, Message, ToolCall};
@@ -9,6 +10,8 @@ use plimsoll_context::{CallId, Message, ToolCall};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     calls: Vec<Call>,
+    /// The first call of each id that has no result: with many calls nothing may be looked for.
+    open: HashMap<CallId, usize>,
     /// How many results have entered the view.
     pushed: usize,
 }
@@ -18,41 +21,52 @@ pub(crate) struct Call {
     pub(crate) call: Arc<ToolCall>,
     pub(crate) began: bool,
     pub(crate) result: Option<Arc<Message>>,
+    /// The next call of the same id, which no provider should send and some do.
+    namesake: Option<usize>,
 }
 
 impl Batch {
     pub(crate) fn of(message: &Message) -> Option<Self> {
-        let calls: Vec<Call> = message
+        let mut calls: Vec<Call> = message
             .calls()
             .map(|call| Call {
                 call: Arc::new(call.clone()),
                 began: false,
                 result: None,
+                namesake: None,
             })
             .collect();
-        (!calls.is_empty()).then_some(Self { calls, pushed: 0 })
+        let mut open = HashMap::with_capacity(calls.len());
+        for (at, call) in calls.iter_mut().enumerate().rev() {
+            call.namesake = open.insert(call.call.id.clone(), at);
+        }
+        (!calls.is_empty()).then_some(Self {
+            calls,
+            open,
+            pushed: 0,
+        })
     }
 
-    /// Notes that a call is about to run, and gives its tool; `None` if there is none such without a
-    /// result.
-    pub(crate) fn begin(&mut self, id: &CallId) -> Option<String> {
-        let open = self
-            .calls
-            .iter_mut()
-            .find(|call| call.call.id == *id && call.result.is_none());
-        open.map(|call| {
-            call.began = true;
-            call.call.name.clone()
-        })
+    /// Notes that a call is about to run, and gives its tool as the model named it; `None` if there is
+    /// none such without a result.
+    pub(crate) fn begin(&mut self, id: &CallId) -> Option<&str> {
+        let call = self.calls.get_mut(*self.open.get(id)?)?;
+        call.began = true;
+        Some(&call.call.name)
     }
 
     /// Takes a result; false if no call waits for it.
     pub(crate) fn take(&mut self, id: &CallId, result: Arc<Message>) -> bool {
-        let open = self
-            .calls
-            .iter_mut()
-            .find(|call| call.call.id == *id && call.result.is_none());
-        open.map(|call| call.result = Some(result)).is_some()
+        let Some(at) = self.open.remove(id) else {
+            return false;
+        };
+        if let Some(call) = self.calls.get_mut(at) {
+            call.result = Some(result);
+            if let Some(next) = call.namesake {
+                self.open.insert(id.clone(), next);
+            }
+        }
+        true
     }
 
     /// The results that may enter the view now: those before which none is missing.
@@ -79,12 +93,5 @@ impl Batch {
     /// Calls without a result, in order.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.result.is_none())
-    }
-
-    /// The call that a result would answer.
-    pub(crate) fn find(&self, id: &CallId) -> Option<&Arc<ToolCall>> {
-        self.open()
-            .map(|call| &call.call)
-            .find(|call| call.id == *id)
     }
 }

@@ -6,6 +6,8 @@ use plimsoll_context::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::arguments::Coercion;
+use crate::doom_loop::Repetition;
 use crate::entry::Waiting;
 use crate::loop_id::LoopId;
 use crate::loop_record::LoopConfigSnapshot;
@@ -92,6 +94,31 @@ pub enum Event {
         name: String,
         /// What it says.
         text: String,
+    },
+    /// The model named a tool that there is not, and one that there is was meant.
+    ToolCallRepaired {
+        /// The call.
+        call: CallId,
+        /// What the model wrote.
+        from: String,
+        /// The tool that gets the call.
+        to: String,
+    },
+    /// Arguments of a tool call were put right by the tool's schema. The model's own stay in the view.
+    ArgumentsCoerced {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+        /// What was changed.
+        changes: Vec<Coercion>,
+    },
+    /// The model goes round in circles.
+    LoopDetected {
+        /// In what it repeats itself.
+        kind: Repetition,
+        /// What follows.
+        consequence: LoopConsequence,
     },
     /// A tool call goes through its phases.
     ToolCall {
@@ -207,6 +234,18 @@ pub enum MessagePhase {
     Delivered,
     /// The run has ended without it.
     Undelivered,
+}
+
+/// What follows where a model goes round in circles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopConsequence {
+    /// It is told.
+    Told,
+    /// Its newest tool calls do not run.
+    Refused,
+    /// The run ends.
+    Stopped,
 }
 
 /// The phase of a tool call.

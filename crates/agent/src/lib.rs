@@ -1,16 +1,20 @@
 //! Floor 2 of Plimsoll: one run of an agent as a state machine. It decides; it calls nobody:
 //! no file, clock, thread, socket, random source or async. See [`Run`].
 
+mod arguments;
 mod batch;
 mod compact;
 mod contents;
+mod decode;
 mod digest;
+mod doom_loop;
 mod ending;
 mod entry;
 mod event;
 mod expect;
 mod failure;
 mod filters;
+mod identity;
 mod inbox;
 mod ladder;
 mod leave;
@@ -22,8 +26,8 @@ mod moment;
 mod notice;
 mod opening;
 mod outcome;
+mod permission;
 mod pins;
-mod repeats;
 mod request;
 mod run;
 mod setup;
@@ -32,16 +36,24 @@ mod state;
 mod step;
 mod summary;
 mod tick;
+mod tool_execution;
+mod tool_names;
 mod tracker;
 mod turn;
 mod undo;
 mod work;
 
+pub use arguments::{
+    ArgumentFault, Arguments, Coercion, Fitted, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
+};
 pub use compact::{CompactError, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
+pub use doom_loop::{
+    Answered, DoomLoopTracker, Fate, Looping, MAX_HISTORY, MAX_PERIOD, MIN_HISTORY, Repetition,
+};
 pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
-pub use event::{Event, MessagePhase, ToolPhase, TurnTrigger};
+pub use event::{Event, LoopConsequence, MessagePhase, ToolPhase, TurnTrigger};
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
 pub use inbox::{MAX_WAITING, QueueMode};
@@ -53,6 +65,7 @@ pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
 pub use moment::{Decision, HookPoint, Moment};
 pub use outcome::{EndReason, Outcome};
+pub use permission::{MAX_RULES, NoPermission, Permission, PermissionRule, Permissions};
 pub use pins::{MAX_PINS, PinError};
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
@@ -61,5 +74,7 @@ pub use spend::{Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{Answer, Input, Leaving, LeavingItem, Question, Step, Verdict, Whom};
 pub use summary::MAX_SUMMARY_FAILURES;
+pub use tool_execution::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
+pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, Named, ToolNames};
 pub use tracker::{ExecutionTracker, FEW, LAST_ANSWER, LimitKind, NEAR, Nearness, NextCall};
 pub use undo::{MAX_UNDO, UndoError};

@@ -7,6 +7,8 @@ use std::time::Duration;
 use plimsoll_context::{Bytes, Money, Tokens};
 use serde::{Deserialize, Serialize};
 
+use crate::doom_loop::DoomLoopTracker;
+
 /// Turns of a run where nothing else is said.
 pub const MAX_TURNS: u64 = 50;
 /// Tokens of a run by these limits where nothing else is said.
@@ -44,7 +46,8 @@ pub struct ExecutionLimits {
     /// change. After one less the model is told so; this one and the next do not run; then the run
     /// ends. Default: no limit; 1 acts as 2; 0 is refused.
     pub max_identical_tool_calls: Option<u64>,
-    /// Batches that loop detection remembers. Default 10.
+    /// Batches of tool calls that loop detection remembers, where it is on. Default 10; at least that
+    /// and one more than `max_identical_tool_calls`.
     pub tool_call_history_size: usize,
     /// What the messages of a run may take of this process's memory. Default: no limit.
     pub max_memory: Option<Bytes>,
@@ -137,6 +140,11 @@ impl ExecutionLimits {
             self.max_identical_tool_calls == Some(0),
             "max_identical_tool_calls is 0; allow at least 1, or leave it unset for no limit",
         );
+        let history = self.tool_call_history_size;
+        faults.extend(DoomLoopTracker::fault(
+            self.max_identical_tool_calls,
+            history,
+        ));
         faults
     }
 }

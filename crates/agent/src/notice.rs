@@ -1,12 +1,20 @@
 //! What the machine says to the model: notices and the results of calls that did not run. Fixed,
 //! short and byte-stable, since the model sees them. Not what a person is shown.
 
-use plimsoll_context::{Part, ToolCall};
-
 use std::time::Duration;
 
+use plimsoll_context::{Part, ToolCall, ToolResult};
+
+use crate::arguments::ArgumentFault;
+use crate::doom_loop::Repetition;
 use crate::outcome::EndReason;
+use crate::tool_execution::MAX_BATCH;
 use crate::tracker::{ExecutionTracker, LimitKind};
+
+/// Faults of one call's arguments that are named, at most.
+const FAULTS: usize = 5;
+/// Characters of a name that a model made up, at most.
+const NAME: usize = 64;
 
 /// The model is asked for its last answer.
 pub(crate) fn finalize(reason: &EndReason) -> String {
@@ -86,9 +94,24 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
             )
         }
         EndReason::Refused { by, why } => format!("[Agent stopped: {by} said no: {why}]"),
-        EndReason::DoomLoop { times } => format!(
-            "[Agent stopped: The same tool calls were asked for {times} times in a row; the work is not done]"
-        ),
+        EndReason::DoomLoop { times, kind } => {
+            let what = match kind {
+                Repetition::Identical => {
+                    format!("The same tool calls were asked for {times} times in a row")
+                }
+                Repetition::Period { length } => format!(
+                    "The same {length} rounds of tool calls were asked for over and over, \
+                     {times} rounds in a row"
+                ),
+                Repetition::Error => {
+                    format!("The same tool was called in vain {times} times in a row")
+                }
+                Repetition::Text => {
+                    format!("The same was said {times} times in a row and nothing came of it")
+                }
+            };
+            format!("[Agent stopped: {what}; the work is not done]")
+        }
         EndReason::Interrupted => "[Agent stopped: Interrupted]".to_owned(),
         EndReason::Failed { failure } => format!("[Agent stopped: {failure}]"),
         EndReason::CannotFit { cannot_fit } => format!("[Agent stopped: {cannot_fit}]"),
@@ -101,13 +124,58 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
 pub(crate) const EMPTY_REPLY: &str =
     "[Your last answer was empty. Answer the user, or call a tool.]";
 
-/// The model has asked for the same calls again and their results have not changed.
-pub(crate) const REPEATED: &str = "[You have made this call before, and its result is the same. Answer from what you have, or make \
-     another call.]";
+/// The model goes round in circles; said once its calls have their results.
+pub(crate) fn repeated(kind: Repetition) -> &'static str {
+    match kind {
+        Repetition::Identical => {
+            "[You have made this call before, and its result is the same. Answer from what you have, \
+             or make another call.]"
+        }
+        Repetition::Period { .. } => {
+            "[You have made the same few calls twice over, and their results are the same. Answer from \
+             what you have, or do something else.]"
+        }
+        Repetition::Error => {
+            "[This tool has failed with the same error several times in a row. Do something else, or \
+             say what stands in the way.]"
+        }
+        Repetition::Text => {
+            "[You have said the same several times in a row, and nothing came of it. Do something \
+             else, or say what stands in the way.]"
+        }
+    }
+}
 
-/// A call that was made too often.
-pub(crate) const REPEATED_CALL: &str = "not run: you have made this very call several times in a row, and its result does not change; \
+/// A call that goes round in circles.
+pub(crate) fn repeated_call(kind: Repetition) -> &'static str {
+    match kind {
+        Repetition::Identical => REPEATED_CALL,
+        Repetition::Period { .. } => REPEATED_CYCLE,
+        Repetition::Error => REPEATED_ERROR,
+        Repetition::Text => REPEATED_TEXT,
+    }
+}
+
+const REPEATED_CALL: &str = "not run: you have made this very call several times in a row, and its result does not change; \
      answer from what you have, or make another call";
+const REPEATED_CYCLE: &str = "not run: you have made the same few calls over and over, and their results do not change; answer \
+     from what you have, or do something else";
+const REPEATED_ERROR: &str = "not run: this tool has failed with the same error again and again; do something else, or say \
+     what stands in the way";
+const REPEATED_TEXT: &str = "not run: you have said the same again and again, and nothing came of it; do something else, or \
+     say what stands in the way";
+
+/// Whether a call was not run since it goes round in circles.
+pub(crate) fn is_of_a_loop(result: &ToolResult) -> bool {
+    let [Part::Text { text }] = result.parts.as_slice() else {
+        return false;
+    };
+    [REPEATED_CALL, REPEATED_CYCLE, REPEATED_ERROR, REPEATED_TEXT].contains(&text.as_str())
+}
+
+/// A call that stands twice in one message.
+pub(crate) const SAME_CALL: &str =
+    "not run: the same call stands in this message already; its result is above";
 
 /// The run goes on after an answer.
 pub(crate) const GO_ON: &str = "[Go on.]";
@@ -115,6 +183,32 @@ pub(crate) const GO_ON: &str = "[Go on.]";
 /// A call over the limit.
 pub(crate) fn over_limit(limit: u64) -> String {
     format!("skipped: all {limit} tool calls of this run are used")
+}
+
+/// A call over the limit of its tool.
+pub(crate) fn over_tool_limit(tool: &str, limit: u64) -> String {
+    format!("skipped: all {limit} calls of `{tool}` in this run are used")
+}
+
+/// A call behind the last one of a message that may run.
+pub(crate) fn over_batch() -> String {
+    format!("skipped: a message may make {MAX_BATCH} tool calls; make the others in the next one")
+}
+
+/// A call that the host's rules do not allow.
+pub(crate) fn denied(tool: &str) -> String {
+    format!("not run: the rules of this run do not allow this call of `{tool}`; do something else")
+}
+
+/// A call whose arguments do not fit its tool.
+pub(crate) fn unfit(tool: &str, faults: &[ArgumentFault]) -> String {
+    let shown = faults.iter().take(FAULTS).map(ToString::to_string);
+    let shown = shown.collect::<Vec<String>>().join("; ");
+    let more = match faults.len().saturating_sub(FAULTS) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("not run: the arguments of `{tool}` do not fit: {shown}{more}; call it again")
 }
 
 /// A call of a reply that was to have none.
@@ -142,12 +236,14 @@ pub(crate) const BATCH_UNREADABLE: &str =
 pub(crate) fn unreadable(call: &ToolCall, why: &str) -> String {
     format!(
         "the arguments of `{}` are not a valid JSON object: {why}; call it again with valid JSON",
-        call.name
+        shortened(&call.name)
     )
 }
 
 /// A call of a tool that does not exist.
 pub(crate) fn unknown_tool(name: &str, tools: &[&str]) -> String {
+    let name = shortened(name);
+    let name = name.as_str();
     let mut near: Vec<(f64, &str)> = tools
         .iter()
         .map(|tool| (strsim::jaro_winkler(name, tool), *tool))
@@ -158,6 +254,14 @@ pub(crate) fn unknown_tool(name: &str, tools: &[&str]) -> String {
         return format!("there is no tool `{name}`: this run has no tools; answer in text");
     }
     format!("there is no tool `{name}`; there is: {}", near.join(", "))
+}
+
+/// A name that a model made up, as far as it is worth repeating.
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+        None => name.to_owned(),
+    }
 }
 
 /// The text of all parts, for the outcome.

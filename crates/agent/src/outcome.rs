@@ -4,6 +4,7 @@
 use plimsoll_context::{Bytes, CacheTally, CannotFit, Money, Part, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::doom_loop::Repetition;
 use crate::failure::Failure;
 use crate::spend::Cost;
 
@@ -95,10 +96,13 @@ pub enum EndReason {
         /// Why.
         why: String,
     },
-    /// The model asked for the same tool calls again and again. The work is not done.
+    /// The model went round in circles. The work is not done.
     DoomLoop {
-        /// How often in a row it had asked.
+        /// How often in a row it had said or asked the same; in a cycle, how many batches it was long.
         times: u64,
+        /// In what it repeated itself.
+        #[serde(default)]
+        kind: Repetition,
     },
     /// Somebody interrupted it.
     Interrupted,

@@ -1,7 +1,7 @@
 //! [`Run`]: the machine. Tell it an [`Input`], then poll it until it says `Wait` or `Finish`, and
 //! do what each [`Step`] says. It decides; it calls nobody.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,9 @@ use plimsoll_context::{
 };
 
 use crate::compact::Compacting;
+use crate::decode::Prepared;
 use crate::digest::Digest;
+use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
 use crate::expect::Aside;
@@ -142,9 +144,14 @@ pub(crate) struct Calling {
 /// The tool calls that this process has in its hands.
 #[derive(Debug, Default)]
 pub(crate) struct Working {
-    pub(crate) running: HashSet<CallId>,
-    pub(crate) asking: HashSet<CallId>,
-    pub(crate) allowed: HashSet<CallId>,
+    /// Those that may run and have not begun, in call order.
+    pub(crate) ready: VecDeque<Prepared>,
+    /// Those that somebody is asked about.
+    pub(crate) asking: HashMap<CallId, Prepared>,
+    /// Those that somebody has allowed.
+    pub(crate) allowed: VecDeque<Prepared>,
+    /// Those that run.
+    pub(crate) running: HashMap<CallId, Prepared>,
 }
 
 impl Run {
@@ -153,7 +160,9 @@ impl Run {
     /// # Errors
     /// Where the log is damaged or newer than this version.
     pub fn resume(log: &[Entry], setup: Setup) -> Result<Self, FoldError> {
-        let state = State::fold(Arc::clone(&setup.counter), log)?;
+        let mut state = State::new(Arc::clone(&setup.counter));
+        state.doom_loop = DoomLoopTracker::new(setup.limits.tool_call_history_size);
+        log.iter().try_for_each(|entry| state.absorb(entry))?;
         Ok(Self {
             specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
             overhead: setup.overhead(),

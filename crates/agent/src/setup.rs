@@ -14,6 +14,7 @@ use crate::inbox::QueueMode;
 use crate::limits::{ExecutionLimits, MAX_TURNS};
 use crate::loop_id::DEFAULT_CONFIG;
 use crate::moment::HookPoint;
+use crate::permission::Permissions;
 use crate::request::Sampling;
 
 /// What the request's frame weighs besides all counted parts: the start of the reply.
@@ -54,6 +55,9 @@ pub struct Setup {
     pub limits: Arc<ExecutionLimits>,
     /// Where the host has hooks.
     pub hooks: BTreeSet<HookPoint>,
+    /// Which tool calls may run; where no rule matches, [`KnownTool::asks`] says whether a person is
+    /// asked.
+    pub permissions: Permissions,
     /// What looks at what a person says.
     pub input_filters: InputFilters,
     /// How steers are delivered.
@@ -134,6 +138,7 @@ impl Setup {
             leave: Leave::Freely,
             limits: Arc::new(ExecutionLimits::turns(MAX_TURNS)),
             hooks: BTreeSet::new(),
+            permissions: Permissions::default(),
             input_filters: InputFilters::default(),
             steering: QueueMode::default(),
             follow_ups: QueueMode::default(),

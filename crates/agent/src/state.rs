@@ -10,13 +10,15 @@ use plimsoll_context::{
 };
 
 use crate::batch::Batch;
+use crate::doom_loop::{Answered, DoomLoopTracker, Fate};
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::inbox::Queued;
 use crate::limits::CountTokens;
 use crate::memory::RunMemory;
+use crate::notice;
 use crate::pins;
-use crate::repeats::Repeats;
 use crate::spend::Cost;
+use crate::tool_names::{Named, ToolNames};
 use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
 use crate::undo::Marks;
 
@@ -26,7 +28,9 @@ pub struct State {
     pub(crate) transcript: Transcript,
     pub(crate) calibration: Calibration,
     pub(crate) batch: Option<Batch>,
-    pub(crate) repeats: Repeats,
+    pub(crate) doom_loop: DoomLoopTracker,
+    /// The tools of the newest run.
+    pub(crate) names: ToolNames,
     pub(crate) learned: Option<Tokens>,
     /// What tools want pinned and nobody has said yet.
     pub(crate) to_pin: Vec<String>,
@@ -114,7 +118,8 @@ impl State {
             transcript: Transcript::new(counter),
             calibration: Calibration::default(),
             batch: None,
-            repeats: Repeats::default(),
+            doom_loop: DoomLoopTracker::default(),
+            names: ToolNames::default(),
             learned: None,
             to_pin: Vec::new(),
             pace: Pace::default(),
@@ -166,6 +171,7 @@ impl State {
                 ..
             } => {
                 self.cache.started(model, system, tools);
+                self.names = ToolNames::new(tools.iter().map(String::as_str));
                 // What one model has taught is not true of another.
                 if self.model != *model {
                     self.model.clone_from(model);
@@ -181,7 +187,7 @@ impl State {
                         newest: self.tally.newest,
                         ..Tally::default()
                     };
-                    self.repeats = Repeats::default();
+                    self.doom_loop.forget();
                     self.cache.begin();
                     self.marks.begin(*run, &self.transcript);
                     self.memory.begin(self.transcript.next_seq());
@@ -194,7 +200,7 @@ impl State {
                 }
                 // What a person says may make the same call worth another try.
                 if message.is_user() {
-                    self.repeats = Repeats::default();
+                    self.doom_loop.forget();
                 }
                 if pins::is_refusal(message) && !self.to_pin.is_empty() {
                     self.to_pin.remove(0);
@@ -237,10 +243,7 @@ impl State {
                     self.transcript.push(Arc::clone(message));
                     self.transcript.mark_sent();
                     self.batch = Batch::of(message);
-                    match &self.batch {
-                        Some(batch) => self.repeats.asked(batch),
-                        None => self.repeats = Repeats::default(),
-                    }
+                    self.doom_loop.asked(message);
                 }
                 self.tally.turns += 1;
                 self.tally.newest_cost = Cost::of(*cost);
@@ -255,6 +258,10 @@ impl State {
                 let batch = self.batch.as_mut();
                 let Some(name) = batch.and_then(|batch| batch.begin(call)) else {
                     return Err(FoldError::Result(call.clone()));
+                };
+                let name = match self.names.resolve(name) {
+                    Named::Repaired(name) => name.to_owned(),
+                    Named::Known | Named::Unknown => name.to_owned(),
                 };
                 self.tally.tool_calls += 1;
                 *self.tally.calls_of.entry(name).or_default() += 1;
@@ -401,7 +408,17 @@ impl State {
             self.transcript.push(message);
         }
         if batch.is_complete() {
-            self.repeats.answered(batch);
+            self.doom_loop.answered(batch.calls().filter_map(|call| {
+                let Some(Message::ToolResult(result)) = call.result.as_deref() else {
+                    return None;
+                };
+                let fate = match call.began {
+                    true => Fate::Ran,
+                    false if notice::is_of_a_loop(result) => Fate::Refused,
+                    false => Fate::NotRun,
+                };
+                Some(Answered { result, fate })
+            }));
             self.batch = None;
         }
         Ok(())

@@ -48,9 +48,7 @@ impl ToolNames {
             })
             .collect();
         let exact = names.iter().enumerate();
-        let exact = exact
-            .map(|(at, name)| (name.written.clone(), at))
-            .collect();
+        let exact = exact.map(|(at, name)| (name.written.clone(), at)).collect();
         Self { names, exact }
     }
 
@@ -82,8 +80,7 @@ impl ToolNames {
         }
         let found = self.only(|name| (name.tokens == asked).then_some(0));
         let found = found.or_else(|| self.only(|name| slips(&asked, &name.tokens)));
-        let found =
-            found.or_else(|| self.only(|name| is_part(&asked, &name.tokens).then_some(0)));
+        let found = found.or_else(|| self.only(|name| is_part(&asked, &name.tokens).then_some(0)));
         match found {
             Some(Ok(name)) => Named::Repaired(name),
             Some(Err(Tie)) | None => Named::Unknown,
@@ -184,13 +181,21 @@ mod tests {
             (&["readFile"], "read_fiel", Some("readFile")),
             (&["read_file"], "read_fiel", Some("read_file")),
             (&["read_file"], "raed_fiel", Some("read_file")),
-            (&["get_tool_response"], "get_tools_responses", Some("get_tool_response")),
+            (
+                &["get_tool_response"],
+                "get_tools_responses",
+                Some("get_tool_response"),
+            ),
             // One name is the first or the last words of the other.
             (&["bash", "read"], "bash_command", Some("bash")),
             (&["bash", "read"], "run-bash", Some("bash")),
             (&["bash", "read"], "functions.bash", Some("bash")),
             (&["read_file", "write_file"], "read", Some("read_file")),
-            (&["mcp__fs__read_file"], "read_file", Some("mcp__fs__read_file")),
+            (
+                &["mcp__fs__read_file"],
+                "read_file",
+                Some("mcp__fs__read_file"),
+            ),
             // Several fit.
             (&["read_file", "read_dir"], "read", None),
             (&["bash", "command"], "bash_command", None),
@@ -199,8 +204,16 @@ mod tests {
             (&["bash", "bath"], "bah", None),
             (&["bash", "bash"], "bsh", None),
             // What fits better is taken.
-            (&["bash", "bash_commands"], "bash_command", Some("bash_commands")),
-            (&["read_file", "read_files"], "Read_Files", Some("read_files")),
+            (
+                &["bash", "bash_commands"],
+                "bash_command",
+                Some("bash_commands"),
+            ),
+            (
+                &["read_file", "read_files"],
+                "Read_Files",
+                Some("read_files"),
+            ),
             // What is no slip.
             (&["ls"], "rm", None),
             (&["rm"], "rn", None),

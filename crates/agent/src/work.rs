@@ -1,143 +1,58 @@
-//! The tool calls of a turn: which run, in which order, and what each of the others gets for a
-//! result. It starts nothing itself.
+//! The tool calls of a turn, once they are read: which run now, in which order, and what becomes of
+//! those that no longer can. Which may run at all is decided in `decode.rs`.
 
 use std::sync::Arc;
 
 use plimsoll_context::{CallId, Message, ToolCall, ToolResult};
 
+use crate::decode::Prepared;
+use crate::doom_loop::Looping;
 use crate::entry::{Entry, Waiting};
-use crate::event::{Event, ToolPhase, TurnTrigger};
+use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
 use crate::moment::{HookPoint, Moment};
 use crate::notice;
-use crate::outcome::EndReason;
 use crate::pins::MAX_PINS;
 use crate::run::{Phase, Run, Working};
 use crate::spend::Spend;
-use crate::step::{Answer, Question, Step, Whom};
-
-/// What repeated calls lead to.
-#[derive(Debug, PartialEq, Eq)]
-enum Looping {
-    No,
-    Nudge,
-    Refuse,
-    Stop,
-}
+use crate::step::{Answer, Question, Step};
 
 /// What an event shows of a result, at most.
 const EVENT_TEXT: usize = 2_000;
 
 impl Run {
-    /// Reads a whole batch before any of it runs: what cannot run gets its result now.
-    pub(crate) fn decode_batch(&mut self) {
-        let looping = self.looping();
-        if looping == Looping::Stop {
-            let times = self.state.repeats.streak();
-            return self.finish(EndReason::DoomLoop { times });
-        }
-        let calls = self.open_calls();
-        let unreadable: Vec<Option<String>> = calls.iter().map(|call| fault(call)).collect();
-        let any_unreadable = unreadable.iter().any(Option::is_some);
-        let limits = Arc::clone(&self.setup.limits);
-        let turns_left = limits.max_turns > self.state.tally.turns;
-        let mut room = limits
-            .max_tool_calls
-            .map(|max| max.saturating_sub(self.state.tally.tool_calls));
-        for (call, fault) in calls.into_iter().zip(unreadable) {
-            if self.finalizing.is_some() || !turns_left {
-                self.skip(&call, notice::NO_TOOLS_NOW.to_owned());
-            } else if let Some(why) = fault {
-                self.refuse(&call, notice::unreadable(&call, &why));
-            } else if looping == Looping::Refuse {
-                self.refuse(&call, notice::REPEATED_CALL.to_owned());
-            } else if any_unreadable {
-                self.refuse(&call, notice::BATCH_UNREADABLE.to_owned());
-            } else if !self.knows(&call.name) {
-                let names: Vec<&str> = self.specs.iter().map(|tool| tool.name.as_str()).collect();
-                let text = notice::unknown_tool(&call.name, &names);
-                self.refuse(&call, text);
-            } else if room == Some(0) {
-                let limit = limits.max_tool_calls.unwrap_or_default();
-                self.skip(&call, notice::over_limit(limit));
-            } else {
-                room = room.map(|left| left - 1);
-            }
-        }
-        self.phase = Phase::Working(Working::default());
-    }
-
-    /// What the newest batch leads to, after as many of its like in a row.
-    fn looping(&self) -> Looping {
-        let Some(most) = self.setup.limits.max_identical_tool_calls else {
-            return Looping::No;
-        };
-        let most = most.max(2);
-        match self.state.repeats.streak() {
-            streak if streak >= most + 2 => Looping::Stop,
-            streak if streak >= most => Looping::Refuse,
-            // One of a kind is no repetition.
-            streak if streak > 1 && streak + 1 == most => Looping::Nudge,
-            _ => Looping::No,
-        }
-    }
-
     /// Starts what may start; once all have results, the next request is due.
     pub(crate) fn work(&mut self) {
         if self.waits(Waiting::Steer) {
             self.skip_unstarted();
         }
-        let calls = self.open_calls();
-        if calls.is_empty() {
-            self.phase = Phase::Ready;
-            self.cause = TurnTrigger::ToolResults;
-            self.end_turn();
-            self.say_pins();
-            if self.looping() == Looping::Nudge && self.finalizing.is_none() {
-                self.notice(notice::REPEATED.to_owned());
-            }
-            if let Some(reason) = self.finalizing.take() {
-                self.finish(reason);
-            } else {
-                self.request();
-            }
-            return;
+        if self.state.batch.is_none() {
+            return self.worked();
         }
+        let slots = self.setup.max_parallel_tools.max(1);
         let Phase::Working(working) = &mut self.phase else {
             return;
         };
-        let mut start = Vec::new();
+        if working.is_empty() {
+            // A fault of the machine, which has warned of it: the run must not stand still.
+            self.close_calls(notice::NO_TOOLS_NOW);
+            return;
+        }
+        let mut start: Vec<ToolCall> = Vec::new();
         let mut ask = Vec::new();
-        let mut slots = self
-            .setup
-            .max_parallel_tools
-            .max(1)
-            .saturating_sub(working.running.len() + working.asking.len());
-        for call in calls {
-            if slots == 0 {
-                break;
-            }
-            if working.running.contains(&call.id) || working.asking.contains(&call.id) {
-                continue;
-            }
-            slots -= 1;
-            let asks = self
-                .setup
-                .tools
-                .iter()
-                .any(|tool| tool.spec.name == call.name && tool.asks);
-            let hook = self.setup.hooks.contains(&HookPoint::BeforeToolExecution);
-            let whom = match (asks, hook) {
-                (true, true) => Some(Whom::Both),
-                (true, false) => Some(Whom::Gate),
-                (false, true) => Some(Whom::Hook),
-                (false, false) => None,
-            };
-            if let Some(whom) = whom.filter(|_| !working.allowed.contains(&call.id)) {
-                working.asking.insert(call.id.clone());
-                ask.push((call, whom));
-            } else {
-                working.running.insert(call.id.clone());
-                start.push(call);
+        while let Some(prepared) = working.next(slots) {
+            let call = prepared.call.clone();
+            match prepared.whom {
+                Some(whom) => {
+                    ask.push(Question {
+                        call: call.clone(),
+                        whom,
+                    });
+                    working.asking.insert(call.id, prepared);
+                }
+                None => {
+                    start.push(call.clone());
+                    working.running.insert(call.id, prepared);
+                }
             }
         }
         for call in start {
@@ -145,12 +60,26 @@ impl Run {
                 call: call.id.clone(),
             });
             self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
-            self.queue.push_back(Step::Execute(ToolCall::clone(&call)));
+            self.queue.push_back(Step::Execute(call));
         }
-        self.queue.extend(ask.into_iter().map(|(call, whom)| {
-            let call = ToolCall::clone(&call);
-            Step::Ask(Question { call, whom })
-        }));
+        self.queue.extend(ask.into_iter().map(Step::Ask));
+    }
+
+    /// Every call has its result: the next request is due.
+    fn worked(&mut self) {
+        self.phase = Phase::Ready;
+        self.cause = TurnTrigger::ToolResults;
+        self.end_turn();
+        self.say_pins();
+        if let (Looping::Nudge(kind), None) = (self.looping(), &self.finalizing) {
+            self.tell_loop(kind, LoopConsequence::Told);
+            self.notice(notice::repeated(kind).to_owned());
+        }
+        if let Some(reason) = self.finalizing.take() {
+            self.finish(reason);
+        } else {
+            self.request();
+        }
     }
 
     /// A tool call has ended.
@@ -158,16 +87,7 @@ impl Run {
         let Phase::Working(working) = &mut self.phase else {
             return;
         };
-        if !working.running.remove(&result.call) {
-            return;
-        }
-        let Some(call) = self
-            .state
-            .batch
-            .as_ref()
-            .and_then(|batch| batch.find(&result.call))
-            .cloned()
-        else {
+        let Some(Prepared { call, .. }) = working.running.remove(&result.call) else {
             return;
         };
         let phase = if result.is_error {
@@ -186,31 +106,21 @@ impl Run {
         });
     }
 
-    /// A person has answered whether a call may run.
+    /// Somebody has answered whether a call may run.
     pub(crate) fn answered(&mut self, id: &CallId, answer: Answer) {
         let Phase::Working(working) = &mut self.phase else {
             return;
         };
-        if !working.asking.remove(id) {
+        let Some(prepared) = working.asking.remove(id) else {
             return;
-        }
-        match &answer {
-            Answer::Allow => {
-                working.allowed.insert(id.clone());
-            }
-            Answer::Deny { .. } | Answer::Skip { .. } => {
-                let call = self
-                    .state
-                    .batch
-                    .as_ref()
-                    .and_then(|batch| batch.find(id))
-                    .cloned();
-                match (call, answer) {
-                    (Some(call), Answer::Deny { why }) => self.refuse(&call, why),
-                    (Some(call), Answer::Skip { why }) => self.skip(&call, why),
-                    _ => {}
-                }
-            }
+        };
+        match answer {
+            Answer::Allow => working.allowed.push_back(Prepared {
+                whom: None,
+                ..prepared
+            }),
+            Answer::Deny { why } => self.refuse(&prepared.call, why),
+            Answer::Skip { why } => self.skip(&prepared.call, why),
         }
     }
 
@@ -240,48 +150,31 @@ impl Run {
             .map(|call| Arc::clone(&call.call))
             .collect();
         for call in began {
-            let known = self
-                .setup
-                .tools
-                .iter()
-                .find(|tool| tool.spec.name == call.name);
-            if !known.is_some_and(|tool| tool.idempotent) {
+            if !self.tool_of(&call).is_some_and(|tool| tool.idempotent) {
                 self.refuse(&call, notice::UNKNOWN.to_owned());
             }
         }
     }
 
     fn skip_unstarted(&mut self) {
-        let Phase::Working(working) = &self.phase else {
+        let Phase::Working(working) = &mut self.phase else {
             return;
         };
-        let (running, asking) = (working.running.clone(), working.asking.clone());
-        for call in self.open_calls() {
-            if !running.contains(&call.id) && !asking.contains(&call.id) {
-                self.skip(&call, notice::OVERTAKEN.to_owned());
-            }
+        let allowed = std::mem::take(&mut working.allowed);
+        let ready = std::mem::take(&mut working.ready);
+        for prepared in allowed.into_iter().chain(ready) {
+            self.skip(&prepared.call, notice::OVERTAKEN.to_owned());
         }
     }
 
-    fn knows(&self, name: &str) -> bool {
-        self.specs.iter().any(|tool| tool.name == name)
-    }
-
-    fn open_calls(&self) -> Vec<Arc<ToolCall>> {
-        let batch = self.state.batch.as_ref();
-        batch
-            .map(|batch| batch.open().map(|call| Arc::clone(&call.call)).collect())
-            .unwrap_or_default()
-    }
-
     /// The call does not run and its result says why: it counts as failed.
-    fn refuse(&mut self, call: &ToolCall, text: String) {
+    pub(crate) fn refuse(&mut self, call: &ToolCall, text: String) {
         let result = error_result(call, text);
         self.give(call, ToolPhase::Error, result, Vec::new(), Spend::default());
     }
 
     /// The call does not run, through no fault of its own.
-    fn skip(&mut self, call: &ToolCall, text: String) {
+    pub(crate) fn skip(&mut self, call: &ToolCall, text: String) {
         let result = error_result(call, text);
         self.give(
             call,
@@ -325,23 +218,35 @@ impl Run {
     }
 }
 
+impl Working {
+    fn is_empty(&self) -> bool {
+        self.running.is_empty()
+            && self.asking.is_empty()
+            && self.allowed.is_empty()
+            && self.ready.is_empty()
+    }
+
+    /// The next call to be started or asked about, where there is a slot. Of two calls with one id the
+    /// second waits for the first.
+    fn next(&mut self, slots: usize) -> Option<Prepared> {
+        if self.running.len() + self.asking.len() >= slots {
+            return None;
+        }
+        if let Some(prepared) = self.allowed.pop_front() {
+            return Some(prepared);
+        }
+        let id = &self.ready.front()?.call.id;
+        if self.running.contains_key(id) || self.asking.contains_key(id) {
+            return None;
+        }
+        self.ready.pop_front()
+    }
+}
+
 fn error_result(call: &ToolCall, text: String) -> ToolResult {
     ToolResult {
         call: call.id.clone(),
         parts: vec![plimsoll_context::Part::text(text)],
         is_error: true,
-    }
-}
-
-/// Why a call's arguments are no JSON object. None at all counts as an empty object, since some
-/// models send nothing for a tool without parameters.
-fn fault(call: &ToolCall) -> Option<String> {
-    if call.arguments.trim().is_empty() {
-        return None;
-    }
-    match serde_json::from_str::<serde_json::Value>(&call.arguments) {
-        Ok(serde_json::Value::Object(_)) => None,
-        Ok(_) => Some("it is valid JSON, but no object".to_owned()),
-        Err(error) => Some(error.to_string()),
     }
 }

@@ -11,7 +11,7 @@
 mod stage;
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, Failure, Setup, ToolChoice, ToolPhase,
+    Answer, AtLimit, EndReason, Entry, Event, Failure, Repetition, Setup, ToolChoice, ToolPhase,
 };
 use plimsoll_context::{Message, Part, Tokens, Usage};
 use stage::audit::audit;
@@ -112,12 +112,12 @@ fn a_batch_runs_as_parallel_as_allowed_and_ends_in_call_order() {
 #[test]
 fn an_unknown_tool_gets_a_result_that_names_the_others() {
     let mut stage = Stage::new(setup());
-    stage.say("go").calls(&["a:raed", "b:read"]);
+    stage.say("go").calls(&["a:delete", "b:read"]);
     assert_eq!(stage.running(), ["b"], "the rest of the batch runs");
     stage.done("b", "ok");
     assert_eq!(
         stage.last_request(),
-        "u go / a [a,b] / r! a there is no tool `raed`; there is: read, bash, write / r b ok"
+        "u go / a [a,b] / r! a there is no tool `delete`; there is: read, write, bash / r b ok"
     );
     stage.text("done");
     audit(&stage);
@@ -959,7 +959,13 @@ fn the_same_calls_again_and_again_end_the_run() {
         );
     }
     ask(&mut stage, 4);
-    assert_eq!(stage.outcome().reason, EndReason::DoomLoop { times: 5 });
+    assert_eq!(
+        stage.outcome().reason,
+        EndReason::DoomLoop {
+            times: 5,
+            kind: Repetition::Identical
+        }
+    );
     assert_eq!(stage.outcome().tool_calls, 4);
     audit(&stage);
     // A person who says something, or who wants it to go on, begins anew.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{EndReason, Entry, Event, Failure};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Repetition};
 use plimsoll_context::{ContextStrategy, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -400,7 +400,13 @@ async fn the_same_call_again_and_again_is_told_then_refused_then_ended() {
         .build()
         .unwrap();
     let output = agent.run("go").await.unwrap();
-    assert_eq!(output.reason, EndReason::DoomLoop { times: 5 });
+    assert_eq!(
+        output.reason,
+        EndReason::DoomLoop {
+            times: 5,
+            kind: Repetition::Identical
+        }
+    );
     assert!(
         output.text.contains("the work is not done"),
         "{}",

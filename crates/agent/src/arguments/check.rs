@@ -52,25 +52,30 @@ pub(super) fn fits<'a>(visits: &mut Visits<'a>, schema: &'a Value, value: &Value
     if let Value::Bool(any) = schema {
         return *any;
     }
+    visits.nested(|visits| fits_here(visits, schema, value))
+}
+
+fn fits_here<'a>(visits: &mut Visits<'a>, schema: &'a Value, value: &Value) -> bool {
     visits.look(schema).into_iter().all(|schema| {
         let typed = types(schema).is_none_or(|types| types.iter().any(|one| one.takes(value)));
         let listed = list(schema, "enum").is_none_or(|words| words.contains(value));
         let fixed = schema.get("const").is_none_or(|only| only == value);
-        typed && listed && fixed && fits_inside(visits, schema, value) && {
-            let all = list(schema, "allOf");
-            all.is_none_or(|all| all.iter().all(|one| fits(visits, one, value)))
-        } && ["anyOf", "oneOf"].into_iter().all(|key| {
-            let any = list(schema, key);
-            any.is_none_or(|any| any.iter().any(|one| fits(visits, one, value)))
-        })
+        typed
+            && listed
+            && fixed
+            && fits_inside(visits, schema, value)
+            && {
+                let all = list(schema, "allOf");
+                all.is_none_or(|all| all.iter().all(|one| fits(visits, one, value)))
+            }
+            && ["anyOf", "oneOf"].into_iter().all(|key| {
+                let any = list(schema, key);
+                any.is_none_or(|any| any.iter().any(|one| fits(visits, one, value)))
+            })
     }) && visits.are_left()
 }
 
-fn fits_inside<'a>(
-    visits: &mut Visits<'a>,
-    schema: &'a Map<String, Value>,
-    value: &Value,
-) -> bool {
+fn fits_inside<'a>(visits: &mut Visits<'a>, schema: &'a Map<String, Value>, value: &Value) -> bool {
     match value {
         Value::Object(object) => {
             let there = list(schema, "required").is_none_or(|names| {
@@ -98,6 +103,10 @@ struct Check {
 
 impl Check {
     fn check<'a>(&mut self, visits: &mut Visits<'a>, schema: &'a Value, value: &Value) {
+        visits.nested(|visits| self.check_here(visits, schema, value));
+    }
+
+    fn check_here<'a>(&mut self, visits: &mut Visits<'a>, schema: &'a Value, value: &Value) {
         for schema in visits.look(schema) {
             if self.faults.len() >= MAX_FAULTS {
                 return;

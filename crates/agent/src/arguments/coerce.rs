@@ -16,11 +16,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 const MAX_SOURCES: usize = 8;
 
 /// Puts a value right, and says what was changed. `text` is what it was read from.
-pub(super) fn coerce<'a>(
-    visits: &mut Visits<'a>,
-    text: &str,
-    value: &mut Value,
-) -> Vec<Coercion> {
+pub(super) fn coerce<'a>(visits: &mut Visits<'a>, text: &str, value: &mut Value) -> Vec<Coercion> {
     let mut coerce = Coerce {
         path: Vec::new(),
         sources: vec![(0, text.to_owned())],
@@ -41,6 +37,11 @@ struct Coerce {
 impl Coerce {
     fn value<'a>(&mut self, visits: &mut Visits<'a>, schema: &'a Value, value: &mut Value) {
         let sources = self.sources.len();
+        visits.nested(|visits| self.value_here(visits, schema, value));
+        self.sources.truncate(sources);
+    }
+
+    fn value_here<'a>(&mut self, visits: &mut Visits<'a>, schema: &'a Value, value: &mut Value) {
         for schema in visits.look(schema) {
             if let Some(types) = types(schema) {
                 self.typed(visits, schema, &types, value);
@@ -70,7 +71,6 @@ impl Coerce {
                 }
             }
         }
-        self.sources.truncate(sources);
     }
 
     fn fields<'a>(
@@ -150,9 +150,7 @@ impl Coerce {
         let plain = |value| Some((value, None));
         match (to, value) {
             (Type::Integer, Value::Number(number)) => plain(Value::Number(whole(number)?)),
-            (Type::Integer, Value::String(text)) => {
-                plain(Value::Number(whole(&number(text)?)?))
-            }
+            (Type::Integer, Value::String(text)) => plain(Value::Number(whole(&number(text)?)?)),
             (Type::Number, Value::String(text)) => plain(Value::Number(number(text)?)),
             (Type::Boolean, Value::String(text)) => {
                 let says = |word: &str| text.trim().eq_ignore_ascii_case(word);

@@ -7,6 +7,8 @@ use super::MAX_SCHEMA_VISITS;
 
 /// A schema that nests deeper is not read.
 const MAX_DEPTH: usize = 64;
+/// Arguments nest 128 deep at most, since the parser refuses more; a choice may lead back to itself.
+const MAX_NESTING: usize = 160;
 /// References that lead to one another, at most.
 const MAX_REFERENCES: usize = 16;
 
@@ -26,6 +28,7 @@ pub(super) enum Type {
 pub(super) struct Visits<'a> {
     pub(super) root: &'a Value,
     left: usize,
+    depth: usize,
 }
 
 impl Type {
@@ -76,7 +79,20 @@ impl<'a> Visits<'a> {
         Self {
             root,
             left: MAX_SCHEMA_VISITS,
+            depth: 0,
         }
+    }
+
+    /// Goes one level deeper; where that is too deep, gives up.
+    pub(super) fn nested<T: Default>(&mut self, inside: impl FnOnce(&mut Self) -> T) -> T {
+        if self.depth >= MAX_NESTING {
+            self.left = 0;
+            return T::default();
+        }
+        self.depth += 1;
+        let result = inside(self);
+        self.depth -= 1;
+        result
     }
 
     /// Whether there was no need to stop.
@@ -104,6 +120,10 @@ impl<'a> Visits<'a> {
 
     /// Whether `null` may stand there.
     pub(super) fn takes_null(&mut self, schema: &'a Value) -> bool {
+        self.nested(|visits| visits.takes_null_here(schema))
+    }
+
+    fn takes_null_here(&mut self, schema: &'a Value) -> bool {
         self.look(schema).into_iter().all(|schema| {
             let nullable = schema.get("nullable") == Some(&Value::Bool(true));
             let typed = types(schema).is_none_or(|types| types.contains(&Type::Null));

@@ -1,0 +1,488 @@
+//! Arguments, case by case: what is put right, what is left, what is said of it.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn fitted(schema: &Value, written: &str) -> Fitted {
+    fit(schema, Arguments::read(written).unwrap())
+}
+
+fn field(schema: Value) -> Value {
+    json!({ "type": "object", "properties": { "x": schema } })
+}
+
+/// What becomes of the field `x`.
+fn becomes(schema: &Value, x: &str) -> String {
+    let fitted = fitted(&field(schema.clone()), &format!("{{\"x\":{x}}}"));
+    let x = fitted.object.get("x").map(Value::to_string);
+    x.unwrap_or_else(|| "gone".to_owned())
+}
+
+#[test]
+fn what_is_put_right() {
+    let kind = |name: &str| json!({ "type": name });
+    let list_of = |items: Value| json!({ "type": "array", "items": items });
+    let word = json!({ "type": "string", "enum": ["fast", "Slow"] });
+    let point = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    let table = [
+        (kind("integer"), "\"60\"", "60"),
+        (kind("integer"), "\" -7 \"", "-7"),
+        (kind("integer"), "\"60.0\"", "60"),
+        (kind("integer"), "60.0", "60"),
+        (
+            kind("integer"),
+            "\"18446744073709551615\"",
+            "18446744073709551615",
+        ),
+        (kind("number"), "\"0.25\"", "0.25"),
+        (kind("number"), "\"1e3\"", "1000.0"),
+        (kind("number"), "\"60\"", "60"),
+        (kind("boolean"), "\"true\"", "true"),
+        (kind("boolean"), "\" False\"", "false"),
+        (kind("string"), "60", "\"60\""),
+        (kind("string"), "1.10", "\"1.10\""),
+        (kind("string"), "-0.50", "\"-0.50\""),
+        (
+            kind("string"),
+            "123456789012345678901234567890",
+            "\"123456789012345678901234567890\"",
+        ),
+        (kind("object"), "\"{\\\"a\\\": 1}\"", "{\"a\":1}"),
+        (kind("array"), "\"[1, 2]\"", "[1,2]"),
+        (list_of(kind("string")), "\"a\"", "[\"a\"]"),
+        (list_of(kind("string")), "1.50", "[\"1.50\"]"),
+        (list_of(kind("integer")), "\"60\"", "[60]"),
+        (list_of(kind("integer")), "\"[\\\"60\\\", 7]\"", "[60,7]"),
+        (list_of(point.clone()), "{\"n\": \"6\"}", "[{\"n\":6}]"),
+        (kind("array"), "7", "[7]"),
+        (kind("string"), "null", "gone"),
+        (word.clone(), "\"FAST\"", "\"fast\""),
+        (word.clone(), "\"slow\"", "\"Slow\""),
+        (
+            json!({ "enum": ["1", "2"], "type": "string" }),
+            "1",
+            "\"1\"",
+        ),
+        // At any depth.
+        (point.clone(), "{\"n\": \"6\"}", "{\"n\":6}"),
+        (point.clone(), "\"{\\\"n\\\": \\\"6\\\"}\"", "{\"n\":6}"),
+        (
+            json!({ "type": "object", "additionalProperties": { "type": "integer" } }),
+            "{\"a\": \"1\", \"b\": 2}",
+            "{\"a\":1,\"b\":2}",
+        ),
+        (
+            json!({ "type": "object", "properties": { "v": { "type": "string" } } }),
+            "\"{\\\"v\\\": 1.10}\"",
+            "{\"v\":\"1.10\"}",
+        ),
+        (
+            json!({ "type": "array", "prefixItems": [{ "type": "integer" }], "items": false }),
+            "[\"4\"]",
+            "[4]",
+        ),
+        // Where several types may stand there, and one of them is meant.
+        (json!({ "type": ["integer", "null"] }), "\"60\"", "60"),
+        (json!({ "type": ["integer", "null"] }), "null", "null"),
+        (json!({ "type": ["integer", "number"] }), "\"60\"", "60"),
+        (
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }),
+            "\"60\"",
+            "60",
+        ),
+        (
+            json!({ "oneOf": [point.clone(), { "type": "null" }] }),
+            "{\"n\": \"6\"}",
+            "{\"n\":6}",
+        ),
+        (json!({ "allOf": [{ "type": "integer" }] }), "\"60\"", "60"),
+        (
+            json!({ "type": "integer", "nullable": true }),
+            "null",
+            "null",
+        ),
+    ];
+    for (schema, x, expected) in table {
+        assert_eq!(becomes(&schema, x), expected, "{x} for {schema}");
+    }
+}
+
+#[test]
+fn what_is_left_as_it_is() {
+    let kind = |name: &str| json!({ "type": name });
+    let list_of = |items: Value| json!({ "type": "array", "items": items });
+    let table = [
+        // It loses something.
+        (kind("integer"), "\"60.5\""),
+        (kind("integer"), "60.5"),
+        (kind("integer"), "\"123456789012345678901234567890\""),
+        (kind("integer"), "\"1e30\""),
+        (kind("number"), "\"123456789012345678901234567890\""),
+        // It is no number of JSON, but an id, a size or a word.
+        (kind("integer"), "\"007\""),
+        (kind("integer"), "\"60s\""),
+        (kind("integer"), "\"0x10\""),
+        (kind("integer"), "\"\""),
+        (kind("integer"), "true"),
+        (kind("number"), "\"NaN\""),
+        (kind("number"), "\"Infinity\""),
+        (kind("number"), "\"1,5\""),
+        (kind("boolean"), "\"yes\""),
+        (kind("boolean"), "1"),
+        (kind("string"), "true"),
+        (kind("string"), "{\"a\":1}"),
+        (kind("string"), "[\"a\"]"),
+        (kind("object"), "\"a=1\""),
+        (kind("object"), "\"[1]\""),
+        (kind("object"), "[]"),
+        (kind("array"), "\"[a, b\""),
+        (list_of(kind("integer")), "\"a\""),
+        (list_of(kind("integer")), "{}"),
+        // It is right already.
+        (kind("string"), "\"60\""),
+        (json!({ "type": ["string", "integer"] }), "\"60\""),
+        (
+            json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] }),
+            "\"60\"",
+        ),
+        (json!({ "type": "string", "enum": ["a", "A"] }), "\"a\""),
+        (json!({}), "\"60\""),
+        (json!(true), "null"),
+        (json!({ "const": null }), "null"),
+        // Several things can be meant.
+        (json!({ "type": ["integer", "array"] }), "\"60\""),
+        (json!({ "type": "string", "enum": ["ab", "AB"] }), "\"Ab\""),
+        (
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "array" }] }),
+            "\"60\"",
+        ),
+        // What is not read is left to the tool.
+        (json!({ "$ref": "#/nowhere" }), "\"60\""),
+        (json!({ "$ref": "https://example.com/schema" }), "\"60\""),
+        (json!({ "$ref": "#" }), "\"60\""),
+    ];
+    for (schema, x) in table {
+        let kept: Value = serde_json::from_str(x).unwrap();
+        assert_eq!(becomes(&schema, x), kept.to_string(), "{x} for {schema}");
+    }
+}
+
+#[test]
+fn a_null_goes_only_where_it_may() {
+    let schema = json!({
+        "type": "object",
+        "required": ["a"],
+        "properties": {
+            "a": { "type": "string" },
+            "b": { "type": "string" },
+            "c": { "type": ["string", "null"] },
+            "d": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
+            "e": {},
+        },
+    });
+    let nulls = "{\"a\":null,\"b\":null,\"c\":null,\"d\":null,\"e\":null,\"f\":null}";
+    let fitted = fitted(&schema, nulls);
+    let left: Vec<&String> = fitted.object.keys().collect();
+    assert_eq!(left, ["a", "c", "d", "e", "f"]);
+    assert_eq!(said(&fitted), ["`a` is null, and a string is wanted"]);
+}
+
+fn said(fitted: &Fitted) -> Vec<String> {
+    fitted.faults.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let schema = json!({
+        "type": "object",
+        "required": ["command", "how"],
+        "properties": {
+            "command": { "type": "string" },
+            "how": { "type": "string", "enum": ["fast", "slow"] },
+            "timeout": { "type": "integer" },
+            "paths": { "type": "array", "items": { "type": "string" } },
+            "at": { "anyOf": [{ "type": "integer" }, { "type": "null" }] },
+            "to": { "anyOf": [
+                { "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } },
+                { "type": "null" },
+            ] },
+        },
+    });
+    let table: &[(&str, &[&str])] = &[
+        ("{\"command\":\"ls\",\"how\":\"fast\"}", &[]),
+        // Unknown fields and words are for the tool to judge.
+        ("{\"command\":\"ls\",\"how\":\"quick\",\"more\":1}", &[]),
+        (
+            "{}",
+            &[
+                "`command` is missing: a string is wanted",
+                "`how` is missing: one of \"fast\", \"slow\" is wanted",
+            ],
+        ),
+        (
+            "{\"command\":{\"a\":1},\"how\":\"fast\",\"timeout\":\"soon\",\"paths\":[\"a\",[\"b\"]],\"at\":\"x\",\"to\":{}}",
+            &[
+                "`command` is the object {\"a\":1}, and a string is wanted",
+                "`timeout` is the string \"soon\", and an integer is wanted",
+                "`paths[1]` is the list [\"b\"], and a string is wanted",
+                "`at` is the string \"x\", and an integer or null is wanted",
+                "`to.n` is missing: an integer is wanted",
+            ],
+        ),
+    ];
+    for (written, expected) in table {
+        assert_eq!(said(&fitted(&schema, written)), *expected, "{written}");
+    }
+}
+
+#[test]
+fn what_was_changed_is_said() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "a": { "type": "array", "items": { "type": "integer" } }, "b": { "type": "string" } },
+    });
+    let fitted = fitted(&schema, "\"{\\\"a\\\": [1, \\\"2\\\"], \\\"b\\\": null}\"");
+    let changes: Vec<(&str, &str, &str)> = fitted
+        .changes
+        .iter()
+        .map(|change| {
+            (
+                change.path.as_str(),
+                change.from.as_str(),
+                change.to.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            (
+                "",
+                "\"{\\\"a\\\": [1, \\\"2\\\"], \\\"b\\\": null}\"",
+                "{\"a\":[1,\"2\"],\"b\":null}"
+            ),
+            ("b", "null", ""),
+            ("a[1]", "\"2\"", "2"),
+        ]
+    );
+}
+
+#[test]
+fn a_branch_that_was_not_taken_changes_nothing() {
+    let schema = field(json!({ "anyOf": [
+        { "type": "object", "required": ["a", "b"], "properties": { "a": { "type": "integer" } } },
+        { "type": "object", "required": ["c"], "properties": { "c": { "type": "integer" } } },
+    ] }));
+    let fitted = fitted(&schema, "{\"x\":{\"a\":\"1\",\"c\":\"2\"}}");
+    assert_eq!(fitted.changes.len(), 1, "{:?}", fitted.changes);
+    assert_eq!(fitted.changes[0].path, "x.c");
+    assert_eq!(
+        Value::Object(fitted.object),
+        json!({ "x": { "a": "1", "c": 2 } })
+    );
+}
+
+#[test]
+fn references_are_followed() {
+    let schema = json!({
+        "type": "object",
+        "$defs": {
+            "n": { "type": "integer" },
+            "tree": { "type": "object", "properties": {
+                "n": { "$ref": "#/$defs/n" },
+                "of": { "type": "array", "items": { "$ref": "#/$defs/tree" } },
+            } },
+        },
+        "properties": { "x": { "$ref": "#/$defs/tree" } },
+    });
+    let fitted = fitted(
+        &schema,
+        "{\"x\":{\"n\":\"1\",\"of\":[{\"n\":\"2\",\"of\":[]}]}}",
+    );
+    assert_eq!(
+        Value::Object(fitted.object),
+        json!({ "x": { "n": 1, "of": [{ "n": 2, "of": [] }] } })
+    );
+}
+
+#[test]
+fn by_a_schema_that_is_none_nothing_is_changed_and_nothing_is_wrong() {
+    let deep = (0..500).fold(
+        json!({ "type": "integer" }),
+        |inner, _| json!({ "type": "array", "items": inner }),
+    );
+    for schema in [
+        json!(null),
+        json!(7),
+        json!("object"),
+        json!([]),
+        json!({ "type": 5 }),
+        json!({ "type": "whole" }),
+        json!({ "type": [] }),
+        json!({ "type": ["integer", 1] }),
+        json!({ "properties": [] }),
+        json!({ "properties": { "x": { "type": "integer" }, "y": 7 } }),
+        json!({ "properties": { "x": { "type": "integer" } }, "required": "x" }),
+        json!({ "properties": { "x": { "type": "integer" } }, "required": [1] }),
+        json!({ "properties": { "x": { "type": "integer", "enum": "x" } } }),
+        json!({ "properties": { "x": { "type": "integer", "anyOf": [] } } }),
+        json!({ "properties": { "x": { "type": "integer", "anyOf": {} } } }),
+        json!({ "properties": { "x": { "type": "integer", "$ref": 1 } } }),
+        json!({ "properties": { "x": { "type": "integer" } }, "$defs": { "a": "b" } }),
+        json!({ "properties": { "x": { "type": "integer", "items": "x" } } }),
+        field(deep),
+    ] {
+        let written = "{\"x\":\"60\"}";
+        let fitted = fitted(&schema, written);
+        assert_eq!(
+            Value::Object(fitted.object).to_string(),
+            written,
+            "{schema}"
+        );
+        assert!(
+            fitted.changes.is_empty() && fitted.faults.is_empty(),
+            "{schema}"
+        );
+    }
+}
+
+/// References that lead in a circle, choices of choices, lists without end.
+#[test]
+fn what_would_take_for_ever_is_left_to_the_tool() {
+    let circle = json!({
+        "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } },
+        "properties": { "x": { "$ref": "#/$defs/a" } },
+    });
+    assert_eq!(fitted(&circle, "{\"x\":\"60\"}").changes, []);
+    let choice = json!({
+        "$defs": { "a": { "anyOf": [
+            { "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }, { "type": "integer" },
+        ] } },
+        "properties": { "x": { "$ref": "#/$defs/a" } },
+    });
+    assert_eq!(fitted(&choice, "{\"x\":\"60\"}").changes, []);
+    let list = field(json!({ "type": "array", "items": { "type": "integer" } }));
+    let long = format!("{{\"x\":[{}]}}", vec!["\"1\""; 100_000].join(","));
+    let fitted = fitted(&list, &long);
+    assert_eq!((fitted.changes.len(), fitted.faults.len()), (0, 0));
+    let few = format!("{{\"x\":[{}]}}", vec!["\"1\""; 1_000].join(","));
+    let fitted = fit(&list, Arguments::read(&few).unwrap());
+    assert_eq!(fitted.changes.len(), MAX_COERCIONS);
+    assert_eq!(fitted.object["x"], json!(vec![1; 1_000]));
+}
+
+#[test]
+fn what_is_no_object_is_refused() {
+    for bad in [
+        "{\"a\": ",
+        "[1]",
+        "null",
+        "7",
+        "\"x\"",
+        "{}{}",
+        "\"[1]\"",
+        "\"\\\"{}\\\"\"",
+    ] {
+        assert!(Arguments::read(bad).is_err(), "{bad}");
+    }
+    for good in ["", "  ", "{}", "\"{}\""] {
+        assert!(
+            Arguments::read(good).unwrap().object().is_empty(),
+            "{good:?}"
+        );
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::from),
+        // Sums of powers of two, which a parser reads as they were written.
+        (-4000_i32..4000).prop_map(|n| Value::from(f64::from(n) / 8.0)),
+        "[0-9a-z{}\\[\\]\":. -]{0,6}".prop_map(Value::String),
+        prop_oneof![
+            Just("60"),
+            Just("true"),
+            Just("[1]"),
+            Just("{}"),
+            Just("integer")
+        ]
+        .prop_map(Value::from),
+    ];
+    let key = prop_oneof![
+        Just("type".to_owned()),
+        Just("properties".to_owned()),
+        Just("items".to_owned()),
+        Just("anyOf".to_owned()),
+        Just("required".to_owned()),
+        Just("enum".to_owned()),
+        Just("$ref".to_owned()),
+        "[ab]",
+    ];
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::vec((key.clone(), inner), 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+/// A schema that is one, of the types that matter.
+fn any_schema() -> impl Strategy<Value = Value> {
+    let leaf = prop::sample::select(vec![
+        "integer", "number", "boolean", "string", "array", "object", "null",
+    ])
+    .prop_map(|name| json!({ "type": name }));
+    leaf.prop_recursive(3, 16, 3, |inner| {
+        prop_oneof![
+            inner
+                .clone()
+                .prop_map(|items| json!({ "type": "array", "items": items })),
+            (inner.clone(), any::<bool>()).prop_map(|(a, required)| json!({
+                "type": "object", "properties": { "a": a },
+                "required": if required { vec!["a"] } else { vec![] },
+            })),
+            prop::collection::vec(inner, 1..3).prop_map(|any| json!({ "anyOf": any })),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_schema_and_arguments_nothing_breaks(schema in any_json(), x in any_json()) {
+        let written = json!({ "a": x }).to_string();
+        let fitted = fitted(&field(schema), &written);
+        prop_assert!(fitted.changes.len() <= MAX_COERCIONS);
+    }
+
+    /// What was put right is right, and once is enough.
+    #[test]
+    fn putting_right_is_done_once(schema in any_schema(), x in any_json()) {
+        let schema = field(schema);
+        let once = fitted(&schema, &json!({ "x": x }).to_string());
+        let written = Value::Object(once.object.clone()).to_string();
+        let twice = fitted(&schema, &written);
+        prop_assert_eq!(&twice.object, &once.object);
+        prop_assert_eq!(&twice.faults, &once.faults);
+        prop_assert!(twice.changes.is_empty(), "{:?}", twice.changes);
+    }
+
+    /// What fits is never touched.
+    #[test]
+    fn what_fits_is_left(schema in any_schema(), x in any_json()) {
+        let schema = field(schema);
+        let value = json!({ "x": x });
+        let mut visits = schema::Visits::new(&schema);
+        let is_float = value.to_string().contains(['.', 'e']);
+        if check::fits(&mut visits, &schema, &value) && !is_float {
+            let fitted = fitted(&schema, &value.to_string());
+            prop_assert!(fitted.changes.is_empty(), "{:?}", fitted.changes);
+            prop_assert_eq!(Value::Object(fitted.object), value);
+            prop_assert!(fitted.faults.is_empty());
+        }
+    }
+}

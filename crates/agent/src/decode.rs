@@ -1,0 +1,252 @@
+//! A batch of tool calls is read as a whole before any of it runs: which tool each means, what its
+//! arguments are, whether it may run. What may not gets its result here. It starts nothing.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use plimsoll_context::ToolCall;
+use serde_json::Value;
+
+use crate::arguments::{Arguments, fit};
+use crate::doom_loop::{Looping, Repetition};
+use crate::event::{Event, LoopConsequence};
+use crate::identity::identity;
+use crate::limits::ExecutionLimits;
+use crate::moment::HookPoint;
+use crate::notice;
+use crate::outcome::EndReason;
+use crate::permission::Permission;
+use crate::run::{Phase, Run, Working};
+use crate::setup::KnownTool;
+use crate::state::Tally;
+use crate::step::Whom;
+use crate::tool_execution::MAX_BATCH;
+use crate::tool_names::Named;
+
+/// A call that may run, as it will: under its tool's name and with arguments that fit it.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) call: ToolCall,
+    /// Who is asked before it runs.
+    pub(crate) whom: Option<Whom>,
+}
+
+/// What becomes of a call.
+enum Decoded {
+    Runs(Prepared),
+    /// It does not run, and it is at fault.
+    Refused(String),
+    /// It does not run, through no fault of its own.
+    Skipped(String),
+}
+
+/// A call as it was written.
+struct Written {
+    call: Arc<ToolCall>,
+    is_open: bool,
+    /// `None` where it is of no interest any more.
+    arguments: Result<Option<Arguments>, String>,
+}
+
+/// How many more calls may run.
+struct Room {
+    limits: Arc<ExecutionLimits>,
+    calls: Option<u64>,
+    of_tool: HashMap<String, u64>,
+    /// The calls of this batch so far.
+    seen: HashSet<u64>,
+}
+
+impl Run {
+    /// Reads a whole batch before any of it runs: what cannot run gets its result now.
+    pub(crate) fn decode_batch(&mut self) {
+        // A run that is to end says so, whatever the model does with its last answer.
+        let looping = match self.finalizing {
+            Some(_) => Looping::No,
+            None => self.looping(),
+        };
+        match looping {
+            Looping::Stop(kind, times) => {
+                self.tell_loop(kind, LoopConsequence::Stopped);
+                return self.finish(EndReason::DoomLoop { times, kind });
+            }
+            Looping::Refuse(kind) => self.tell_loop(kind, LoopConsequence::Refused),
+            Looping::Nudge(_) | Looping::No => {}
+        }
+        let calls = self.written_calls();
+        let all_read = calls.iter().all(|call| call.arguments.is_ok());
+        let turns_left = self.setup.limits.max_turns > self.state.tally.turns;
+        let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.tally);
+        let mut ready = VecDeque::new();
+        for Written {
+            call,
+            is_open,
+            arguments,
+        } in calls
+        {
+            let decoded = match (arguments, looping) {
+                _ if self.finalizing.is_some() || !turns_left => {
+                    Decoded::Skipped(notice::NO_TOOLS_NOW.to_owned())
+                }
+                (Err(why), _) => Decoded::Refused(notice::unreadable(&call, &why)),
+                (_, Looping::Refuse(kind)) => {
+                    Decoded::Refused(notice::repeated_call(kind).to_owned())
+                }
+                _ if !all_read => Decoded::Refused(notice::BATCH_UNREADABLE.to_owned()),
+                (Ok(None), _) => Decoded::Skipped(notice::over_batch()),
+                (Ok(Some(arguments)), _) => self.decode(&call, is_open, arguments, &mut room),
+            };
+            match decoded {
+                _ if !is_open => {}
+                Decoded::Runs(prepared) => ready.push_back(prepared),
+                Decoded::Refused(why) => self.refuse(&call, why),
+                Decoded::Skipped(why) => self.skip(&call, why),
+            }
+        }
+        self.phase = Phase::Working(Working {
+            ready,
+            ..Working::default()
+        });
+    }
+
+    /// How far the model has gone round in circles.
+    pub(crate) fn looping(&self) -> Looping {
+        let most = self.setup.limits.max_identical_tool_calls;
+        most.map_or(Looping::No, |most| self.state.doom_loop.looping(most))
+    }
+
+    pub(crate) fn tell_loop(&mut self, kind: Repetition, consequence: LoopConsequence) {
+        self.notify(Event::LoopDetected { kind, consequence });
+    }
+
+    /// The tool that a call means.
+    pub(crate) fn tool_of(&self, call: &ToolCall) -> Option<&KnownTool> {
+        let name = match self.state.names.resolve(&call.name) {
+            Named::Known => call.name.as_str(),
+            Named::Repaired(name) => name,
+            Named::Unknown => return None,
+        };
+        self.setup.tools.iter().find(|tool| tool.spec.name == name)
+    }
+
+    /// All calls of the batch, those that have their result too: what is said of one may depend on
+    /// those before it, and after a crash it is decided again.
+    fn written_calls(&self) -> Vec<Written> {
+        let batch = self.state.batch.iter();
+        let calls = batch.flat_map(|batch| batch.calls()).enumerate();
+        calls
+            .map(|(at, call)| Written {
+                call: Arc::clone(&call.call),
+                is_open: call.result.is_none(),
+                arguments: Arguments::read(&call.call.arguments)
+                    .map(|arguments| (at < MAX_BATCH).then_some(arguments)),
+            })
+            .collect()
+    }
+
+    fn decode(
+        &mut self,
+        call: &ToolCall,
+        is_open: bool,
+        arguments: Arguments,
+        room: &mut Room,
+    ) -> Decoded {
+        let Some(tool) = self.tool_of(call) else {
+            let names: Vec<&str> = self.state.names.iter().collect();
+            return Decoded::Refused(notice::unknown_tool(&call.name, &names));
+        };
+        let (name, asks) = (tool.spec.name.clone(), tool.asks);
+        let fitted = fit(&tool.spec.schema, arguments);
+        let arguments = Value::Object(fitted.object);
+        let prepared = ToolCall {
+            id: call.id.clone(),
+            name: name.clone(),
+            arguments: match fitted.changes.is_empty() {
+                true => call.arguments.clone(),
+                false => arguments.to_string(),
+            },
+            opaque: call.opaque.clone(),
+        };
+        let is_new = room.seen.insert(identity(&prepared));
+        if is_open {
+            self.tell_changes(call, &name, fitted.changes);
+        }
+        if !fitted.faults.is_empty() {
+            return Decoded::Refused(notice::unfit(&name, &fitted.faults));
+        }
+        if !is_new && self.setup.limits.max_identical_tool_calls.is_some() {
+            return Decoded::Refused(notice::SAME_CALL.to_owned());
+        }
+        let asks = match self.setup.permissions.decide(&name, &arguments) {
+            Some(Permission::Deny) => return Decoded::Refused(notice::denied(&name)),
+            Some(Permission::Ask) => true,
+            Some(Permission::Allow) => false,
+            None => asks,
+        };
+        if is_open && let Some(why) = room.take(&name) {
+            return Decoded::Skipped(why);
+        }
+        let hook = self.setup.hooks.contains(&HookPoint::BeforeToolExecution);
+        let whom = match (asks, hook) {
+            (true, true) => Some(Whom::Both),
+            (true, false) => Some(Whom::Gate),
+            (false, true) => Some(Whom::Hook),
+            (false, false) => None,
+        };
+        Decoded::Runs(Prepared {
+            call: prepared,
+            whom,
+        })
+    }
+
+    fn tell_changes(&mut self, call: &ToolCall, name: &str, changes: Vec<crate::Coercion>) {
+        if call.name != name {
+            self.notify(Event::ToolCallRepaired {
+                call: call.id.clone(),
+                from: call.name.clone(),
+                to: name.to_owned(),
+            });
+        }
+        if !changes.is_empty() {
+            self.notify(Event::ArgumentsCoerced {
+                call: call.id.clone(),
+                name: name.to_owned(),
+                changes,
+            });
+        }
+    }
+}
+
+impl Room {
+    fn new(limits: Arc<ExecutionLimits>, tally: &Tally) -> Self {
+        let calls = limits.max_tool_calls;
+        let of_tool = limits.max_calls_per_tool.iter().map(|(tool, limit)| {
+            let used = tally.calls_of.get(tool).copied().unwrap_or_default();
+            (tool.clone(), limit.saturating_sub(used))
+        });
+        Self {
+            calls: calls.map(|limit| limit.saturating_sub(tally.tool_calls)),
+            of_tool: of_tool.collect(),
+            limits,
+            seen: HashSet::new(),
+        }
+    }
+
+    /// Takes the room of one call; where there is none, says so.
+    fn take(&mut self, tool: &str) -> Option<String> {
+        if self.calls == Some(0) {
+            let limit = self.limits.max_tool_calls.unwrap_or_default();
+            return Some(notice::over_limit(limit));
+        }
+        if let Some(left) = self.of_tool.get_mut(tool) {
+            if *left == 0 {
+                let limits = &self.limits.max_calls_per_tool;
+                let limit = limits.get(tool).copied().unwrap_or_default();
+                return Some(notice::over_tool_limit(tool, limit));
+            }
+            *left -= 1;
+        }
+        self.calls = self.calls.map(|left| left - 1);
+        None
+    }
+}

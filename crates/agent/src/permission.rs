@@ -1,0 +1,263 @@
+//! [`Permissions`]: which tool calls may run, by rules that are written down beforehand. It decides
+//! and asks nobody; a person is asked by the gate. No sandbox: a pattern sees the text of an
+//! argument, not what a shell makes of it.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+/// Rules of one run, at most.
+pub const MAX_RULES: usize = 1_000;
+
+/// What a rule says of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Permission {
+    /// It runs, and nobody is asked.
+    Allow,
+    /// It does not run, and the model is told so.
+    Deny,
+    /// A person is asked.
+    Ask,
+}
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionRule {
+    tool: Pattern,
+    argument: Option<ArgumentPattern>,
+    permission: Permission,
+}
+
+/// Rules, of which the first that matches a call decides. Where none does, the tool says whether a
+/// person is asked.
+///
+/// ```
+/// use plimsoll_agent::{Permission, PermissionRule, Permissions};
+/// use serde_json::json;
+/// let rules = Permissions::new([
+///     PermissionRule::new("bash", Permission::Deny).with_argument("*rm -rf*"),
+///     PermissionRule::new("bash", Permission::Allow).with_argument("command=git status"),
+///     PermissionRule::new("fs_*", Permission::Ask),
+/// ]);
+/// let says = |tool, arguments| rules.decide(tool, &arguments);
+/// assert_eq!(says("bash", json!({"command": "rm -rf /"})), Some(Permission::Deny));
+/// assert_eq!(says("bash", json!({"command": "git status"})), Some(Permission::Allow));
+/// assert_eq!(says("fs_write", json!({})), Some(Permission::Ask));
+/// assert_eq!(says("read", json!({})), None);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Permissions {
+    rules: Vec<PermissionRule>,
+}
+
+/// It is none of `allow`, `deny` and `ask`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no permission; write allow, deny or ask")]
+pub struct NoPermission(String);
+
+/// A text in which `*` stands for anything, nothing included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pattern {
+    /// What stands between the stars; one piece where there is none.
+    pieces: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ArgumentPattern {
+    /// The field in which it is looked for, as `a.b`; everywhere where there is none.
+    field: Option<String>,
+    text: Pattern,
+}
+
+impl FromStr for Permission {
+    type Err = NoPermission;
+
+    fn from_str(word: &str) -> Result<Self, NoPermission> {
+        match word {
+            "allow" => Ok(Self::Allow),
+            "deny" => Ok(Self::Deny),
+            "ask" => Ok(Self::Ask),
+            other => Err(NoPermission(other.to_owned())),
+        }
+    }
+}
+
+impl Permission {
+    /// As a configuration writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+        }
+    }
+}
+
+impl PermissionRule {
+    /// A rule for the tools whose name fits; `*` in it stands for anything.
+    #[must_use]
+    pub fn new(tool: &str, permission: Permission) -> Self {
+        Self {
+            tool: Pattern::new(tool),
+            argument: None,
+            permission,
+        }
+    }
+
+    /// Only for calls whose arguments fit. `field=pattern` looks at the texts, numbers and truth
+    /// values in that field, `a.b` being a field within a field; a pattern without a field at every
+    /// text of the arguments. `*` stands for anything.
+    ///
+    /// To deny or to ask, one fitting text is enough; to allow, all of them must fit: otherwise a call
+    /// could be let through by a text that does nothing.
+    #[must_use]
+    pub fn with_argument(mut self, pattern: &str) -> Self {
+        let is_field = |field: &str| {
+            let letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+            !field.is_empty() && field.chars().all(letter)
+        };
+        self.argument = Some(match pattern.split_once('=') {
+            Some((field, text)) if is_field(field) => ArgumentPattern {
+                field: Some(field.to_owned()),
+                text: Pattern::new(text),
+            },
+            _ => ArgumentPattern {
+                field: None,
+                text: Pattern::new(pattern),
+            },
+        });
+        self
+    }
+
+    fn matches(&self, tool: &str, arguments: &Value) -> bool {
+        self.tool.fits(tool)
+            && self.argument.as_ref().is_none_or(|argument| {
+                let mut leaves = Vec::new();
+                argument.leaves(arguments, &mut leaves);
+                let mut fitting = leaves.iter().map(|leaf| argument.text.fits(leaf));
+                match self.permission {
+                    Permission::Allow => !leaves.is_empty() && fitting.all(|fits| fits),
+                    Permission::Deny | Permission::Ask => fitting.any(|fits| fits),
+                }
+            })
+    }
+}
+
+impl Permissions {
+    /// From rules in the order in which they are asked.
+    #[must_use]
+    pub fn new(rules: impl IntoIterator<Item = PermissionRule>) -> Self {
+        Self {
+            rules: rules.into_iter().collect(),
+        }
+    }
+
+    /// Whether there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// What is wrong with them, one sentence each: rules that can never match one of these tools, and
+    /// too many of them.
+    #[must_use]
+    pub fn faults<'a>(&self, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let tools: Vec<&str> = tools.into_iter().collect();
+        let idle = self.rules.iter().zip(1..).filter_map(|(rule, number)| {
+            let fits = tools.iter().any(|tool| rule.tool.fits(tool));
+            (!fits).then(|| {
+                let pattern = rule.tool.pieces.join("*");
+                format!("permission rule {number} is for `{pattern}`, and there is no such tool")
+            })
+        });
+        let mut faults: Vec<String> = idle.collect();
+        if self.rules.len() > MAX_RULES {
+            let rules = self.rules.len();
+            faults.push(format!(
+                "there are {rules} permission rules; {MAX_RULES} are allowed"
+            ));
+        }
+        faults
+    }
+
+    /// What the first rule that matches says; `None` where none does.
+    #[must_use]
+    pub fn decide(&self, tool: &str, arguments: &Value) -> Option<Permission> {
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|rule| rule.matches(tool, arguments));
+        rule.map(|rule| rule.permission)
+    }
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        Self {
+            pieces: text.split('*').map(str::to_owned).collect(),
+        }
+    }
+
+    /// In one walk over the text, whatever the pattern.
+    fn fits(&self, text: &str) -> bool {
+        let [first, middle @ .., last] = self.pieces.as_slice() else {
+            return self.pieces.iter().all(|only| only == text);
+        };
+        let Some(rest) = text.strip_prefix(first.as_str()) else {
+            return false;
+        };
+        let Some(mut rest) = rest.strip_suffix(last.as_str()) else {
+            return false;
+        };
+        for piece in middle {
+            let Some((_, behind)) = rest.split_once(piece.as_str()) else {
+                return false;
+            };
+            rest = behind;
+        }
+        true
+    }
+}
+
+impl ArgumentPattern {
+    fn leaves<'a>(&self, arguments: &'a Value, leaves: &mut Vec<Cow<'a, str>>) {
+        match &self.field {
+            None => texts(arguments, leaves),
+            Some(field) => {
+                // A field may have dots in its own name.
+                let found = arguments.get(field).or_else(|| {
+                    let mut steps = field.split('.');
+                    steps.try_fold(arguments, |value, step| value.get(step))
+                });
+                if let Some(value) = found {
+                    scalars(value, leaves);
+                }
+            }
+        }
+    }
+}
+
+fn texts<'a>(value: &'a Value, leaves: &mut Vec<Cow<'a, str>>) {
+    walk(value, &mut |leaf| {
+        if let Value::String(text) = leaf {
+            leaves.push(Cow::Borrowed(text));
+        }
+    });
+}
+
+fn scalars<'a>(value: &'a Value, leaves: &mut Vec<Cow<'a, str>>) {
+    walk(value, &mut |leaf| match leaf {
+        Value::String(text) => leaves.push(Cow::Borrowed(text)),
+        Value::Number(_) | Value::Bool(_) => leaves.push(Cow::Owned(leaf.to_string())),
+        _ => {}
+    });
+}
+
+/// Visits every leaf. JSON of a model nests 128 deep at most: the parser refuses more.
+fn walk<'a>(value: &'a Value, leaf: &mut impl FnMut(&'a Value)) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| walk(item, leaf)),
+        Value::Object(object) => object.values().for_each(|value| walk(value, leaf)),
+        other => leaf(other),
+    }
+}
