@@ -6,18 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll::config::{AgentConfig, AgentSettings};
 use plimsoll::store::SqliteStore;
-use plimsoll::tools::{Root, Toolbox};
 use plimsoll::{
-    Agent, AgentBuilder, Archive, ContextStrategy, Economy, RECALL_LEAST_WINDOW, SessionId,
-    SessionStore, SummaryConfig, Tokens, Window, pin_tool,
+    Agent, AgentBuilder, RECALL_LEAST_WINDOW, SessionId, SessionStore, Tokens, Window, pin_tool,
 };
 
 use crate::args::RunArgs;
-use crate::choice::{self, Choice, RunRates};
-use crate::config::Config;
+use crate::choice::{self, Choice, RunRates, Said};
 use crate::exit::Stop;
 use crate::paths;
+use crate::settings::Resolved;
 
 /// The built-in system prompt.
 const SYSTEM: &str = include_str!("../prompts/system.md");
@@ -33,6 +32,8 @@ const AGENTS_LIMIT: plimsoll::Bytes = plimsoll::Bytes(32 * 1024);
 
 /// An agent that lacks only those who are asked and those who watch.
 pub(crate) struct Prepared {
+    /// As it was configured, fitted to its model.
+    pub(crate) config: AgentConfig,
     pub(crate) builder: AgentBuilder,
     pub(crate) choice: Choice,
     pub(crate) rates: RunRates,
@@ -41,22 +42,25 @@ pub(crate) struct Prepared {
 
 /// Resolves the arguments and finds the model. `goes_on` names a session that has to be there.
 pub(crate) async fn prepare(args: &RunArgs, goes_on: Option<&SessionId>) -> Result<Prepared, Stop> {
-    let root = Root::new(&args.root).map_err(Stop::usage)?;
-    let tools = Toolbox::new(root)
-        .select(&args.tools)
-        .map_err(Stop::usage)?;
+    let Resolved {
+        config,
+        mut agent,
+        notes,
+    } = args.sources.resolve()?;
+    for note in notes.iter().filter(|_| !args.quiet) {
+        crate::say(note);
+    }
+    if let Some(server) = config.mcp().first() {
+        return Err(Stop::usage(format!(
+            "the configuration has [[mcp]] ({}), which this build cannot connect to yet; take it out",
+            server.name
+        )));
+    }
+    let tools = agent.tools().map_err(Stop::usage)?;
     let has_tools = !tools.is_empty();
-    let (system, mut pins) = system(args)?;
-    pins.extend(args.pin.iter().cloned());
-    let economy = args.economy.as_deref().map(|name| {
-        Economy::named(name).ok_or_else(|| {
-            let names = Economy::NAMES.join(", ");
-            Stop::usage(format!("there is no economy `{name}`; there is: {names}"))
-        })
-    });
-    let economy = economy.transpose()?;
-    let summarizer = choice::summarizer(args)?;
-    let strategy = strategy(args)?;
+    let (system, pins) = system(&agent)?;
+    let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
+    let summarizer = choice::summarizer(&agent)?;
     let store = SqliteStore::open(paths::data()?)
         .await
         .map_err(Stop::failed)?;
@@ -68,47 +72,32 @@ pub(crate) async fn prepare(args: &RunArgs, goes_on: Option<&SessionId>) -> Resu
             "there is no session {id} to go on with; `plimsoll sessions list` lists them"
         )));
     }
-    let config = match &args.config {
-        Some(path) => Config::read(path).map_err(|stop| Stop::usage(stop.text))?,
-        None => Config::default(),
+    let said = match args.json || args.quiet {
+        true => Said::Nothing,
+        false => Said::Everything,
     };
-    for warning in &config.warnings {
-        crate::say(warning);
-    }
-    let mut choice = choice::choose(args).await?;
-    if let Some(sheet) = config.sheet(choice.provider.model()) {
-        choice.prices = Some(sheet);
-    }
+    let choice = choice::choose(&agent, said).await?;
     let rates = choice.rates(summarizer.as_ref());
-    let mut builder = Agent::builder_shared(Arc::clone(&choice.provider))
+    adapt(agent.settings_mut(), &choice);
+    let builder = Agent::builder_shared(Arc::clone(&choice.provider));
+    let mut builder = agent
+        .settings()
+        .apply(builder)
         .system(system)
         .tools(tools)
         .window(choice.window)
-        .context_strategy(strategy)
-        .max_turns(args.max_turns)
-        .max_parallel_tools(args.max_parallel_tools)
         .store(Arc::clone(&store) as Arc<dyn SessionStore>);
-    if let Some(economy) = economy {
-        builder = builder.economy(economy);
-    }
     if let Some(sheet) = choice.prices {
         builder = builder.prices(sheet);
     }
-    // A server that answers one call at a time would be held up by a summary beside the run.
-    let beside = summarizer.is_some() || !choice.one_at_a_time;
-    let soft_mark = SummaryConfig::default().soft_mark.filter(|_| beside);
-    match summarizer {
-        Some(summarizer) => builder = builder.summarizer(summarizer.provider),
-        None if choice.one_at_a_time => {
-            builder = builder.summary_timeout(LOCAL_SUMMARY);
+    if let Some(summarizer) = summarizer {
+        builder = builder.summarizer(summarizer.provider);
+        if let Some(sheet) = summarizer.prices {
+            builder = builder.summarizer_prices(sheet);
         }
-        None => {}
     }
-    if let Some(path) = &args.summary_prompt {
-        builder = builder.summary_prompt(required_text(path, "a summary prompt")?);
-    }
-    if args.no_archive {
-        builder = builder.archive(Archive::Off);
+    if let Some(prompt) = summary_prompt {
+        builder = builder.summary_prompt(prompt);
     }
     for pin in pins {
         builder = builder.pin(pin);
@@ -116,34 +105,29 @@ pub(crate) async fn prepare(args: &RunArgs, goes_on: Option<&SessionId>) -> Resu
     if has_tools && has_room(choice.window) {
         builder = builder.tools([pin_tool()]);
     }
-    if let Some(calls) = args.max_tool_calls {
-        builder = builder.max_tool_calls(calls);
-    }
-    if let Some(times) = args
-        .max_identical_tool_calls
-        .or(choice.max_identical_tool_calls)
-    {
-        builder = builder.max_identical_tool_calls(times);
-    }
-    if let Some(tokens) = args.max_tokens.or(choice.max_tokens) {
-        builder = builder.max_tokens(Tokens(tokens));
-    }
-    if let Some(temperature) = args.temperature {
-        builder = builder.temperature(temperature);
-    }
-    if let Some(seed) = args.seed {
-        builder = builder.seed(seed);
-    }
     Ok(Prepared {
-        builder: config.apply(builder, soft_mark),
+        config: agent,
+        builder,
         choice,
         rates,
         store,
     })
 }
 
+/// Fits settings to the model that was found, where nothing is said of them.
+fn adapt(settings: &mut AgentSettings, choice: &Choice) {
+    settings.max_tokens = settings.max_tokens.or(choice.max_tokens.map(Tokens));
+    let identical = &mut settings.limits.max_identical_tool_calls;
+    *identical = identical.or(choice.max_identical_tool_calls);
+    // A server that answers one call at a time would be held up by a summary beside the run.
+    if choice.one_at_a_time && settings.summarizer.is_none() {
+        settings.summary.soft_mark = None;
+        settings.summary_timeout = settings.summary_timeout.or(Some(LOCAL_SUMMARY));
+    }
+}
+
 /// m in DIR │ window 8192 tokens, as the server says │ session …
-pub(crate) fn headline(args: &RunArgs, choice: &Choice, id: &SessionId) -> String {
+pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, id: &SessionId) -> String {
     let window = match choice.window {
         Window::Known(tokens) | Window::Assumed(tokens) => {
             format!("{tokens} tokens, {}", choice.window_from)
@@ -153,7 +137,7 @@ pub(crate) fn headline(args: &RunArgs, choice: &Choice, id: &SessionId) -> Strin
     format!(
         "{} in {} │ window {window} │ session {id}",
         choice.provider.model(),
-        args.root.display()
+        settings.root.display()
     )
 }
 
@@ -168,13 +152,11 @@ fn has_room(window: Window) -> bool {
 }
 
 /// The system prompt, with the root's AGENTS.md behind it; and what that file pins.
-fn system(args: &RunArgs) -> Result<(String, Vec<String>), Stop> {
-    let mut system = match &args.system {
-        Some(path) => required_text(path, "the system prompt")?,
-        None => SYSTEM.to_owned(),
-    };
+fn system(agent: &AgentConfig) -> Result<(String, Vec<String>), Stop> {
+    let system = agent.system().map_err(Stop::usage)?;
+    let mut system = system.unwrap_or_else(|| SYSTEM.to_owned());
     let mut pins = Vec::new();
-    if let Some(text) = read_text(&args.root.join("AGENTS.md"))? {
+    if let Some(text) = read_text(&agent.settings().root.join("AGENTS.md"))? {
         let agents;
         (agents, pins) = pinned(&text);
         let agents = plimsoll::head_tail(&agents, AGENTS_LIMIT).unwrap_or(agents);
@@ -204,16 +186,6 @@ fn pinned(text: &str) -> (String, Vec<String>) {
     (rest, pins)
 }
 
-/// A text file that has to be there.
-fn required_text(path: &Path, what: &str) -> Result<String, Stop> {
-    read_text(path)?.ok_or_else(|| {
-        Stop::usage(format!(
-            "{} does not exist; name a file with {what}",
-            path.display()
-        ))
-    })
-}
-
 /// A text file; `None` where there is none.
 fn read_text(path: &Path) -> Result<Option<String>, Stop> {
     let bad = |error: &io::Error| {
@@ -239,21 +211,6 @@ pub(crate) fn unreadable(error: &io::Error) -> String {
         io::ErrorKind::IsADirectory => "it is a directory; name a file".to_owned(),
         _ => error.to_string(),
     }
-}
-
-fn strategy(args: &RunArgs) -> Result<ContextStrategy, Stop> {
-    if args.trigger == Some(0) {
-        return Err(Stop::usage(
-            "--trigger is 0; give the tokens at which a plan is due",
-        ));
-    }
-    ContextStrategy::named(&args.policy, args.trigger.map(Tokens)).ok_or_else(|| {
-        let names = ContextStrategy::NAMES.join(", ");
-        Stop::usage(format!(
-            "there is no policy `{}`; there is: {names}",
-            args.policy
-        ))
-    })
 }
 
 #[cfg(test)]

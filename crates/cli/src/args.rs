@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::settings::Sources;
+
 /// Run LLM agents inside hard limits without losing anything.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, about, after_help = EXIT_CODES)]
@@ -52,6 +54,7 @@ Examples:
   plimsoll run --model local --max-context 3000 \"Summarise docs/\"
   plimsoll run --policy summarize --summarizer openai/gpt-5-mini --model openai/gpt-5 \"Port it\"
   plimsoll run --pin \"Never touch vendor/\" \"Make the tests pass\"
+  plimsoll run --agent reviewer --config plimsoll.toml \"Review the last commit\"
   git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
   plimsoll run --session 18f2c-a1 \"And now the other file\"
   plimsoll run --session 18f2c-a1            # go on where it was interrupted";
@@ -61,100 +64,21 @@ Examples:
 pub(crate) struct RunArgs {
     /// What the agent is to do; `-` reads it from standard input. Without it, --session goes on
     pub(crate) task: Option<String>,
-    /// The model, as PROVIDER/NAME, or `local` [default: a server on this machine, else local]
-    #[arg(long, env = "PLIMSOLL_MODEL", value_name = "PROVIDER/NAME")]
-    pub(crate) model: Option<String>,
-    /// Address of an OpenAI-compatible server
-    #[arg(long, env = "PLIMSOLL_BASE_URL", value_name = "URL")]
-    pub(crate) base_url: Option<String>,
-    /// The model's window in tokens, or `unknown` to learn it from refusals [default: ask the server]
-    #[arg(long, value_name = "TOKENS")]
-    pub(crate) max_context: Option<String>,
-    /// How contexts are kept small, and prices: a file as `plimsoll config check` reads it
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// What happens when the context fills: evict, summarize, extract (a summary without a model),
-    /// sliding_window or unlimited
-    #[arg(long, default_value = "evict", value_name = "NAME")]
-    pub(crate) policy: String,
-    /// When a plan is due: priced (when it pays, or must be), fixed (at the trigger) or eager
-    /// (every turn) [default: priced; fixed where a trigger was set]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) economy: Option<String>,
-    /// The model that writes summaries, as PROVIDER/NAME [default: the run's own]
-    #[arg(long, value_name = "PROVIDER/NAME")]
-    pub(crate) summarizer: Option<String>,
-    /// What the summariser is told, in place of the built-in prompt
-    #[arg(long, value_name = "FILE")]
-    pub(crate) summary_prompt: Option<PathBuf>,
-    /// A rule that stays in view, whole; may be given more than once. In AGENTS.md, what stands
-    /// between <!-- pin --> and <!-- /pin --> is pinned too
-    #[arg(long, value_name = "RULE")]
-    pub(crate) pin: Vec<String>,
-    /// Keep no archive: what leaves the view is in the log only, and cannot be recalled
-    #[arg(long)]
-    pub(crate) no_archive: bool,
-    /// Plan as soon as this many tokens would be sent [default: 80 % of the room]
-    #[arg(long, value_name = "TOKENS")]
-    pub(crate) trigger: Option<u64>,
-    /// Tools: `all`, `none`, or names such as read,grep,bash
-    #[arg(long, default_value = "all", value_name = "NAMES")]
-    pub(crate) tools: String,
-    /// How the model calls tools: `native`, or `json` to hold each turn to one JSON object, which
-    /// small models need [default: native; json for our local models]
-    #[arg(long, value_name = "STYLE")]
-    pub(crate) tool_style: Option<String>,
-    /// The directory that file tools may not leave
-    #[arg(long, default_value = ".", value_name = "DIR")]
-    pub(crate) root: PathBuf,
-    /// A system prompt in place of the built-in one
-    #[arg(long, value_name = "FILE")]
-    pub(crate) system: Option<PathBuf>,
+    /// Where its settings come from.
+    #[command(flatten)]
+    pub(crate) sources: Sources,
     /// Carry on with this session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Allow every tool call without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Model calls, at most
-    #[arg(long, default_value_t = plimsoll::ExecutionLimits::default().max_turns, value_name = "N")]
-    pub(crate) max_turns: u64,
-    /// Tool calls, at most [default: no limit]
-    #[arg(long, value_name = "N")]
-    pub(crate) max_tool_calls: Option<u64>,
-    /// The same tool calls with the same results in a row, at most [default: no limit; 3 for our
-    /// local models]
-    #[arg(long, value_name = "N")]
-    pub(crate) max_identical_tool_calls: Option<u64>,
-    /// Tool calls at once, at most
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(crate) max_parallel_tools: usize,
-    /// Tokens of one answer, at most [default: the provider's]
-    #[arg(long, value_name = "TOKENS")]
-    pub(crate) max_tokens: Option<u64>,
-    /// Temperature [default: the provider's]
-    #[arg(long, value_name = "T")]
-    pub(crate) temperature: Option<f64>,
-    /// Seed, for providers that take one
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    pub(crate) seed: Option<u64>,
-    /// Seconds to wait for a connection [default: 15]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
-    pub(crate) connect_timeout: Option<u64>,
-    /// Seconds without a byte after which a call is given up [default: 300]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds())]
-    pub(crate) idle_timeout: Option<u64>,
     /// Print events as JSON lines
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) json: bool,
     /// Print nothing but the answer
     #[arg(long, short)]
     pub(crate) quiet: bool,
-}
-
-/// Seconds of a timeout: without any, every call would be given up; a day is for ever.
-fn seconds() -> clap::builder::RangedU64ValueParser {
-    clap::value_parser!(u64).range(1..=86_400)
 }
 
 const COMPACT_EXAMPLES: &str = "\
@@ -203,33 +127,24 @@ pub(crate) struct CompactArgs {
 
 const CONFIG_EXAMPLES: &str = "\
 Examples:
-  plimsoll config check                      # plimsoll.toml
-  plimsoll run --config plimsoll.toml \"Port it\"
+  plimsoll config init                       # writes a plimsoll.toml with every key in it
+  plimsoll config check                      # what it comes to, or everything wrong with it
+  plimsoll config show --agent reviewer --origin
+  plimsoll config show --max-turns 20        # as a run with this flag would have it
+  plimsoll config schema > plimsoll.schema.json
 
-A configuration may have [context], [compaction] (or [context.compaction]), [summary] and [prices],
-and max_history_messages, argument_digest and summarization before them:
+A configuration, in short:
 
-  max_history_messages = 200
-  argument_digest = true                     # texts of over 2,000 characters in old calls
-  [context]
-  max_context_tokens = 100_000
-  system_prompt_tokens = 4_000
-  [compaction]
-  compact_at_pct = 0.90
-  compact_budget_threshold_pct = 0.05
-  compaction_scope = { fixed_count = 3 }     # or \"token_budget\"
-  keep_first_turns = 2
-  keep_recent_turns = 10
-  tool_output_max_lines = 50
-  [summary]
-  max_summary_tokens = 2_000
-  author = \"model\"                           # or \"extract\", which asks no model
-  [prices.openai.\"gpt-9\"]
-  input = 2.0                                # dollars for a million tokens
-  output = 8.0
+  max_turns = 30                             # for all agents
+  [[agents]]
+  name = \"reviewer\"
+  model = \"openai/gpt-5-mini\"
+  context_strategy = { type = \"summarize\", max_tokens = 100_000 }
+  max_identical_tool_calls = 3
 
-Without [context] the model's window decides. Old names are read and warned of; an unknown key is
-an error that names the nearest.";
+Flags go before the environment (PLIMSOLL_MAX_TURNS), that before the agent, and that before what
+holds for all. Names of other systems are read and warned of; an unknown key is an error that names
+the nearest.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CONFIG_EXAMPLES)]
@@ -241,7 +156,7 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say what a configuration comes to, or everything that is wrong with it
+    /// Say what a configuration comes to, agent by agent, or everything that is wrong with it
     Check {
         /// The configuration [default: plimsoll.toml]
         file: Option<PathBuf>,
@@ -249,6 +164,25 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Every setting with its value, as a run would have it
+    Show {
+        /// Where settings come from.
+        #[command(flatten)]
+        sources: Box<Sources>,
+        /// Say where each value comes from
+        #[arg(long)]
+        origin: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a plimsoll.toml that explains itself; never over one that is there
+    Init {
+        /// Where [default: plimsoll.toml]
+        file: Option<PathBuf>,
+    },
+    /// Print a JSON Schema of plimsoll.toml, for editors
+    Schema,
 }
 
 const COUNT_EXAMPLES: &str = "\

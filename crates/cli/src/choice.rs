@@ -2,15 +2,13 @@
 //! own local one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::{
-    self, ModelRef, OpenAiChat, Place, ServerState, Timeouts, WindowSource, resolve_window,
+    self, ModelRef, OpenAiChat, Place, ServerState, WindowSource, resolve_window,
 };
-use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
-use plimsoll::{Money, PriceSheet, Provider, Rates, Tokens, Usage, Window};
+use plimsoll::{Money, PriceSheet, Provider, Rates, Usage, Window};
 
-use crate::args::RunArgs;
 use crate::exit::Stop;
 use crate::local;
 use crate::prices;
@@ -72,25 +70,24 @@ impl Choice {
     }
 }
 
-/// What `--max-context` says.
+/// Whether the choice may say what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MaxContext {
-    Ask,
-    Unknown,
-    Tokens(Tokens),
+pub(crate) enum Said {
+    Everything,
+    Nothing,
 }
 
 /// Finds or starts the model.
-pub(crate) async fn choose(args: &RunArgs) -> Result<Choice, Stop> {
-    let max_context = max_context(args.max_context.as_deref())?;
-    match (args.model.as_deref(), &args.base_url) {
-        (Some("local"), None) => local_model(args, max_context).await,
+pub(crate) async fn choose(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
+    let settings = agent.settings();
+    match (settings.model.as_deref(), settings.base_url.as_deref()) {
+        (Some("local"), None) => local_model(agent, said).await,
         (Some("local"), Some(_)) => Err(Stop::usage(
             "--model local has no --base-url; name the model that the server has: --model openai-compatible/NAME",
         )),
-        (Some(name), None) if name.starts_with("local/") => local::start(args, max_context).await,
-        (Some(name), _) => remote(args, name, max_context).await,
-        (None, Some(_)) => remote(args, "openai-compatible/default", max_context).await,
+        (Some(name), None) if name.starts_with("local/") => local::start(agent, said).await,
+        (Some(name), base_url) => remote(agent, name, base_url).await,
+        (None, base_url @ Some(_)) => remote(agent, "openai-compatible/default", base_url).await,
         (None, None) => {
             let keys = providers::detect_keys(&providers::environment);
             let set = keys
@@ -102,51 +99,21 @@ pub(crate) async fn choose(args: &RunArgs) -> Result<Choice, Stop> {
                     key.variable, key.provider
                 )));
             }
-            local_model(args, max_context).await
+            local_model(agent, said).await
         }
     }
 }
 
-/// Reads `--max-context`.
-pub(crate) fn max_context(text: Option<&str>) -> Result<MaxContext, Stop> {
-    match text {
-        None => Ok(MaxContext::Ask),
-        Some("unknown") => Ok(MaxContext::Unknown),
-        Some(text) => match text.replace('_', "").parse::<u64>() {
-            Ok(tokens) if tokens > 0 => Ok(MaxContext::Tokens(Tokens(tokens))),
-            _ => Err(Stop::usage(format!(
-                "--max-context is `{text}`; give a number of tokens such as 32000, or `unknown`"
-            ))),
-        },
-    }
-}
-
-async fn remote(args: &RunArgs, name: &str, max_context: MaxContext) -> Result<Choice, Stop> {
-    let model = ModelRef::parse(name).map_err(Stop::usage)?;
-    provider(args, model, args.base_url.as_deref(), max_context).await
-}
-
-async fn provider(
-    args: &RunArgs,
-    model: ModelRef,
-    base_url: Option<&str>,
-    max_context: MaxContext,
-) -> Result<Choice, Stop> {
-    let mut builder = OpenAiChat::builder(model.clone()).timeouts(timeouts(args));
+async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Result<Choice, Stop> {
+    let environment = &providers::environment;
+    let (model, mut builder) = agent.chat(name, environment).map_err(Stop::usage)?;
     if let Some(base_url) = base_url {
         builder = builder.base_url(base_url);
     }
-    if let Some(style) = tool_style(args)? {
-        let dialect = model.vendor().dialect();
-        builder = builder.dialect(Dialect {
-            tools: style,
-            ..dialect
-        });
-    }
-    let prices = prices::sheet(&model)?;
+    let prices = prices::sheet(&model, agent.own_prices())?;
     let one_at_a_time = matches!(model.vendor().place, Place::ThisMachine | Place::Ours);
     let provider = builder.build().map_err(Stop::usage)?;
-    let (window, window_from) = window(&provider, &model, max_context).await;
+    let (window, window_from) = window(&provider, &model, agent.settings().window).await;
     Ok(Choice {
         provider: Arc::new(provider),
         window,
@@ -162,12 +129,12 @@ async fn provider(
 async fn window(
     provider: &OpenAiChat,
     model: &ModelRef,
-    max_context: MaxContext,
+    setting: WindowSetting,
 ) -> (Window, &'static str) {
-    let (explicit, reported) = match max_context {
-        MaxContext::Unknown => return (Window::Unknown, "learned from refusals"),
-        MaxContext::Tokens(tokens) => (Some(tokens), None),
-        MaxContext::Ask => (None, provider.window().await),
+    let (explicit, reported) = match setting {
+        WindowSetting::Unknown => return (Window::Unknown, "learned from refusals"),
+        WindowSetting::Tokens(tokens) => (Some(tokens), None),
+        WindowSetting::Ask => (None, provider.window().await),
     };
     let found = resolve_window(explicit, reported, model);
     let from = match found.source {
@@ -185,7 +152,7 @@ async fn window(
 }
 
 /// A server that runs on this machine already, else our own.
-async fn local_model(args: &RunArgs, max_context: MaxContext) -> Result<Choice, Stop> {
+async fn local_model(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
     let here = providers::detect(&providers::environment).await.servers;
     for wanted in PREFERRED {
         let found = here.iter().find_map(|server| match &server.state {
@@ -195,74 +162,25 @@ async fn local_model(args: &RunArgs, max_context: MaxContext) -> Result<Choice, 
             _ => None,
         });
         if let Some((base_url, name)) = found {
-            let model = ModelRef::parse(&format!("{wanted}/{name}")).map_err(Stop::model)?;
             crate::say(&format!(
                 "{wanted} runs at {base_url}; using its model {name}"
             ));
-            return provider(args, model, Some(&base_url), max_context).await;
+            return remote(agent, &format!("{wanted}/{name}"), Some(&base_url)).await;
         }
     }
-    local::start(args, max_context).await
+    local::start(agent, said).await
 }
 
 /// The model that writes summaries, where the user names one.
-pub(crate) fn summarizer(args: &RunArgs) -> Result<Option<Summarizer>, Stop> {
-    let Some(name) = args.summarizer.as_deref() else {
+pub(crate) fn summarizer(agent: &AgentConfig) -> Result<Option<Summarizer>, Stop> {
+    let Some(name) = agent.settings().summarizer.as_deref() else {
         return Ok(None);
     };
-    let model = ModelRef::parse(name).map_err(Stop::usage)?;
-    let prices = prices::sheet(&model)?;
-    let builder = OpenAiChat::builder(model).timeouts(timeouts(args));
+    let environment = &providers::environment;
+    let (model, builder) = agent.chat(name, environment).map_err(Stop::usage)?;
+    let prices = prices::sheet(&model, agent.own_prices())?;
     Ok(Some(Summarizer {
         provider: Arc::new(builder.build().map_err(Stop::usage)?),
         prices,
     }))
-}
-
-/// What `--tool-style` says.
-pub(crate) fn tool_style(args: &RunArgs) -> Result<Option<ToolStyle>, Stop> {
-    match args.tool_style.as_deref() {
-        None => Ok(None),
-        Some("native") => Ok(Some(ToolStyle::Native)),
-        Some("json") => Ok(Some(ToolStyle::JsonSchema)),
-        Some(other) => Err(Stop::usage(format!(
-            "there is no tool style `{other}`; there is: native, json"
-        ))),
-    }
-}
-
-/// The named timeouts, as far as the user says something else.
-pub(crate) fn timeouts(args: &RunArgs) -> Timeouts {
-    let mut timeouts = Timeouts::default();
-    if let Some(seconds) = args.connect_timeout {
-        timeouts.connect = Duration::from_secs(seconds);
-    }
-    if let Some(seconds) = args.idle_timeout {
-        timeouts.idle = Duration::from_secs(seconds);
-    }
-    timeouts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn max_context_is_a_number_or_unknown() {
-        assert_eq!(max_context(None).unwrap(), MaxContext::Ask);
-        assert_eq!(max_context(Some("unknown")).unwrap(), MaxContext::Unknown);
-        assert_eq!(
-            max_context(Some("32_000")).unwrap(),
-            MaxContext::Tokens(Tokens(32_000))
-        );
-        for bad in ["", "0", "-5", "many", "3e4"] {
-            assert!(
-                max_context(Some(bad))
-                    .unwrap_err()
-                    .text
-                    .contains("--max-context"),
-                "{bad}"
-            );
-        }
-    }
 }

@@ -6,6 +6,7 @@ use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
+use plimsoll::config::AgentConfig;
 use plimsoll::wire::openai_chat::Slot;
 use plimsoll::{
     Author, Calibration, ContextStrategy, Edit, Line, Message, Plan, Policy, Ppm, Repair, Seq,
@@ -14,11 +15,12 @@ use plimsoll::{
 
 use crate::args::CompactArgs;
 use crate::chat_file::{self, ChatFile};
-use crate::config::Config;
+use crate::config;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::explain::Explained;
 use crate::input;
 use crate::out::out;
+use crate::settings::Sources;
 
 /// What one chat became.
 struct Compacted {
@@ -31,7 +33,7 @@ struct Compacted {
 struct How<'a> {
     args: &'a CompactArgs,
     counter: Arc<dyn TokenCounter>,
-    config: Option<Config>,
+    config: Option<AgentConfig>,
 }
 
 /// Runs the filter.
@@ -196,7 +198,7 @@ impl How<'_> {
     fn policy(&self, file: &ChatFile<'_>) -> Result<Option<(Policy, Line)>, Stop> {
         let asked = budget(file, self.args)?;
         if let Some(config) = &self.config {
-            return config.filter(system(file), asked).map(Some);
+            return config::filter(config, system(file), asked).map(Some);
         }
         let strategy = strategy(&self.args.policy)?;
         let policy = strategy.policy(SessionPruneConfig::default(), filter_summary());
@@ -211,12 +213,16 @@ impl How<'_> {
 }
 
 /// A configuration that says how large a context may be.
-fn configured(path: &Path) -> Result<Config, Stop> {
-    let config = Config::read(path).map_err(|stop| Stop::usage(stop.text))?;
-    for warning in &config.warnings {
-        crate::say(warning);
+fn configured(path: &Path) -> Result<AgentConfig, Stop> {
+    let sources = Sources {
+        config: Some(path.to_owned()),
+        ..Sources::default()
+    };
+    let resolved = sources.resolve()?;
+    for note in &resolved.notes {
+        crate::say(note);
     }
-    Ok(config)
+    Ok(resolved.agent)
 }
 
 /// What the system prompt of a chat weighs.

@@ -1,409 +1,341 @@
-//! `plimsoll.toml`: how contexts are kept small and what models cost, read once, every fault said at
-//! once; and `plimsoll config check`. What the settings do is decided below this floor.
+//! `plimsoll config`: what a configuration comes to, every setting with its origin, a file to begin
+//! with, a schema. What settings mean is decided below this floor.
 
 use std::fmt::Write;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll::providers::{ModelRef, PriceBook};
+use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config};
 use plimsoll::{
-    AgentBuilder, ArgumentDigest, Author, ContextConfig, Counts, Given, HistoryLimit, Line,
-    MAX_SUMMARY, OwnStages, Policy, Ppm, PriceSheet, Settings, Summarization, SummaryConfig,
+    Author, ContextConfig, Counts, HistoryLimit, Line, OwnStages, Policy, Summarization, Threshold,
     Tokens,
 };
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, Stop};
 use crate::out::out;
-
-/// The configuration where none is named.
-const FILE: &str = "plimsoll.toml";
-/// A configuration, at most: a mistake such as a disk image ends here.
-const MAX_FILE: u64 = 4 * 1024 * 1024;
-
-/// What a configuration says.
-#[derive(Debug, Default)]
-pub(crate) struct Config {
-    context: Option<ContextConfig>,
-    summary: SummaryConfig,
-    /// What [summary] says of it.
-    soft_mark: Option<Ppm>,
-    digest: Option<ArgumentDigest>,
-    summarization: Summarization,
-    max_history: Option<usize>,
-    prices: PriceBook,
-    models_priced: usize,
-    pub(crate) warnings: Vec<String>,
-}
+use crate::settings::{Sources, notes_of};
 
 /// Runs `plimsoll config`.
 pub(crate) fn run(args: &ConfigArgs) -> Result<u8, Stop> {
-    let ConfigCommand::Check { file, json } = &args.command;
-    let path = file.clone().unwrap_or_else(|| PathBuf::from(FILE));
-    let config = Config::read(&path)?;
-    for warning in &config.warnings {
-        crate::say(&format!("{}: {warning}", path.display()));
+    match &args.command {
+        ConfigCommand::Check { file, json } => check(file.as_deref(), *json),
+        ConfigCommand::Show {
+            sources,
+            origin,
+            json,
+        } => show(sources, *origin, *json),
+        ConfigCommand::Init { file } => init(file.as_deref()),
+        ConfigCommand::Schema => {
+            let schema = serde_json::to_string_pretty(&config::schema()).map_err(Stop::failed)?;
+            out!("{schema}");
+            Ok(DONE)
+        }
     }
-    if *json {
-        out!("{}", config.as_json());
-    } else {
-        out!("{} is good", path.display());
-        out!("{}", config.as_text().trim_end());
+}
+
+fn check(file: Option<&Path>, json: bool) -> Result<u8, Stop> {
+    let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
+    let config = Config::read(path).map_err(|error| match path.is_file() {
+        true => Stop::failed(error),
+        false => Stop::usage(error),
+    })?;
+    for note in notes_of(&config) {
+        crate::say(&note);
+    }
+    let all = config.defaults().map_err(Stop::failed)?;
+    let agents = config.agents().map(|name| Ok((name, config.agent(name)?)));
+    let agents: Result<Vec<_>, config::ConfigError> = agents.collect();
+    let agents = agents.map_err(Stop::failed)?;
+    if json {
+        let mut object = as_json(&all);
+        let agents = agents.iter().map(|(name, agent)| {
+            let mut object = as_json(agent);
+            object["name"] = (*name).into();
+            object
+        });
+        object["agents"] = agents.collect();
+        let servers = config.mcp().iter().map(|server| server.name.as_str());
+        object["mcp"] = servers.collect();
+        object["warnings"] = notes_of(&config).into();
+        out!("{object}");
+        return Ok(DONE);
+    }
+    out!("{} is good", path.display());
+    out!("{}", as_text(&all).trim_end());
+    for (name, agent) in &agents {
+        out!("");
+        out!("agent {name}");
+        out!("{}", as_text(agent).trim_end());
+    }
+    if all.models_priced() > 0 {
+        out!("prices: {} models of your own", all.models_priced());
+    }
+    for server in config.mcp() {
+        out!(
+            "mcp: {}, which this build cannot connect to yet",
+            server.name
+        );
     }
     Ok(DONE)
 }
 
-impl Config {
-    /// Reads a file.
-    pub(crate) fn read(path: &Path) -> Result<Self, Stop> {
-        let text = text(path)?;
-        Self::parse(&text).map_err(|faults| {
-            let place = path.display();
-            match faults.as_slice() {
-                [one] => Stop::failed(format!("{place}: {one}")),
-                many => Stop::failed(format!(
-                    "{place}: {} settings are faulty:\n- {}",
-                    many.len(),
-                    many.join("\n- ")
-                )),
-            }
-        })
+fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, Stop> {
+    let resolved = sources.resolve()?;
+    for note in &resolved.notes {
+        crate::say(note);
     }
-
-    fn parse(text: &str) -> Result<Self, Vec<String>> {
-        let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            vec![format!("it is no TOML: {}", error.to_string().trim_end())]
-        })?;
-        let prices = ["prices", "pricing"].map(|name| table.remove(name));
-        let given = Given::deserialize(toml::Value::Table(table))
-            .map_err(|error| vec![error.to_string()])?;
-        let mut top = Settings::new("", given);
-        let mut config = Self::settings(&mut top);
-        config.read_prices(&mut top, prices);
-        let loaded = top.finish(()).map_err(|error| error.0)?;
-        config.warnings = loaded.warnings;
-        Ok(config)
+    let settings = resolved.agent.effective();
+    if json {
+        let settings: Vec<serde_json::Value> = settings.map(|setting| setting.json()).collect();
+        let text = serde_json::to_string_pretty(&settings).map_err(Stop::failed)?;
+        out!("{text}");
+        return Ok(DONE);
     }
-
-    fn settings(top: &mut Settings) -> Self {
-        let default = SummaryConfig::default();
-        let compaction = top.table(&["compaction"]);
-        let has_context = top.table(&["context"]);
-        let context = match (has_context, compaction) {
-            (None, None) => None,
-            (context, compaction) => {
-                let none = || Settings::new("[context]", Given::Table(Vec::new()));
-                let mut context = context.unwrap_or_else(none);
-                let read = ContextConfig::read(&mut context, compaction);
-                top.absorb(context);
-                Some(read)
-            }
-        };
-        let (summary, soft_mark) = match top.table(&["summary"]) {
-            None => (default, None),
-            Some(mut table) => {
-                let read = summary(&mut table);
-                top.absorb(table);
-                read
-            }
-        };
-        if let Some(context) = context {
-            let (one, other) = (
-                context.compaction.max_summary_tokens,
-                summary.max_summary_tokens,
-            );
-            if one != other && one != MAX_SUMMARY && other != MAX_SUMMARY {
-                top.fault(format!(
-                    "`max_summary_tokens` in [compaction] ({one}) and in [summary] ({other}) are \
-                     two settings of one thing; keep the one you mean"
-                ));
-            }
-        }
-        let max_history = top.count(&["max_history_messages"]);
-        if max_history == Some(0) {
-            top.fault("`max_history_messages` is 0; allow at least 1");
-        }
-        Self {
-            context,
-            summary,
-            soft_mark,
-            digest: digest(top),
-            summarization: top
-                .flag(&["summarization"])
-                .map_or(Summarization::On, Into::into),
-            max_history,
-            ..Self::default()
+    for setting in settings {
+        match origin {
+            true => out!("{:<60}  # {}", setting.line(), setting.origin),
+            false => out!("{}", setting.line()),
         }
     }
+    Ok(DONE)
+}
 
-    fn read_prices(&mut self, top: &mut Settings, given: [Option<toml::Value>; 2]) {
-        let table = match given {
-            [None, None] => return,
-            [Some(_), Some(_)] => return top.both("[prices]", "[pricing]"),
-            [Some(table), None] | [None, Some(table)] => table,
-        };
-        let toml::Value::Table(table) = table else {
-            return top.fault("[prices] is no table; give [prices.VENDOR.MODEL]");
-        };
-        let models = table.values().filter_map(toml::Value::as_table);
-        self.models_priced = models.map(toml::Table::len).sum();
-        match PriceBook::of(&table) {
-            Ok(book) => self.prices = book,
-            Err(error) => top.fault(error.to_string()),
-        }
+fn init(file: Option<&Path>) -> Result<u8, Stop> {
+    let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
+    let shown = path.display();
+    let made = OpenOptions::new().write(true).create_new(true).open(path);
+    let mut file = made.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Stop::usage(format!(
+            "{shown} is there already and stays as it is; name another file, or move it away"
+        )),
+        _ => Stop::failed(format!("{shown} cannot be written: {error}")),
+    })?;
+    file.write_all(config::template().as_bytes())
+        .map_err(|error| Stop::failed(format!("{shown} cannot be written: {error}")))?;
+    crate::say(&format!(
+        "{shown} is written; every key stands in it, as a comment"
+    ));
+    Ok(DONE)
+}
+
+/// What compacts a chat as an agent's configuration says, with a system prompt of `system` tokens,
+/// in `size` tokens where that is less than the configuration allows. No model is asked.
+pub(crate) fn filter(
+    agent: &AgentConfig,
+    system: Tokens,
+    size: Option<Tokens>,
+) -> Result<(Policy, Line), Stop> {
+    let settings = agent.settings();
+    let context = settings.context_config().ok_or_else(|| {
+        Stop::usage(
+            "the configuration has no [context]; add one, or give --budget without --config",
+        )
+    })?;
+    let fires = context.thresholds(system, size).fires_above;
+    if fires == Tokens::ZERO {
+        let max = context.max_context_tokens.min(size.unwrap_or(Tokens::MAX));
+        let aside = context.system_prompt_tokens.max(system);
+        return Err(Stop::cannot_fit(format!(
+            "compaction would fire above nothing: of {max} tokens of context the system prompt \
+             takes {aside}; allow more"
+        )));
     }
-
-    /// The settings of an agent with these on top.
-    ///
-    /// `soft_mark` is the run's own, where the file says nothing of it.
-    pub(crate) fn apply(&self, mut builder: AgentBuilder, soft_mark: Option<Ppm>) -> AgentBuilder {
-        if let Some(context) = self.context {
-            builder = builder.context_config(context);
-        }
-        if let Some(digest) = self.digest {
-            builder = builder.argument_digest(digest);
-        }
-        if let Some(messages) = self.max_history {
-            builder = builder.max_history_messages(messages);
-        }
-        let summary = SummaryConfig {
-            soft_mark: self.soft_mark.or(soft_mark),
-            ..self.summary
-        };
-        builder
-            .summary_config(summary)
-            .summarization(self.summarization)
+    let line = Line {
+        window: size,
+        // A chat is all there is: no room is set aside for an answer.
+        max_output: Some(Tokens::ZERO),
+        ..Line::default()
+    };
+    let summary = settings.summary.without_model();
+    let policy = context.policy(summary, settings.argument_digest(), OwnStages::default());
+    let mut stages = policy.stages().to_vec();
+    if let Some(messages) = settings.max_history {
+        stages.insert(1, Arc::new(HistoryLimit(messages)));
     }
+    Ok((Policy::new(stages), context.line(line, system)))
+}
 
-    /// What compacts a chat as this configuration says, with a system prompt of `system` tokens, in
-    /// `size` tokens where that is less than the configuration allows. No model is asked.
-    pub(crate) fn filter(
-        &self,
-        system: Tokens,
-        size: Option<Tokens>,
-    ) -> Result<(Policy, Line), Stop> {
-        let context = self.effective().ok_or_else(|| {
-            Stop::usage(
-                "the configuration has no [context]; add one, or give --budget without --config",
-            )
-        })?;
-        let fires = context.thresholds(system, size).fires_above;
-        if fires == Tokens::ZERO {
-            let max = context.max_context_tokens.min(size.unwrap_or(Tokens::MAX));
-            let aside = context.system_prompt_tokens.max(system);
-            return Err(Stop::cannot_fit(format!(
-                "compaction would fire above nothing: of {max} tokens of context the system prompt \
-                 takes {aside}; allow more"
-            )));
-        }
-        let line = Line {
-            window: size,
-            // A chat is all there is: no room is set aside for an answer.
-            max_output: Some(Tokens::ZERO),
-            ..Line::default()
-        };
-        let summary = self.summary.without_model();
-        let policy = context.policy(summary, self.digest, OwnStages::default());
-        let mut stages = policy.stages().to_vec();
-        if let Some(messages) = self.max_history {
-            stages.insert(1, Arc::new(HistoryLimit(messages)));
-        }
-        Ok((Policy::new(stages), context.line(line, system)))
+fn as_text(agent: &AgentConfig) -> String {
+    let settings = agent.settings();
+    let mut text = String::new();
+    let mut line = |words: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{words}");
+    };
+    if let Some(model) = &settings.model {
+        line(format!("model: {model}"));
     }
-
-    /// What a model costs by this configuration.
-    pub(crate) fn sheet(&self, model: &str) -> Option<PriceSheet> {
-        let model = ModelRef::parse(model).ok()?;
-        self.prices.find(model.vendor().name, model.name())
-    }
-
-    fn as_text(&self) -> String {
-        let mut text = String::new();
-        let mut line = |words: String| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{words}");
-        };
-        match self.effective() {
-            None => {
-                line("context: no [context], so the model's window decides".into());
-                line(
-                    "compaction fires at 80 % of the window less answer, system prompt and tools, \
-                     or when it pays, and ends at 55 %"
-                        .into(),
-                );
-            }
-            Some(context) => {
-                let compaction = &context.compaction;
-                line(format!(
-                    "context: {} tokens at most, {} of them for the system prompt",
-                    grouped(context.max_context_tokens),
-                    grouped(context.system_prompt_tokens),
-                ));
-                line(fires(&context));
-                line(format!(
-                    "stay: the first {} and the last {} turns of the newest run; results of the \
-                     last at most {} lines",
-                    compaction.keep_first_turns,
-                    compaction.keep_recent_turns,
-                    compaction.tool_output_max_lines,
-                ));
-                line(format!("summed up of earlier runs: {}", scope(&context)));
-            }
-        }
-        line(match self.summarizes() {
-            false => "summary: none, what leaves is in the archive only".into(),
-            true => format!(
-                "summary: {} tokens at most and {} of the target, written by {}",
-                grouped(self.max_summary()),
-                fraction(self.summary.share.0),
-                match self.summary.author {
-                    Author::Model => "a model",
-                    Author::Extract => "nobody: what was said stands word for word",
-                }
-            ),
-        });
-        if let Some(digest) = self.digest {
+    match settings.context_config() {
+        None => {
+            let strategy = settings.context_strategy();
             line(format!(
-                "arguments: texts of more than {} characters in old calls become digests",
-                digest.over_chars
+                "context: {}, and no [context], so the model's window decides",
+                strategy.name()
             ));
+            line(preset(agent));
         }
-        if let Some(messages) = self.max_history {
-            line(format!("history: {messages} messages at most"));
+        Some(context) => {
+            let compaction = &context.compaction;
+            line(format!(
+                "context: {} tokens at most, {} of them for the system prompt",
+                grouped(context.max_context_tokens),
+                grouped(context.system_prompt_tokens),
+            ));
+            line(fires(&context));
+            line(format!(
+                "stay: the first {} and the last {} turns of the newest run; results of the \
+                 last at most {} lines",
+                compaction.keep_first_turns,
+                compaction.keep_recent_turns,
+                compaction.tool_output_max_lines,
+            ));
+            line(format!("summed up of earlier runs: {}", scope(&context)));
         }
-        if self.models_priced > 0 {
-            line(format!("prices: {} models of your own", self.models_priced));
-        }
-        if let Some(stages) = self.stages() {
-            line(format!("stages: {}", stages.join(" → ")));
-        }
-        text
     }
-
-    fn as_json(&self) -> serde_json::Value {
-        let context = self.effective();
-        let thresholds = context.map(|context| {
-            let thresholds = context.thresholds(Tokens::ZERO, None);
-            json!({
-                "fires_above": thresholds.fires_above,
-                "ends_at": thresholds.ends_at,
-                "counts": match thresholds.counts {
-                    Counts::All => "all",
-                    Counts::AllButSystem => "all_but_system",
-                },
-            })
-        });
-        json!({
-            "context": context,
-            "thresholds": thresholds,
-            "summary": {
-                "max_summary_tokens": self.max_summary(),
-                "share": fraction(self.summary.share.0),
-                "soft_mark": self.summary.soft_mark.map(|mark| fraction(mark.0)),
-                "author": self.summary.author,
-            },
-            "summarization": self.summarizes(),
-            "argument_digest": self.digest,
-            "max_history_messages": self.max_history,
-            "models_priced": self.models_priced,
-            "stages": self.stages(),
-            "warnings": self.warnings,
-        })
-    }
-
-    /// The context with what stands beside it.
-    fn effective(&self) -> Option<ContextConfig> {
-        let mut context = self.context?;
-        context.compaction.max_summary_tokens = self.max_summary();
-        if self.summarization == Summarization::Off {
-            context.compaction.summarization = Summarization::Off;
-        }
-        Some(context)
-    }
-
-    fn max_summary(&self) -> Tokens {
-        let said = self
-            .context
-            .map(|context| context.compaction.max_summary_tokens);
-        said.filter(|tokens| *tokens != MAX_SUMMARY)
-            .unwrap_or(self.summary.max_summary_tokens)
-    }
-
-    fn summarizes(&self) -> bool {
-        let within = self
-            .effective()
-            .map(|context| context.compaction.summarization);
-        self.summarization == Summarization::On && within != Some(Summarization::Off)
-    }
-
-    fn stages(&self) -> Option<Vec<String>> {
-        let policy = self
-            .effective()?
-            .policy(self.summary, self.digest, OwnStages::default());
-        let names = policy.stages().iter().map(|stage| stage.name().to_owned());
-        let mut names: Vec<String> = names.collect();
-        if self.max_history.is_some() {
-            names.insert(1, "history".to_owned());
-        }
-        Some(names)
-    }
-}
-
-/// What [summary] comes to, and the soft mark where it names one.
-fn summary(table: &mut Settings) -> (SummaryConfig, Option<Ppm>) {
-    let default = SummaryConfig::default();
-    let max = table.tokens(&["max_summary_tokens", "summary_token_limit"]);
-    if max == Some(Tokens::ZERO) {
-        table.fault("`max_summary_tokens` in [summary] is 0; give more than that");
-    }
-    let share = table.fraction(&["share"]);
-    let soft_mark = table.fraction(&["soft_mark"]);
-    let author = table.take(&["author"]).and_then(|(key, given)| {
-        let author = match &given {
-            Given::Text(text) if text == "model" => Some(Author::Model),
-            Given::Text(text) if text == "extract" => Some(Author::Extract),
-            _ => None,
-        };
-        if author.is_none() {
-            table.wrong(&key, &given, "\"model\" or \"extract\"");
-        }
-        author
-    });
-    let config = SummaryConfig {
-        max_summary_tokens: max.unwrap_or(default.max_summary_tokens),
-        share: share.unwrap_or(default.share),
-        soft_mark: soft_mark.or(default.soft_mark),
-        author: author.unwrap_or_default(),
-    };
-    (config, soft_mark)
-}
-
-/// `argument_digest = true`, or a table that says from which length on.
-fn digest(top: &mut Settings) -> Option<ArgumentDigest> {
-    let (key, given) = top.take(&["argument_digest"])?;
-    let digest = match given {
-        Given::Flag(on) => return on.then(ArgumentDigest::default),
-        Given::Table(_) => {
-            let mut table = Settings::new("[argument_digest]", given);
-            let over = table.count(&["over_chars"]);
-            top.absorb(table);
-            ArgumentDigest {
-                over_chars: over.unwrap_or(ArgumentDigest::default().over_chars),
+    line(match settings.summarization == Summarization::On {
+        false => "summary: none, what leaves is in the archive only".into(),
+        true => format!(
+            "summary: {} tokens at most and {} of the target, written by {}",
+            grouped(settings.summary.max_summary_tokens),
+            fraction(settings.summary.share.0),
+            match settings.summary.author {
+                Author::Model => "a model",
+                Author::Extract => "nobody: what was said stands word for word",
             }
-        }
-        other => {
-            top.wrong(&key, &other, "true, or { over_chars = 2000 }");
-            return None;
+        ),
+    });
+    if let Some(digest) = settings.argument_digest() {
+        line(format!(
+            "arguments: texts of more than {} characters in old calls become digests",
+            digest.over_chars
+        ));
+    }
+    if let Some(messages) = settings.max_history {
+        line(format!("history: {messages} messages at most"));
+    }
+    line(limits(agent));
+    if let Some(stages) = stages(agent) {
+        line(format!("stages: {}", stages.join(" → ")));
+    }
+    text
+}
+
+/// When a plan of a preset policy is due.
+fn preset(agent: &AgentConfig) -> String {
+    let settings = agent.settings();
+    let size = |size: Threshold| match size {
+        Threshold::Share(share) => format!("{} % of the room", share.0 / 10_000),
+        Threshold::Sent(tokens) | Threshold::Mark(tokens) => {
+            format!("{} tokens of everything that is sent", grouped(tokens))
         }
     };
-    if let Some(fault) = digest.fault() {
-        top.fault(fault);
+    let line = settings.context_strategy().line(Line::default());
+    let (trigger, target) = match (settings.eviction, settings.trigger) {
+        (Some(eviction), _) => (Threshold::Sent(eviction.max_safe_tokens), settings.target),
+        (None, Some(trigger)) => (trigger, settings.target),
+        (None, None) => (line.trigger, settings.target),
+    };
+    if trigger == Threshold::Sent(Tokens::MAX) {
+        return "compaction never fires before the provider refuses".to_owned();
     }
-    Some(digest)
+    let ends = match (trigger, target) {
+        (_, Some(target)) => size(target),
+        (Threshold::Share(_), None) => size(Threshold::Share(plimsoll::TARGET)),
+        (Threshold::Sent(tokens) | Threshold::Mark(tokens), None) => {
+            size(Threshold::Sent(tokens.share(plimsoll::TARGET_OF_EXPLICIT)))
+        }
+    };
+    let room = match trigger {
+        Threshold::Share(_) => {
+            ", which is the window less answer, system prompt and tools, or when it pays,"
+        }
+        _ => "",
+    };
+    format!(
+        "compaction fires above {}{room} and ends at {ends}",
+        size(trigger)
+    )
+}
+
+fn limits(agent: &AgentConfig) -> String {
+    let limits = &agent.settings().limits;
+    let mut words = vec![format!("{} turns", limits.max_turns)];
+    if let Some(tokens) = limits.max_total_tokens {
+        words.push(format!("{} tokens", grouped(tokens)));
+    }
+    if let Some(time) = limits.max_duration {
+        words.push(format!("{} s", time.as_secs_f64()));
+    }
+    if let Some(cost) = limits.max_cost {
+        words.push(cost.to_string());
+    }
+    if let Some(calls) = limits.max_tool_calls {
+        words.push(format!("{calls} tool calls"));
+    }
+    for (tool, calls) in &limits.max_calls_per_tool {
+        words.push(format!("{calls} of {tool}"));
+    }
+    if let Some(times) = limits.max_identical_tool_calls {
+        words.push(format!("{times} identical tool calls in a row"));
+    }
+    if let Some(memory) = limits.max_memory {
+        words.push(format!("{} bytes of messages", memory.0));
+    }
+    format!("a run: at most {}", words.join(", "))
+}
+
+fn as_json(agent: &AgentConfig) -> serde_json::Value {
+    let settings = agent.settings();
+    let context = settings.context_config();
+    let thresholds = context.map(|context| {
+        let thresholds = context.thresholds(Tokens::ZERO, None);
+        json!({
+            "fires_above": thresholds.fires_above,
+            "ends_at": thresholds.ends_at,
+            "counts": match thresholds.counts {
+                Counts::All => "all",
+                Counts::AllButSystem => "all_but_system",
+            },
+        })
+    });
+    json!({
+        "model": settings.model,
+        "context_strategy": context.is_none().then(|| settings.context_strategy()),
+        "context": context,
+        "thresholds": thresholds,
+        "summary": {
+            "max_summary_tokens": settings.summary.max_summary_tokens,
+            "share": fraction(settings.summary.share.0),
+            "soft_mark": settings.soft_mark.or(settings.summary.soft_mark).map(|mark| fraction(mark.0)),
+            "author": settings.summary.author,
+        },
+        "summarization": settings.summarization,
+        "argument_digest": settings.argument_digest(),
+        "max_history_messages": settings.max_history,
+        "limits": settings.limits,
+        "models_priced": agent.models_priced(),
+        "stages": stages(agent),
+    })
+}
+
+fn stages(agent: &AgentConfig) -> Option<Vec<String>> {
+    let settings = agent.settings();
+    let context = settings.context_config()?;
+    let policy = context.policy(
+        settings.summary,
+        settings.argument_digest(),
+        OwnStages::default(),
+    );
+    let names = policy.stages().iter().map(|stage| stage.name().to_owned());
+    let mut names: Vec<String> = names.collect();
+    if settings.max_history.is_some() {
+        names.insert(1, "history".to_owned());
+    }
+    Some(names)
 }
 
 /// When a compaction fires, with the sum it comes from.
@@ -452,19 +384,4 @@ pub(crate) fn grouped(tokens: Tokens) -> String {
         grouped.push(digit);
     }
     grouped
-}
-
-fn text(path: &Path) -> Result<String, Stop> {
-    let bad = |what: &dyn std::fmt::Display| {
-        Stop::usage(format!("{} cannot be read: {what}", path.display()))
-    };
-    let file = File::open(path).map_err(|error| bad(&error))?;
-    let mut text = String::new();
-    file.take(MAX_FILE + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| bad(&error))?;
-    if text.len() as u64 > MAX_FILE {
-        return Err(bad(&format!("it is larger than {MAX_FILE} bytes")));
-    }
-    Ok(text)
 }

@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::local::{Fetched, Kept, LocalError, LocalModels, Progress, Running};
 use plimsoll::providers::{ModelRef, OpenAiChat};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 use serde::Serialize;
 
-use crate::args::{ModelArgs, ModelCommand, RunArgs};
-use crate::choice::{self, Choice, MaxContext};
+use crate::args::{ModelArgs, ModelCommand};
+use crate::choice::{Choice, Said};
 use crate::exit::{DONE, INTERRUPTED, Stop};
 use crate::out::out;
 use crate::paths;
@@ -134,40 +135,41 @@ async fn pull(name: Option<&str>, mirror: &str, shown: Shown) -> Result<u8, Stop
 }
 
 /// Fetches what is missing, starts the server and gives its model to the run.
-pub(crate) async fn start(args: &RunArgs, max_context: MaxContext) -> Result<Choice, Stop> {
+pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
     let models = models()?;
     // `local` is the default model, `local/NAME` another one.
-    let name = args
+    let settings = agent.settings();
+    let name = settings
         .model
         .as_deref()
         .and_then(|model| model.split_once('/'));
     let name = name.map(|(_, name)| name);
     let model = models.model(name).map_err(|error| stop_of(&error))?;
-    let (serve, window, window_from) = match max_context {
-        MaxContext::Ask => (WINDOW, Window::Known(Tokens(WINDOW)), "as started"),
-        MaxContext::Unknown => (UNKNOWN_WINDOW, Window::Unknown, "learned from refusals"),
-        MaxContext::Tokens(tokens) if tokens.0 > model.window => {
+    let (serve, window, window_from) = match settings.window {
+        WindowSetting::Ask => (WINDOW, Window::Known(Tokens(WINDOW)), "as started"),
+        WindowSetting::Unknown => (UNKNOWN_WINDOW, Window::Unknown, "learned from refusals"),
+        WindowSetting::Tokens(tokens) if tokens.0 > model.window => {
             return Err(Stop::usage(format!(
                 "--max-context is {tokens}, but {} has a window of {} tokens",
                 model.name, model.window
             )));
         }
-        MaxContext::Tokens(tokens) => (tokens.0, Window::Known(tokens), "as given"),
+        WindowSetting::Tokens(tokens) => (tokens.0, Window::Known(tokens), "as given"),
     };
-    let style = choice::tool_style(args)?.unwrap_or(ToolStyle::JsonSchema);
-    let shown = shown(args.json || args.quiet);
+    let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
+    let shown = shown(said == Said::Nothing);
     let watch = |progress: Progress<'_>| shown.show(progress);
     let running = interruptible(models.start(name, serve, &watch)).await?;
     shown.close();
     let model = ModelRef::parse(&format!("local/{}", running.model)).map_err(Stop::model)?;
-    let prices = prices::sheet(&model)?;
+    let prices = prices::sheet(&model, agent.own_prices())?;
     let dialect = Dialect {
         tools: style,
         ..model.vendor().dialect()
     };
     let provider = OpenAiChat::builder(model.clone())
         .base_url(&running.base_url)
-        .timeouts(choice::timeouts(args))
+        .timeouts(agent.timeouts())
         .dialect(dialect)
         .extra(sampling())
         .build()

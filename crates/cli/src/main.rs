@@ -16,6 +16,7 @@ mod count;
 mod doctor;
 mod exit;
 mod explain;
+mod flags;
 mod input;
 mod ledger;
 mod local;
@@ -28,6 +29,7 @@ mod recall;
 mod run;
 mod screen;
 mod sessions;
+mod settings;
 
 use std::process::ExitCode;
 

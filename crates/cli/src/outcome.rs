@@ -1,9 +1,9 @@
 //! How a run ended, in words and as an exit code, for every command that runs one.
 
+use plimsoll::config::AgentSettings;
 use plimsoll::{AgentOutput, EndReason, Error, RECALL_LEAST_WINDOW};
 
-use crate::args::RunArgs;
-use crate::choice::{Choice, RunRates};
+use crate::choice::RunRates;
 use crate::exit::{self, Stop};
 
 /// What the tools that recall take of a window, at most, a test says.
@@ -44,14 +44,13 @@ pub(crate) fn code_of(reason: &EndReason) -> u8 {
 }
 
 /// Why there is no answer, and what helps.
-pub(crate) fn reason_text(args: &RunArgs, choice: &Choice, reason: &EndReason) -> String {
+pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> String {
     match reason {
         EndReason::Failed { failure } => failure.to_string(),
         // What is allowed is the window less the answer; what is asked for is a window.
-        EndReason::CannotFit { cannot_fit } if args.trigger.is_none() => {
+        EndReason::CannotFit { cannot_fit } if settings.trigger.is_none() => {
             let minimum = cannot_fit.minimum.0;
-            let reserve = args.max_tokens.or(choice.max_tokens);
-            let reserve = reserve.unwrap_or(plimsoll::OUTPUT_RESERVE.0);
+            let reserve = settings.max_tokens.unwrap_or(plimsoll::OUTPUT_RESERVE).0;
             let window = (minimum + reserve).min(minimum.div_ceil(3) * 4);
             // From this size on the tools that recall are sent as well.
             let window = match window >= RECALL_LEAST_WINDOW.0 {

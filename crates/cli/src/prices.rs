@@ -14,8 +14,8 @@ const FILE: &str = "prices.toml";
 /// Every model there is takes less than a tenth of it.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
 
-/// What a model costs; `None` where nobody knows.
-pub(crate) fn sheet(model: &ModelRef) -> Result<Option<PriceSheet>, Stop> {
+/// What a model costs, `first` of all by these prices; `None` where nobody knows.
+pub(crate) fn sheet(model: &ModelRef, first: &PriceBook) -> Result<Option<PriceSheet>, Stop> {
     let path = paths::config()?.join(FILE);
     let at = |what: &dyn std::fmt::Display| Stop::usage(format!("{}: {what}", path.display()));
     let mut text = String::new();
@@ -35,5 +35,6 @@ pub(crate) fn sheet(model: &ModelRef) -> Result<Option<PriceSheet>, Stop> {
         )));
     }
     let mine = parse_prices(&text).map_err(|error| at(&error))?;
-    Ok(PriceBook::built_in().clone().overlay(mine).sheet(model))
+    let book = PriceBook::built_in().clone().overlay(mine);
+    Ok(book.overlay(first.clone()).sheet(model))
 }

@@ -4,12 +4,13 @@
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use plimsoll::config::AgentSettings;
 use plimsoll::{AgentOutput, Error, Event, Remote, Session, SessionId, new_session_id};
 
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::args::RunArgs;
 use crate::ask;
-use crate::choice::{Choice, RunRates};
+use crate::choice::RunRates;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
 use crate::outcome::{code_of, reason_text, stop_of, summary};
@@ -25,6 +26,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     // Without a task there must be something to go on with.
     let goes_on = task.is_none().then_some(&id);
     let Prepared {
+        config,
         builder,
         choice,
         rates,
@@ -32,7 +34,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     } = agent::prepare(args, goes_on).await?;
     let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(rates)));
     if let Some(screen) = &screen {
-        screen.say(&agent::headline(args, &choice, &id));
+        screen.say(&agent::headline(config.settings(), &choice, &id));
     }
     let consent = ask::consent(args.yes);
     let mut builder = builder.shared_gate(ask::gate(consent, screen.clone()));
@@ -43,7 +45,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if args.json {
         builder = builder.shared_observer(Arc::clone(&lines) as Arc<dyn plimsoll::Observer>);
     }
-    let agent = builder.build().map_err(Stop::usage)?;
+    let agent = builder
+        .build()
+        .map_err(|error| Stop::usage(config.place(&error)))?;
     let mut session = agent.session(id).await.map_err(|error| stop_of(&error))?;
     let interrupts = tokio::spawn(interrupt(session.remote()));
     let output = drive(&mut session, task.as_deref()).await;
@@ -55,7 +59,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));
     }
-    close(args, &choice, rates, screen.as_deref(), &output)
+    close(args, config.settings(), rates, screen.as_deref(), &output)
 }
 
 async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput, Error> {
@@ -68,7 +72,7 @@ async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput,
 /// Says how it ended.
 fn close(
     args: &RunArgs,
-    choice: &Choice,
+    settings: &AgentSettings,
     rates: RunRates,
     screen: Option<&Screen>,
     output: &AgentOutput,
@@ -77,7 +81,7 @@ fn close(
     let answered = matches!(code, exit::DONE | exit::LIMIT);
     if args.json {
         if !answered {
-            crate::say(&reason_text(args, choice, &output.reason));
+            crate::say(&reason_text(settings, &output.reason));
         }
         return Ok(code);
     }
@@ -86,7 +90,7 @@ fn close(
         out!("{}", output.text);
     }
     if !answered {
-        crate::say(&reason_text(args, choice, &output.reason));
+        crate::say(&reason_text(settings, &output.reason));
     }
     if screen.is_some() {
         crate::note(&summary(rates, output));

@@ -1,5 +1,5 @@
 //! Floor 5 of Plimsoll: the crate that people depend on. It re-exports the floors below, by
-//! feature, and adds nothing of its own.
+//! feature, and adds nothing of its own but their configuration by a file (feature `config`).
 //!
 //! ```
 //! use plimsoll::{Agent, ContextStrategy, ToolError, Tokens, Window, tool};
@@ -34,20 +34,24 @@
 //! # }
 //! ```
 
+#[cfg(feature = "config")]
+pub mod config;
+
 pub use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Expects, Failure, FoldError, Input,
-    KnownTool, LOG_FORMAT, Leave, Leaving, LeavingItem, Lesson, MAX_PINS, MAX_SUMMARY_CALLS,
-    MAX_SUMMARY_FAILURES, Outcome, PinError, Question, Request, Run, Sampling, Setup, State, Step,
-    SummaryModel, ToolChoice, ToolPhase, Verdict,
+    KnownTool, LOG_FORMAT, Leave, Leaving, LeavingItem, Lesson, LoopConfigSnapshot, LoopId,
+    LoopReader, LoopRecord, MAX_PINS, MAX_SUMMARY_CALLS, MAX_SUMMARY_FAILURES, Outcome, PinError,
+    Question, Request, Run, Sampling, Setup, State, Step, SummaryModel, ToolChoice, ToolPhase,
+    Verdict, loop_records,
 };
 pub use plimsoll_context::*;
 pub use plimsoll_core::{
     Agent, AgentBuilder, AgentOutput, AgentState, AllowAll, Archive, ArchiveBounds, ArchiveRow,
-    Archived, DenyAll, Error, Evicted, EvictionStrategy, Extensions, FnTool, Gate, Lease,
-    MemoryStore, Observer, Provider, RECALL_LEAST_WINDOW, RecallError, RecallId, RecallKey,
-    RecallTools, Recalled, Remote, RetryConfig, Session, SessionId, SessionInfo, SessionStore,
-    StoreError, Tool, ToolContext, ToolError, ToolOutput, Window, archive, new_session_id,
-    pin_tool, recall_tools, testing, tool,
+    Archived, DenyAll, Error, Evicted, EvictionStrategy, Extensions, FnTool, Fork, ForkFault, Gate,
+    Lease, MAX_FORK_DEPTH, MemoryStore, Observer, Provider, RECALL_LEAST_WINDOW, RecallError,
+    RecallId, RecallKey, RecallTools, Recalled, Remote, RetryConfig, Session, SessionId,
+    SessionInfo, SessionStore, StoreError, Tool, ToolContext, ToolError, ToolOutput, Window,
+    archive, fork_session, new_session_id, pin_tool, recall_tools, testing, tool,
 };
 #[cfg(feature = "providers")]
 pub use plimsoll_providers as providers;

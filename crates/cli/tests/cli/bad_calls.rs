@@ -22,12 +22,18 @@ fn wrong_arguments_name_the_right_ones() {
         ),
         (
             &["Hi", "--policy", "evit"],
-            &["`evit`", "unlimited, sliding_window, evict"],
+            &[
+                "--policy is \"evit\"",
+                "\"sliding_window\" or \"unlimited\"",
+            ],
         ),
         (&["Hi", "--trigger", "0"], &["--trigger"]),
         (&["Hi", "--max-context", "lots"], &["--max-context"]),
         (&["Hi", "--max-context", "0"], &["--max-context"]),
-        (&["Hi", "--tool-style", "xml"], &["`xml`", "native, json"]),
+        (
+            &["Hi", "--tool-style", "xml"],
+            &["--tool-style is \"xml\"", "\"native\" or \"json\""],
+        ),
         (
             &["Hi", "--system", "none.md"],
             &["none.md", "does not exist", "name a file"],
@@ -37,7 +43,26 @@ fn wrong_arguments_name_the_right_ones() {
             &["Hi", "--system", "binary"],
             &["binary cannot be read", "save it as UTF-8"],
         ),
-        (&["Hi", "--max-turns", "0"], &["max_turns"]),
+        (&["Hi", "--max-turns", "0"], &["--max-turns is 0"]),
+        (&["Hi", "--max-turns", "many"], &["--max-turns is \"many\""]),
+        (&["Hi", "--max-cost", "-1"], &["--max-cost is -1"]),
+        (&["Hi", "--temperature", "nan"], &["--temperature is NaN"]),
+        (&["Hi", "--idle-timeout", "0"], &["--idle-timeout is 0"]),
+        (&["Hi", "--seed", "9223372036854775808"], &["--seed"]),
+        (
+            &["Hi", "--connect-timeout", "99999999999999"],
+            &["--connect-timeout"],
+        ),
+        (
+            &["Hi", "--set", "max_trns=3"],
+            &["--set max_trns", "did you mean `max_turns`?"],
+        ),
+        (&["Hi", "--set", "max_turns"], &["KEY=VALUE"]),
+        (&["Hi", "--agent", "x"], &["no agent `x`"]),
+        (
+            &["Hi", "--config", "none.toml"],
+            &["none.toml cannot be read"],
+        ),
     ];
     for (args, words) in cases {
         let said = home.agent(&idle, args);
@@ -49,10 +74,7 @@ fn wrong_arguments_name_the_right_ones() {
     said.refused(2, &["standard input", "save it as UTF-8"]);
     for args in [
         &["Hi", "--json", "--quiet"][..],
-        &["Hi", "--max-turns", "many"],
-        &["Hi", "--idle-timeout", "0"],
-        &["Hi", "--seed", "9223372036854775808"],
-        &["Hi", "--connect-timeout", "99999999999999"],
+        &["Hi", "--max-turns"],
         &["Hi", "you"],
     ] {
         let said = home.agent(&idle, args);

@@ -1,0 +1,341 @@
+//! [`AgentConfig`]: one agent as its configuration has it, with where each setting comes from; it
+//! becomes an [`AgentBuilder`]. Not the file; that is a [`super::Config`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use plimsoll_agent::{Failure, Request};
+use plimsoll_context::{Chars4, Delta, PriceSheet, Rates, Reply, Threshold};
+use plimsoll_core::{Agent, AgentBuilder, Error, Provider, Tool};
+use plimsoll_providers::{ModelRef, OpenAiChat, OpenAiChatBuilder, PriceBook, Timeouts};
+use plimsoll_tools::{Root, Toolbox};
+use plimsoll_wire::openai_chat::Dialect;
+
+use super::fault::{ConfigError, Fault, Faults};
+use super::file::Shared;
+use super::kind::Value;
+use super::layer::{Found, Origin};
+use super::resolve::Resolved;
+use super::settings::AgentSettings;
+
+/// A prompt of a file, at most: a mistake such as a disk image ends here.
+pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
+
+/// One agent, or what holds for all.
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    settings: AgentSettings,
+    found: BTreeMap<String, Found>,
+    shared: Arc<Shared>,
+    path: Option<PathBuf>,
+    warnings: Vec<Fault>,
+}
+
+impl AgentConfig {
+    pub(crate) fn new(
+        resolved: Resolved,
+        shared: Arc<Shared>,
+        path: Option<&Path>,
+        warnings: Vec<Fault>,
+    ) -> Self {
+        Self {
+            settings: resolved.settings,
+            found: resolved.found,
+            shared,
+            path: path.map(Path::to_owned),
+            warnings,
+        }
+    }
+
+    /// Its settings, every layer in one.
+    #[must_use]
+    pub fn settings(&self) -> &AgentSettings {
+        &self.settings
+    }
+
+    /// The same, to be changed by a program; where they came from is not changed with them.
+    pub fn settings_mut(&mut self) -> &mut AgentSettings {
+        &mut self.settings
+    }
+
+    /// What to tell whoever made the settings.
+    #[must_use]
+    pub fn warnings(&self) -> &[Fault] {
+        &self.warnings
+    }
+
+    /// The file that it is of.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// A setting that was made, by its key's full name, and where; `None` where the default holds.
+    #[must_use]
+    pub fn set(&self, path: &str) -> Option<(&Value, &Origin)> {
+        let found = self.found.get(path)?;
+        Some((&found.value, &found.origin))
+    }
+
+    /// What a model costs by this configuration, or as far as it is known at all.
+    #[must_use]
+    pub fn prices(&self, model: &ModelRef) -> Option<PriceSheet> {
+        let own = self.shared.prices.find(model.vendor().name, model.name());
+        own.or_else(|| PriceBook::built_in().sheet(model))
+    }
+
+    /// The prices that the configuration has.
+    #[must_use]
+    pub fn own_prices(&self) -> &PriceBook {
+        &self.shared.prices
+    }
+
+    /// How many models it prices.
+    #[must_use]
+    pub fn models_priced(&self) -> usize {
+        self.shared.models_priced
+    }
+
+    /// A model's name and the settings of its provider: the key, the address and the headers that
+    /// `[providers.NAME]` says, and the timeouts and the style of tool calls of the agent.
+    ///
+    /// # Errors
+    /// Where nobody is named like its provider, or its key is not where it should be.
+    pub fn chat(
+        &self,
+        model: &str,
+        variables: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(ModelRef, OpenAiChatBuilder), ConfigError> {
+        let (provider, name) = model.split_once('/').unwrap_or((model, ""));
+        let own = self.shared.providers.get(provider);
+        let made = match own {
+            Some(own) => own.chat(name, variables),
+            None => match ModelRef::parse(model) {
+                Ok(model) => Ok((model.clone(), OpenAiChat::builder(model))),
+                Err(error) => Err(error.to_string()),
+            },
+        };
+        let (model, mut chat) = made.map_err(|fault| self.fault(fault))?;
+        if let Some(tools) = self.settings.tool_style {
+            let dialect = model.vendor().dialect();
+            chat = chat.dialect(Dialect { tools, ..dialect });
+        }
+        Ok((model, chat.timeouts(self.timeouts())))
+    }
+
+    /// How long silence is waited through.
+    #[must_use]
+    pub fn timeouts(&self) -> Timeouts {
+        let default = Timeouts::default();
+        Timeouts {
+            connect: self.settings.connect_timeout.unwrap_or(default.connect),
+            idle: self.settings.idle_timeout.unwrap_or(default.idle),
+            ..default
+        }
+    }
+
+    /// The tools that it names, in its root.
+    ///
+    /// # Errors
+    /// Where the root is no directory, or no tool has a name.
+    pub fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
+        let root = Root::new(&self.settings.root);
+        let root = root.map_err(|error| self.fault(error.to_string()))?;
+        let names = self.settings.tools.join(",");
+        let names = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names
+        };
+        let tools = Toolbox::new(root).select(&names);
+        tools.map_err(|error| self.fault(error.to_string()))
+    }
+
+    /// The system prompt that it names.
+    ///
+    /// # Errors
+    /// Where its file cannot be read.
+    pub fn system(&self) -> Result<Option<String>, ConfigError> {
+        match (&self.settings.system, &self.settings.system_file) {
+            (Some(text), _) => Ok(Some(text.clone())),
+            (None, Some(path)) => self.prompt(path, "the system prompt").map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What its summariser is told, where it says.
+    ///
+    /// # Errors
+    /// Where its file cannot be read.
+    pub fn summary_prompt(&self) -> Result<Option<String>, ConfigError> {
+        let path = self.settings.summary_prompt.as_deref();
+        path.map(|path| self.prompt(path, "a summary prompt"))
+            .transpose()
+    }
+
+    /// The settings of an agent: the model, its prices, the tools and the prompts with them. The
+    /// model's key is looked up in this process's environment.
+    ///
+    /// # Errors
+    /// Where no model is named or something cannot be read, found or reached.
+    pub fn builder(&self) -> Result<AgentBuilder, ConfigError> {
+        let Some(model) = &self.settings.model else {
+            return Err(self.fault(
+                "no model is named; set `model` to PROVIDER/NAME, or give a provider".to_owned(),
+            ));
+        };
+        let provider = self.provider(model)?;
+        Ok(self.builder_on(provider)?.tools(self.tools()?))
+    }
+
+    /// The same on a provider of your own, and without the tools.
+    ///
+    /// # Errors
+    /// Where a prompt cannot be read, or the summariser's model cannot be reached.
+    pub fn builder_on(&self, provider: Arc<dyn Provider>) -> Result<AgentBuilder, ConfigError> {
+        let sheet = ModelRef::parse(provider.model()).ok();
+        let sheet = sheet.and_then(|model| self.prices(&model));
+        let mut builder = self.settings.apply(Agent::builder_shared(provider));
+        if let Some(system) = self.system()? {
+            builder = builder.system(system);
+        }
+        if let Some(sheet) = sheet {
+            builder = builder.prices(sheet);
+        }
+        if let Some(model) = &self.settings.summarizer {
+            builder = builder.summarizer(self.provider(model)?);
+        }
+        if let Some(prompt) = self.summary_prompt()? {
+            builder = builder.summary_prompt(prompt);
+        }
+        Ok(builder)
+    }
+
+    /// A builder's faults, each with the lines of the settings that it is of.
+    #[must_use]
+    pub fn place(&self, error: &Error) -> ConfigError {
+        let mut faults = Faults::default();
+        match error {
+            Error::Build(texts) => {
+                for text in texts {
+                    let (line, text) = self.resolved().placed(text);
+                    faults.push(line, text);
+                }
+            }
+            other => faults.push(None, other.to_string()),
+        }
+        faults.error(self.path.as_deref())
+    }
+
+    /// What is wrong with all settings taken together.
+    pub(crate) fn check(&self, faults: &mut Faults) {
+        let settings = &self.settings;
+        let sets_trigger = matches!(
+            settings.trigger,
+            Some(Threshold::Sent(_) | Threshold::Share(_))
+        );
+        if settings.strategy == Some("unlimited") && (sets_trigger || settings.target.is_some()) {
+            let fault = "the strategy is unlimited, which edits nothing, so `trigger` and `target` \
+                         have no effect; leave them out or choose another context_strategy";
+            let (line, text) = self.resolved().placed(fault);
+            faults.push(line, text);
+        }
+        for name in &settings.sub_agents {
+            if !self.shared.agents.contains(name) {
+                let line = self.found.get("sub_agents").and_then(Found::line);
+                let known = self.shared.agents.join(", ");
+                faults.push(
+                    line,
+                    format!("there is no agent `{name}`; there is: {known}"),
+                );
+            }
+        }
+        // The builder knows what goes together; no model is asked, and no file is read. What a
+        // model costs is known when there is one.
+        let builder = settings
+            .apply(Agent::builder(Nobody))
+            .counter(Arc::new(Chars4))
+            .prices(PriceSheet::of(Rates::FREE));
+        if let Err(error) = builder.build() {
+            for fault in self.place(&error).faults {
+                faults.push(fault.line, fault.text);
+            }
+        }
+    }
+
+    fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, ConfigError> {
+        let environment = &plimsoll_providers::environment;
+        let (model, mut chat) = self.chat(model, environment)?;
+        if let (Some(url), Some(own)) = (&self.settings.base_url, &self.settings.model)
+            && ModelRef::parse(own).ok().as_ref() == Some(&model)
+        {
+            chat = chat.base_url(url);
+        }
+        let chat = chat
+            .build()
+            .map_err(|error| self.fault(error.to_string()))?;
+        Ok(Arc::new(chat))
+    }
+
+    fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {
+        read_prompt(path, what).map_err(|fault| self.fault(fault))
+    }
+
+    fn fault(&self, text: String) -> ConfigError {
+        let mut faults = Faults::default();
+        faults.push(None, text);
+        faults.error(self.path.as_deref())
+    }
+
+    fn resolved(&self) -> Resolved {
+        Resolved {
+            settings: self.settings.clone(),
+            found: self.found.clone(),
+        }
+    }
+}
+
+/// A file with a prompt.
+fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
+    use std::io::{ErrorKind, Read};
+    let shown = path.display();
+    let bad = |error: &std::io::Error| match error.kind() {
+        ErrorKind::NotFound => format!("{shown} does not exist; name a file with {what}"),
+        ErrorKind::InvalidData => {
+            format!("{shown} cannot be read: it is not UTF-8; save it as UTF-8 text")
+        }
+        ErrorKind::IsADirectory => {
+            format!("{shown} cannot be read: it is a directory; name a file")
+        }
+        _ => format!("{shown} cannot be read: {error}"),
+    };
+    let file = std::fs::File::open(path).map_err(|error| bad(&error))?;
+    let mut text = String::new();
+    file.take(MAX_PROMPT)
+        .read_to_string(&mut text)
+        .map_err(|error| bad(&error))?;
+    Ok(text)
+}
+
+/// A model that is never called.
+struct Nobody;
+
+#[async_trait]
+impl Provider for Nobody {
+    fn model(&self) -> &str {
+        "nobody/none"
+    }
+
+    async fn call(
+        &self,
+        _request: &Request,
+        _deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        Err(Failure::Refused {
+            status: None,
+            message: "a configuration is checked, nobody is asked".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! [`Node`]: a TOML text as a tree in which every key knows its line. Not what any key means.
+
+use std::fmt;
+
+use toml::de::{DeTable, DeValue};
+
+use super::fault::{Fault, Faults};
+
+/// A value with the line on which it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) line: usize,
+    pub(crate) value: Written,
+}
+
+/// What a value is, as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Written {
+    Flag(bool),
+    /// A whole number; `None` where it is larger than TOML's.
+    Whole(Option<i64>),
+    Number(f64),
+    Text(String),
+    /// A date or a time: no setting is one.
+    Date(String),
+    List(Vec<Node>),
+    Table(Table),
+}
+
+/// A table: its keys in the order in which they stand.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Table(pub(crate) Vec<Entry>);
+
+/// A key of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) line: usize,
+    pub(crate) node: Node,
+}
+
+impl Table {
+    /// Takes the entries of this name out, in snake or camel case.
+    pub(crate) fn take(&mut self, name: &str) -> Vec<Entry> {
+        let entries = std::mem::take(&mut self.0);
+        let (found, rest) = entries
+            .into_iter()
+            .partition(|entry| snake(&entry.key) == name);
+        self.0 = rest;
+        found
+    }
+}
+
+/// Reads a text. Every mistake in its form is said, not only the first.
+pub(crate) fn parse(text: &str) -> Result<Table, Faults> {
+    let lines = Lines::of(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        return Ok(table_of(table.get_ref(), &lines));
+    }
+    let faults = errors.iter().map(|error| Fault {
+        line: error.span().map(|span| lines.at(span.start)),
+        text: format!("this is no TOML: {}", error.message()),
+    });
+    Err(Faults(faults.collect()))
+}
+
+/// Reads one value, as `--set` and the environment give it; what is no TOML is a text.
+pub(crate) fn parse_value(text: &str) -> Node {
+    let line = 1;
+    let text_node = || Node {
+        line,
+        value: Written::Text(text.to_owned()),
+    };
+    let trimmed = text.trim();
+    match DeValue::parse(trimmed) {
+        Ok(value) => node_of(value.get_ref(), line, &Lines::of("")),
+        Err(_) => text_node(),
+    }
+}
+
+/// `maxContextTokens` and `max-context-tokens` as `max_context_tokens`.
+pub(crate) fn snake(key: &str) -> String {
+    let mut snake = String::with_capacity(key.len() + 4);
+    for c in key.chars() {
+        if c.is_ascii_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
+            snake.push('_');
+        }
+        snake.push(match c {
+            '-' => '_',
+            c => c.to_ascii_lowercase(),
+        });
+    }
+    snake
+}
+
+/// Where each line of a text begins.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self(
+            std::iter::once(0)
+                .chain(ends.map(|(at, _)| at + 1))
+                .collect(),
+        )
+    }
+
+    /// The line of a byte, from 1.
+    fn at(&self, byte: usize) -> usize {
+        self.0.partition_point(|begin| *begin <= byte).max(1)
+    }
+}
+
+fn table_of(table: &DeTable<'_>, lines: &Lines) -> Table {
+    let entries = table.iter().map(|(key, value)| {
+        let line = lines.at(key.span().start);
+        // The header of a table is where its key stands; a value may begin further down.
+        let at = match value.get_ref() {
+            DeValue::Table(_) => line,
+            _ => lines.at(value.span().start),
+        };
+        Entry {
+            key: key.get_ref().to_string(),
+            line,
+            node: node_of(value.get_ref(), at, lines),
+        }
+    });
+    let mut entries: Vec<Entry> = entries.collect();
+    // The parser sorts by name; a person reads from the top.
+    entries.sort_by_key(|entry| entry.line);
+    Table(entries)
+}
+
+fn node_of(value: &DeValue<'_>, line: usize, lines: &Lines) -> Node {
+    let value = match value {
+        DeValue::String(text) => Written::Text(text.to_string()),
+        DeValue::Integer(whole) => {
+            Written::Whole(i64::from_str_radix(whole.as_str(), whole.radix()).ok())
+        }
+        DeValue::Float(number) => {
+            // A float that is no number has been refused as TOML.
+            Written::Number(number.as_str().parse().unwrap_or(f64::NAN))
+        }
+        DeValue::Boolean(flag) => Written::Flag(*flag),
+        DeValue::Datetime(date) => Written::Date(date.to_string()),
+        DeValue::Array(list) => {
+            let nodes = list.iter().map(|item| {
+                let line = lines.at(item.span().start).max(line);
+                node_of(item.get_ref(), line, lines)
+            });
+            Written::List(nodes.collect())
+        }
+        DeValue::Table(table) => Written::Table(table_of(table, lines)),
+    };
+    Node { line, value }
+}
+
+impl fmt::Display for Written {
+    /// As a fault says what was given, in a few words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Whole(Some(whole)) => whole.fmt(f),
+            Self::Whole(None) => f.write_str("a number that is too large"),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => {
+                write!(
+                    f,
+                    "{:?}",
+                    plimsoll_context::clip(text, plimsoll_context::Bytes(64))
+                )
+            }
+            Self::Date(date) => date.fmt(f),
+            Self::List(_) => f.write_str("a list"),
+            Self::Table(_) => f.write_str("a table"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_knows_its_line() {
+        let text =
+            "a = 1\n\n[b]\nc = [\n  1,\n  2,\n]\n[[d]]\ne = 0x10\n[[d]]\nf = 1_000\nb.c = 1\n";
+        let table = parse(text).unwrap();
+        let lines: Vec<(String, usize)> = table
+            .0
+            .iter()
+            .map(|entry| (entry.key.clone(), entry.line))
+            .collect();
+        assert_eq!(lines, [("a".into(), 1), ("b".into(), 3), ("d".into(), 8)]);
+        let Written::List(items) = &table.0[2].node.value else {
+            panic!("{table:?}");
+        };
+        assert_eq!(items[1].line, 10);
+        let Written::Table(second) = &items[1].value else {
+            panic!("{items:?}");
+        };
+        assert_eq!(second.0[0].line, 11);
+        assert_eq!(second.0[0].node.value, Written::Whole(Some(1_000)));
+        let Written::Table(first) = &items[0].value else {
+            panic!("{items:?}");
+        };
+        assert_eq!(first.0[0].node.value, Written::Whole(Some(16)));
+    }
+
+    #[test]
+    fn every_mistake_in_the_form_is_said() {
+        let faults = parse("a = \nb = 1\nb = 2\n[c\n").unwrap_err().0;
+        let mut lines: Vec<Option<usize>> = faults.iter().map(|fault| fault.line).collect();
+        lines.sort();
+        assert_eq!(lines, [Some(1), Some(3), Some(4)], "{faults:?}");
+    }
+
+    #[test]
+    fn numbers_without_end_are_numbers() {
+        for (text, value) in [
+            (
+                "99999999999999999999999999999999999999999999",
+                Written::Whole(None),
+            ),
+            ("-1", Written::Whole(Some(-1))),
+            ("1e400", Written::Number(f64::INFINITY)),
+            ("read", Written::Text("read".into())),
+            ("\"read\"", Written::Text("read".into())),
+            ("", Written::Text(String::new())),
+        ] {
+            assert_eq!(parse_value(text).value, value, "{text}");
+        }
+    }
+}

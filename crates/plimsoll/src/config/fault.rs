@@ -1,0 +1,90 @@
+//! [`ConfigError`]: all that is wrong with a configuration, each fault with its place in the file.
+//! Not the looking for it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One thing that is wrong, or worth knowing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The line in the file, from 1; `None` where it is of no line, such as a flag.
+    pub line: Option<usize>,
+    /// What is wrong, and what to do.
+    pub text: String,
+}
+
+/// Why a configuration cannot be used: every fault in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigError {
+    /// The file, where there is one.
+    pub path: Option<PathBuf>,
+    /// What is wrong, from the top of the file.
+    pub faults: Vec<Fault>,
+}
+
+/// Faults while they are collected.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Faults(pub(crate) Vec<Fault>);
+
+impl Faults {
+    pub(crate) fn at(&mut self, line: usize, text: impl Into<String>) {
+        self.push(Some(line), text);
+    }
+
+    pub(crate) fn push(&mut self, line: Option<usize>, text: impl Into<String>) {
+        let fault = Fault {
+            line,
+            text: text.into(),
+        };
+        // One setting can be at fault for two agents; it is said once.
+        if !self.0.contains(&fault) {
+            self.0.push(fault);
+        }
+    }
+
+    /// The same, unless the same was said of another line.
+    pub(crate) fn push_once(&mut self, line: usize, text: String) {
+        if !self.0.iter().any(|fault| fault.text == text) {
+            self.push(Some(line), text);
+        }
+    }
+
+    pub(crate) fn error(mut self, path: Option<&Path>) -> ConfigError {
+        self.0.sort_by_key(|fault| fault.line);
+        ConfigError {
+            path: path.map(Path::to_owned),
+            faults: self.0,
+        }
+    }
+}
+
+impl Fault {
+    /// `plimsoll.toml:3: what is wrong`.
+    #[must_use]
+    pub fn in_file(&self, path: Option<&Path>) -> String {
+        match (path, self.line) {
+            (Some(path), Some(line)) => format!("{}:{line}: {}", path.display(), self.text),
+            // A flag has no place in the file.
+            (_, None) => self.text.clone(),
+            (None, Some(line)) => format!("line {line}: {}", self.text),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.as_deref();
+        if let [one] = self.faults.as_slice() {
+            return f.write_str(&one.in_file(path));
+        }
+        let count = self.faults.len();
+        match path {
+            Some(path) => write!(f, "{}: {count} settings are faulty", path.display())?,
+            None => write!(f, "{count} settings are faulty")?,
+        }
+        for fault in &self.faults {
+            write!(f, "\n- {}", fault.in_file(path))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! [`Field`]: a setting within a list of tables, such as `[[mcp]]` or `[providers.NAME]`: read by a
+//! table of its own. Not the keys of an agent; those are in `keys/`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_context::nearest;
+
+use super::document::{Table, Written, snake};
+use super::fault::Faults;
+use super::kind::{text, texts, time};
+
+/// One setting of such a table.
+#[derive(Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: FieldKind,
+    /// What it is, in one line.
+    pub doc: &'static str,
+}
+
+/// What a field takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldKind {
+    /// True or false.
+    Flag,
+    /// A text.
+    Text,
+    /// A text or a list of them.
+    Texts,
+    /// Texts by name.
+    Map,
+    /// A time longer than none.
+    Time,
+    /// One of these names.
+    Choice(&'static [&'static str]),
+}
+
+/// A field's value.
+#[derive(Debug, Clone, PartialEq)]
+enum FieldValue {
+    Flag(bool),
+    Texts(Vec<String>),
+    Map(Vec<(String, String)>),
+    Time(Duration),
+}
+
+/// What was read of one table.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    /// Where the table begins.
+    pub(crate) line: usize,
+    values: BTreeMap<&'static str, (FieldValue, usize)>,
+}
+
+impl Fields {
+    /// Reads a table called `place`, say `[[mcp]]`.
+    pub(crate) fn read(
+        fields: &'static [Field],
+        place: &str,
+        line: usize,
+        given: Written,
+        faults: &mut Faults,
+    ) -> Self {
+        let mut read = Self {
+            line,
+            values: BTreeMap::new(),
+        };
+        let Written::Table(Table(entries)) = given else {
+            faults.at(
+                line,
+                format!("{place} is {given}; give a table of settings"),
+            );
+            return read;
+        };
+        for entry in entries {
+            let name = snake(&entry.key);
+            let Some(field) = fields.iter().find(|field| field.name == name) else {
+                let names = || fields.iter().map(|field| field.name);
+                let near = nearest(&name, names());
+                let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+                let known: Vec<&str> = names().collect();
+                let known = known.join(", ");
+                let text = format!(
+                    "there is no `{}` in {place}; {near}known are: {known}",
+                    entry.key
+                );
+                faults.at(entry.line, text);
+                continue;
+            };
+            let Some(value) = field.kind.read(&entry.node.value) else {
+                let expected = field.kind.expects();
+                // What holds a key is not said, whatever it is.
+                let text = match field.kind == FieldKind::Map || field.name == "api_key" {
+                    true => format!("`{}` is wrong; give {expected}", entry.key),
+                    false => format!("`{}` is {}; give {expected}", entry.key, entry.node.value),
+                };
+                faults.at(entry.line, text);
+                continue;
+            };
+            if let Some((_, before)) = read.values.insert(field.name, (value, entry.line)) {
+                let text = format!(
+                    "`{name}` (line {before}) and `{}` (line {}) are two settings of one thing; \
+                     keep the one you mean",
+                    entry.key, entry.line
+                );
+                faults.at(entry.line, text);
+            }
+        }
+        read
+    }
+
+    /// Where a field stands, or else its table.
+    pub(crate) fn line_of(&self, name: &str) -> usize {
+        self.values.get(name).map_or(self.line, |(_, line)| *line)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.texts(name)?.into_iter().next()
+    }
+
+    pub(crate) fn texts(&self, name: &str) -> Option<Vec<String>> {
+        match self.values.get(name) {
+            Some((FieldValue::Texts(texts), _)) => Some(texts.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn map(&self, name: &str) -> Vec<(String, String)> {
+        match self.values.get(name) {
+            Some((FieldValue::Map(map), _)) => map.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn time(&self, name: &str) -> Option<Duration> {
+        match self.values.get(name) {
+            Some((FieldValue::Time(time), _)) => Some(*time),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        match self.values.get(name) {
+            Some((FieldValue::Flag(flag), _)) => Some(*flag),
+            _ => None,
+        }
+    }
+}
+
+impl FieldKind {
+    fn read(self, given: &Written) -> Option<FieldValue> {
+        match self {
+            Self::Flag => match given {
+                Written::Flag(flag) => Some(FieldValue::Flag(*flag)),
+                _ => None,
+            },
+            Self::Text => text(given)
+                .filter(|text| !text.trim().is_empty())
+                .map(|text| FieldValue::Texts(vec![text])),
+            Self::Texts => texts(given).map(FieldValue::Texts),
+            Self::Map => {
+                let Written::Table(Table(entries)) = given else {
+                    return None;
+                };
+                let map = entries
+                    .iter()
+                    .map(|entry| Some((entry.key.clone(), text(&entry.node.value)?)));
+                map.collect::<Option<_>>().map(FieldValue::Map)
+            }
+            Self::Time => time(given).map(FieldValue::Time),
+            Self::Choice(names) => {
+                let name = snake(text(given)?.trim());
+                names
+                    .contains(&name.as_str())
+                    .then_some(FieldValue::Texts(vec![name]))
+            }
+        }
+    }
+
+    /// What it takes, in words.
+    #[must_use]
+    pub fn expects(self) -> String {
+        match self {
+            Self::Flag => "true or false".to_owned(),
+            Self::Text => "a text".to_owned(),
+            Self::Texts => "a text, or a list of texts".to_owned(),
+            Self::Map => "a table of texts".to_owned(),
+            Self::Time => "seconds, or a text such as \"10s\"; more than 0".to_owned(),
+            Self::Choice(names) => {
+                let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+                format!("one of {}", quoted.join(", "))
+            }
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! [`Config`]: a whole `plimsoll.toml`, read once, every fault of it said at once. Not one agent;
+//! that is an [`AgentConfig`].
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_context::nearest;
+use plimsoll_providers::PriceBook;
+
+use super::agent::AgentConfig;
+use super::document::{self, Entry, Node, Table, Written};
+use super::fault::{ConfigError, Fault, Faults};
+use super::fields::Fields;
+use super::layer::{Layer, Named, Owner, Reader, not_trusted};
+use super::mcp::{MCP_FIELDS, McpServer};
+use super::overrides::Overrides;
+use super::provider::{PROVIDER_FIELDS, ProviderSettings};
+use super::resolve::Resolved;
+
+/// The configuration where none is named.
+pub const CONFIG_FILE: &str = "plimsoll.toml";
+/// A configuration, at most: a mistake such as a disk image ends here.
+pub const MAX_CONFIG_FILE: u64 = 4 * 1024 * 1024;
+/// Agents of one file, at most: each is checked, and more are a mistake of whoever writes them.
+pub const MAX_AGENTS: usize = 1_000;
+
+/// What a file says.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) defaults: Layer,
+    pub(crate) agents: Vec<AgentPart>,
+    pub(crate) shared: Arc<Shared>,
+    warnings: Vec<Fault>,
+}
+
+/// What all agents of a file share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shared {
+    pub(crate) mcp: Vec<McpServer>,
+    pub(crate) providers: BTreeMap<String, ProviderSettings>,
+    pub(crate) prices: PriceBook,
+    pub(crate) models_priced: usize,
+    pub(crate) agents: Vec<String>,
+}
+
+/// One of `[[agents]]`.
+#[derive(Debug, Clone)]
+pub(crate) struct AgentPart {
+    pub(crate) name: String,
+    pub(crate) line: usize,
+    pub(crate) layer: Layer,
+}
+
+impl Config {
+    /// Reads a file that the user has named, or that the program knows.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every fault, each with its line: what is no TOML, unknown keys with the
+    /// nearest, values out of bounds, two settings of one thing, settings that contradict each
+    /// other, for each agent.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        Self::read_as(path.as_ref(), Named::ByUser)
+    }
+
+    /// The same of a file that was merely there.
+    ///
+    /// # Errors
+    /// As [`Config::read`]; and where it would run commands, allow tools or say where keys go.
+    pub fn read_found(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        Self::read_as(path.as_ref(), Named::Found)
+    }
+
+    /// Reads a text.
+    ///
+    /// ```
+    /// let config = plimsoll::config::Config::parse(
+    ///     r#"
+    ///     max_turns = 20
+    ///     [[agents]]
+    ///     name = "assistant"
+    ///     context_strategy = { type = "sliding_window", max_tokens = 100000 }
+    ///     "#,
+    /// )?;
+    /// let agent = config.agent("assistant")?;
+    /// assert_eq!(agent.settings().limits.max_turns, 20);
+    ///
+    /// let error = plimsoll::config::Config::parse("max_trns = 20").unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `max_turns`?"));
+    /// # Ok::<(), plimsoll::config::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        Self::of(text, None, Named::ByUser)
+    }
+
+    /// The names of its agents, in their order.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.agents.iter().map(|agent| agent.name.as_str())
+    }
+
+    /// Its servers of tools.
+    #[must_use]
+    pub fn mcp(&self) -> &[McpServer] {
+        &self.shared.mcp
+    }
+
+    /// What to tell whoever wrote it: names that are read but are others' names, and settings
+    /// without effect.
+    #[must_use]
+    pub fn warnings(&self) -> &[Fault] {
+        &self.warnings
+    }
+
+    /// The file that it was read from.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// One of its agents.
+    ///
+    /// # Errors
+    /// Where there is no agent of this name; the nearest is named.
+    pub fn agent(&self, name: &str) -> Result<AgentConfig, ConfigError> {
+        self.resolve(Some(name), &Overrides::default())
+    }
+
+    /// What holds for all agents, as an agent without a name.
+    ///
+    /// # Errors
+    /// Where the settings contradict each other, which reading has ruled out.
+    pub fn defaults(&self) -> Result<AgentConfig, ConfigError> {
+        self.resolve(None, &Overrides::default())
+    }
+
+    /// An agent, or what holds for all, under flags and the environment: flags go before the
+    /// environment, and that before the file.
+    ///
+    /// # Errors
+    /// Where there is no such agent, or something is wrong with the flags, the variables, or all
+    /// together.
+    pub fn resolve(
+        &self,
+        name: Option<&str>,
+        over: &Overrides<'_>,
+    ) -> Result<AgentConfig, ConfigError> {
+        let path = self.path.as_deref();
+        let mut faults = Faults::default();
+        let mut warnings = Faults(self.warnings.clone());
+        let (flags, variables) = over.layers(&mut faults);
+        let agent = match name {
+            None => None,
+            Some(name) => {
+                let found = self.agents.iter().find(|agent| agent.name == name);
+                if found.is_none() {
+                    faults.push(None, self.no_such(name));
+                }
+                found
+            }
+        };
+        let layers = [
+            Some(&flags),
+            Some(&variables),
+            agent.map(|agent| &agent.layer),
+            Some(&self.defaults),
+        ];
+        let layers: Vec<&Layer> = layers.into_iter().flatten().collect();
+        let resolved = Resolved::of(&layers, &mut faults, &mut warnings);
+        let agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, warnings.0);
+        agent.check(&mut faults);
+        match faults.0.is_empty() {
+            true => Ok(agent),
+            false => Err(faults.error(path)),
+        }
+    }
+
+    fn no_such(&self, name: &str) -> String {
+        let names: Vec<&str> = self.agents().collect();
+        if names.is_empty() {
+            return format!("there is no agent `{name}`: the configuration has no [[agents]]");
+        }
+        let near = nearest(name, names.iter().copied());
+        let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+        format!(
+            "there is no agent `{name}`; {near}there is: {}",
+            names.join(", ")
+        )
+    }
+
+    fn read_as(path: &Path, named: Named) -> Result<Self, ConfigError> {
+        let text = text(path).map_err(|what| {
+            let mut faults = Faults::default();
+            faults.push(None, format!("{} cannot be read: {what}", path.display()));
+            faults.error(Some(path))
+        })?;
+        Self::of(&text, Some(path), named)
+    }
+
+    fn of(text: &str, path: Option<&Path>, named: Named) -> Result<Self, ConfigError> {
+        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
+        let mut table = document::parse(text).map_err(|faults| faults.error(path))?;
+        let here = path.unwrap_or_else(|| Path::new(CONFIG_FILE));
+        let mut reader = Reader {
+            path: here,
+            named,
+            faults: &mut faults,
+            warnings: &mut warnings,
+        };
+        let mut shared = Shared::read(&mut table, &mut reader);
+        let agents = agents(&mut table, &mut reader);
+        shared.agents = agents.iter().map(|agent| agent.name.clone()).collect();
+        let defaults = reader.layer(Owner::All, table);
+        let mut config = Self {
+            path: path.map(Path::to_owned),
+            defaults,
+            agents,
+            shared: Arc::new(shared),
+            warnings: Vec::new(),
+        };
+        config.check(&mut faults, &mut warnings);
+        config.warnings = warnings.0;
+        match faults.0.is_empty() {
+            true => Ok(config),
+            false => Err(faults.error(path)),
+        }
+    }
+
+    /// What is wrong with each agent, all its settings taken together.
+    fn check(&self, faults: &mut Faults, warnings: &mut Faults) {
+        let path = self.path.as_deref();
+        let agents = self.agents.iter().map(|agent| Some(&agent.layer));
+        for own in std::iter::once(None).chain(agents) {
+            let layers: Vec<&Layer> = own.into_iter().chain([&self.defaults]).collect();
+            let resolved = Resolved::of(&layers, faults, warnings);
+            let agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, Vec::new());
+            agent.check(faults);
+        }
+    }
+}
+
+impl Shared {
+    fn read(table: &mut Table, reader: &mut Reader<'_>) -> Self {
+        let mut shared = Self::default();
+        if let Some(entry) = one(table, &["mcp"], reader.faults) {
+            if reader.named == Named::Found {
+                let text = not_trusted("[[mcp]]", reader.path);
+                reader.faults.at(entry.line, text);
+            }
+            for node in list("[[mcp]]", entry, reader.faults) {
+                let fields =
+                    Fields::read(MCP_FIELDS, "[[mcp]]", node.line, node.value, reader.faults);
+                let Some(server) = McpServer::of(&fields, reader.faults) else {
+                    continue;
+                };
+                if shared.mcp.iter().any(|other| other.name == server.name) {
+                    let text = format!("two servers are named `{}`; rename one", server.name);
+                    reader.faults.at(fields.line_of("name"), text);
+                }
+                shared.mcp.push(server);
+            }
+        }
+        if let Some(entry) = one(table, &["providers"], reader.faults) {
+            if reader.named == Named::Found {
+                let text = not_trusted("[providers]", reader.path);
+                reader.faults.at(entry.line, text);
+            }
+            for entry in table_of("[providers]", entry, reader.faults) {
+                let place = format!("[providers.{}]", entry.key);
+                let (line, given) = (entry.line, entry.node.value);
+                let fields = Fields::read(PROVIDER_FIELDS, &place, line, given, reader.faults);
+                let settings =
+                    ProviderSettings::of(&entry.key, &fields, reader.faults, reader.warnings);
+                shared.providers.insert(entry.key, settings);
+            }
+        }
+        if let Some(entry) = one(table, &["prices", "pricing"], reader.faults) {
+            shared.prices(entry, reader.faults);
+        }
+        shared
+    }
+
+    /// Each model by itself, so that each fault is said.
+    fn prices(&mut self, entry: Entry, faults: &mut Faults) {
+        for vendor in table_of("[prices]", entry, faults) {
+            let place = format!("[prices.{}]", vendor.key);
+            let name = vendor.key.clone();
+            for model in table_of(&place, vendor, faults) {
+                let line = model.line;
+                let mut rows = toml::Table::new();
+                let mut row = toml::Table::new();
+                row.insert(model.key, value(model.node.value));
+                rows.insert(name.clone(), toml::Value::Table(row));
+                match PriceBook::of(&rows) {
+                    Ok(book) => {
+                        self.models_priced += 1;
+                        self.prices = std::mem::take(&mut self.prices).overlay(book);
+                    }
+                    Err(error) => faults.at(line, error.to_string()),
+                }
+            }
+        }
+    }
+}
+
+/// The one table of these names; two of them are a fault.
+fn one(table: &mut Table, names: &[&str], faults: &mut Faults) -> Option<Entry> {
+    let found: Vec<Entry> = names.iter().flat_map(|name| table.take(name)).collect();
+    if let [first, second, ..] = found.as_slice() {
+        faults.at(
+            second.line,
+            format!(
+                "[{}] (line {}) and [{}] (line {}) are two settings of one thing; keep the one you mean",
+                first.key, first.line, second.key, second.line
+            ),
+        );
+    }
+    found.into_iter().next()
+}
+
+/// The tables of a list of tables.
+fn list(name: &str, entry: Entry, faults: &mut Faults) -> Vec<Node> {
+    match entry.node.value {
+        Written::List(nodes) => nodes,
+        given => {
+            faults.at(
+                entry.line,
+                format!("{name} is {given}; give a list of tables, each {name}"),
+            );
+            Vec::new()
+        }
+    }
+}
+
+fn table_of(name: &str, entry: Entry, faults: &mut Faults) -> Vec<Entry> {
+    match entry.node.value {
+        Written::Table(table) => table.0,
+        given => {
+            faults.at(entry.line, format!("{name} is {given}; give a table"));
+            Vec::new()
+        }
+    }
+}
+
+fn agents(table: &mut Table, reader: &mut Reader<'_>) -> Vec<AgentPart> {
+    let mut agents: Vec<AgentPart> = Vec::new();
+    if let Some(entry) = one(table, &["agents"], reader.faults) {
+        let mut nodes = list("[[agents]]", entry, reader.faults);
+        if nodes.len() > MAX_AGENTS {
+            let line = nodes.get(MAX_AGENTS).map_or(1, |node| node.line);
+            let text = format!(
+                "there are {} agents; {MAX_AGENTS} may be in one file",
+                nodes.len()
+            );
+            reader.faults.at(line, text);
+            nodes.truncate(MAX_AGENTS);
+        }
+        for node in nodes {
+            let line = node.line;
+            let Written::Table(own) = node.value else {
+                let text = format!("an agent is {}; give [[agents]] with a `name`", node.value);
+                reader.faults.at(line, text);
+                continue;
+            };
+            let layer = reader.layer(Owner::OneAgent, own);
+            let name = layer.found.iter().find(|found| found.key.name == "name");
+            let Some(name) = name else {
+                reader.faults.at(line, "[[agents]] needs a `name`");
+                continue;
+            };
+            let (at, name) = (
+                name.line().unwrap_or(line),
+                super::kind::as_text(&name.value),
+            );
+            if name.trim().is_empty() {
+                reader.faults.at(at, "an agent's `name` is empty; give one");
+            }
+            if let Some(other) = agents.iter().find(|agent| agent.name == name) {
+                let text = format!(
+                    "two agents are named `{name}` (the other is on line {}); rename one",
+                    other.line
+                );
+                reader.faults.at(at, text);
+            }
+            agents.push(AgentPart { name, line, layer });
+        }
+    }
+    agents
+}
+
+fn value(written: Written) -> toml::Value {
+    match written {
+        Written::Flag(flag) => flag.into(),
+        Written::Whole(Some(whole)) => whole.into(),
+        Written::Whole(None) => f64::INFINITY.into(),
+        Written::Number(number) => number.into(),
+        Written::Text(text) | Written::Date(text) => text.into(),
+        Written::List(nodes) => nodes
+            .into_iter()
+            .map(|node| value(node.value))
+            .collect::<Vec<_>>()
+            .into(),
+        Written::Table(table) => {
+            let entries = table.0.into_iter();
+            let table = entries.map(|entry| (entry.key, value(entry.node.value)));
+            toml::Value::Table(table.collect())
+        }
+    }
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    file.take(MAX_CONFIG_FILE + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
+    match text.len() as u64 > MAX_CONFIG_FILE {
+        true => Err(format!("it is larger than {MAX_CONFIG_FILE} bytes")),
+        false => Ok(text),
+    }
+}

@@ -1,0 +1,387 @@
+//! Keys of how a context is kept small.
+
+use plimsoll_context::{Author, Economy, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
+use plimsoll_core::{Archive, EvictionStrategy};
+
+use super::super::key::{Key, Preset, key};
+use super::super::kind::Kind;
+use super::AGENT;
+
+const STRATEGY: &[&str] = &["context_strategy"];
+const CONTEXT: &[&str] = &["context", "context_config"];
+const COMPACTION: &[&str] = &[
+    "compaction",
+    "compaction_config",
+    "context.compaction",
+    "context_config.compaction",
+];
+const SUMMARY: &[&str] = &["summary", "summary_config"];
+const PRUNE: &[&str] = &["session_prune"];
+
+pub(super) const ROWS: &[Key] = &[
+    key(
+        STRATEGY,
+        "type",
+        Kind::Choice(
+            &[
+                "evict",
+                "summarize",
+                "extract",
+                "sliding_window",
+                "unlimited",
+            ],
+            |s, name| s.strategy = Some(name),
+        ),
+        Preset::Value("\"evict\""),
+        "What happens when the context fills.",
+    )
+    .also(&["context_strategy"])
+    .flag("policy")
+    .method("context_strategy"),
+    key(
+        AGENT,
+        "trigger",
+        Kind::Size(|s, size| s.trigger = Some(size)),
+        Preset::Words("0.8 of the room, or when a plan pays"),
+        "When a plan is due: tokens of everything that is sent, or a share of the room.",
+    )
+    .also(&["context_strategy.max_tokens"])
+    .old(&["max_token", "max_safe_tokens", "threshold"])
+    .old_places(&[
+        "context_strategy.threshold",
+        "context_strategy.trigger",
+        "context_strategy.max_token",
+        "context_strategy.max_safe_tokens",
+        "limits.max_token",
+    ])
+    .flag("trigger")
+    .method("trigger"),
+    key(
+        AGENT,
+        "target",
+        Kind::Size(|s, size| s.target = Some(size)),
+        Preset::Words("0.55 of the room, or 0.7 of a trigger in tokens"),
+        "Where a plan ends: tokens of everything that is sent, or a share of the room.",
+    )
+    .old(&["context_token_limit"])
+    .old_places(&["limits.context_token_limit"])
+    .method("target"),
+    key(
+        &["eviction_strategy"],
+        "max_safe_tokens",
+        Kind::Tokens(1, |s, max_safe_tokens| {
+            s.eviction = Some(EvictionStrategy { max_safe_tokens });
+        }),
+        Preset::Words("none"),
+        "The oldest exchanges leave once more than this would be sent: `sliding_window` by another \
+         name.",
+    )
+    .method("with_eviction_strategy"),
+    key(
+        AGENT,
+        "economy",
+        Kind::Choice(&Economy::NAMES, |s, name| s.economy = Economy::named(name)),
+        Preset::Words("priced; fixed where a trigger was set"),
+        "When a plan is due: when it pays, or must be; at the trigger; or every turn.",
+    )
+    .flag("economy")
+    .method("economy"),
+    key(
+        AGENT,
+        "max_result",
+        Kind::Tokens(1, |s, tokens| s.max_result = Some(tokens)),
+        Preset::Words("the smaller of 8,000 and a quarter of the room"),
+        "One tool result in the view, in tokens, at most.",
+    )
+    .method("max_result"),
+    key(
+        AGENT,
+        "keep_recent",
+        Kind::Count(1, |s, exchanges| s.keep_recent = exchanges),
+        Preset::Value("1"),
+        "How many of the newest complete exchanges stay.",
+    )
+    .method("keep_recent"),
+    key(
+        AGENT,
+        "max_history_messages",
+        Kind::Count(1, |s, messages| s.max_history = Some(messages)),
+        Preset::Words("no limit"),
+        "Messages of the view, at most; whole exchanges leave.",
+    )
+    .method("max_history_messages"),
+    key(
+        AGENT,
+        "argument_digest",
+        Kind::Flag(|s, on| s.has_digest = on),
+        Preset::Value("false"),
+        "Long texts in the arguments of old calls become digests when a plan is due.",
+    )
+    .method("argument_digest"),
+    key(
+        &["argument_digest"],
+        "over_chars",
+        Kind::Count(LEAST_ARGUMENT_CHARS, |s, chars| {
+            s.has_digest = true;
+            s.digest.over_chars = chars;
+        }),
+        Preset::Words("2,000"),
+        "The same, from this many characters on.",
+    )
+    .method("argument_digest"),
+    key(
+        AGENT,
+        "summarization",
+        Kind::Flag(|s, on| s.summarization = on.into()),
+        Preset::Value("true"),
+        "Whether what leaves is summarised; without, a trigger for summaries is not heeded.",
+    )
+    .also(&[
+        "compaction.summarization",
+        "compaction_config.summarization",
+        "context.summarization",
+        "context_config.summarization",
+        "context.compaction.summarization",
+        "context_config.compaction.summarization",
+    ])
+    .method("summarization"),
+    key(
+        AGENT,
+        "archive",
+        Kind::Flag(|s, on| {
+            s.archive = match on {
+                true => Archive::On,
+                false => Archive::Off,
+            };
+        }),
+        Preset::Value("true"),
+        "Whether what leaves the view is archived, from which a model recalls.",
+    )
+    .flag("no-archive")
+    .method("archive"),
+    key(
+        AGENT,
+        "counter",
+        Kind::Choice(&["o200k", "cl100k", "estimate", "chars4"], |s, name| {
+            s.counter = name;
+        }),
+        Preset::Value("\"o200k\""),
+        "What counts tokens.",
+    )
+    .method("counter"),
+    key(
+        SUMMARY,
+        "max_summary_tokens",
+        Kind::Tokens(LEAST_SUMMARY.0, |s, tokens| {
+            s.summary.max_summary_tokens = tokens;
+        }),
+        Preset::Value("2000"),
+        "What a summary weighs in all, at most.",
+    )
+    .also(&[
+        "compaction.max_summary_tokens",
+        "compaction_config.max_summary_tokens",
+        "context.compaction.max_summary_tokens",
+        "context_config.compaction.max_summary_tokens",
+    ])
+    .old(&["summary_token_limit"])
+    .old_places(&[
+        "compaction.summary_token_limit",
+        "context.max_summary_tokens",
+        "context.summary_token_limit",
+        "limits.summary_token_limit",
+        "summary_token_limit",
+    ])
+    .method("summary_config"),
+    key(
+        SUMMARY,
+        "share",
+        Kind::Share(|s, share| s.summary.share = share),
+        Preset::Value("0.25"),
+        "The share of the view's target that a summary may take, at most.",
+    )
+    .method("summary_config"),
+    key(
+        SUMMARY,
+        "soft_mark",
+        Kind::Share(|s, share| s.soft_mark = Some(share)),
+        Preset::Words("0.85, where the server answers several calls at once"),
+        "The share of the trigger from which on a summary is written beside the run.",
+    )
+    .method("summary_config"),
+    key(
+        SUMMARY,
+        "author",
+        Kind::Choice(&["model", "extract"], |s, name| {
+            s.summary.author = match name {
+                "extract" => Author::Extract,
+                _ => Author::Model,
+            };
+        }),
+        Preset::Value("\"model\""),
+        "Who writes summaries: a model, or nobody: what was said stands word for word.",
+    )
+    .method("summary_config"),
+    key(
+        SUMMARY,
+        "model",
+        Kind::Text(|s, text| s.summarizer = Some(text)),
+        Preset::Words("the run's own"),
+        "The model that writes summaries, as PROVIDER/NAME.",
+    )
+    .also(&["summarizer"])
+    .flag("summarizer")
+    .method("summarizer"),
+    key(
+        SUMMARY,
+        "prompt_file",
+        Kind::Path(|s, path| s.summary_prompt = Some(path)),
+        Preset::Words("the built-in prompt"),
+        "A file with what the summariser is told.",
+    )
+    .flag("summary-prompt")
+    .method("summary_prompt"),
+    key(
+        SUMMARY,
+        "timeout",
+        Kind::Time(|s, time| s.summary_timeout = Some(time)),
+        Preset::Words("120, or 300 on this machine"),
+        "How long one call of the summariser may take.",
+    )
+    .method("summary_timeout"),
+    key(
+        PRUNE,
+        "keep_recent_n",
+        Kind::Count(0, |s, exchanges| s.prune.keep_recent_n = exchanges),
+        Preset::Value("2"),
+        "Newest exchanges with tool results that are not pruned.",
+    )
+    .method("session_prune"),
+    key(
+        PRUNE,
+        "pruned_tool_result_max_bytes",
+        Kind::Whole(1, |s, bytes| {
+            s.prune.pruned_tool_result_max_bytes = plimsoll_context::Bytes(bytes);
+        }),
+        Preset::Value("200"),
+        "A pruned result has at most this many bytes, its marker included.",
+    )
+    .method("session_prune"),
+    key(
+        PRUNE,
+        "preserve_task",
+        Kind::Flag(|s, on| s.prune.preserve_task = on),
+        Preset::Value("true"),
+        "Whether the first user message stays whole.",
+    )
+    .method("session_prune"),
+    key(
+        PRUNE,
+        "eager",
+        Kind::Flag(|s, on| s.prune.eager = on),
+        Preset::Value("false"),
+        "Whether to prune before every request instead of when a plan is due.",
+    )
+    .method("session_prune"),
+    key(
+        CONTEXT,
+        "max_context_tokens",
+        Kind::Tokens(1, |s, tokens| s.context.max_context_tokens = tokens),
+        Preset::Value("100000"),
+        "All that may be sent, at most; where the model's window is smaller, that.",
+    )
+    .old(&["context_size", "context_window", "window"])
+    .method("context_config"),
+    key(
+        CONTEXT,
+        "system_prompt_tokens",
+        Kind::Tokens(0, |s, tokens| s.context.system_prompt_tokens = tokens),
+        Preset::Value("4000"),
+        "What is set aside for the system prompt.",
+    )
+    .method("context_config"),
+    key(
+        COMPACTION,
+        "compact_at_pct",
+        Kind::Share(|s, share| s.context.compaction.compact_at_pct = share),
+        Preset::Value("0.9"),
+        "The share of the context that may fill.",
+    )
+    .method("compaction_config"),
+    key(
+        COMPACTION,
+        "compact_budget_threshold_pct",
+        Kind::Share(|s, share| s.context.compaction.compact_budget_threshold_pct = share),
+        Preset::Value("0.05"),
+        "The share of the context that is kept free below that.",
+    )
+    .method("compaction_config"),
+    key(
+        COMPACTION,
+        "compaction_scope",
+        Kind::Earlier(|s, scope| s.context.compaction.compaction_scope = scope),
+        Preset::Value("{ fixed_count = 3 }"),
+        "How many earlier runs of the session go into the summary.",
+    )
+    .method("compaction_config"),
+    key(
+        COMPACTION,
+        "keep_first_turns",
+        Kind::Count(0, |s, turns| s.context.compaction.keep_first_turns = turns),
+        Preset::Value("2"),
+        "Turns that stay from the start of the newest run.",
+    )
+    .old(&["keep_first"])
+    .old_places(&["context.keep_first", "context_config.keep_first"])
+    .method("compaction_config"),
+    key(
+        COMPACTION,
+        "keep_recent_turns",
+        Kind::Count(1, |s, turns| s.context.compaction.keep_recent_turns = turns),
+        Preset::Value("10"),
+        "Turns that stay from its end, each with all its results.",
+    )
+    .old(&["keep_recent"])
+    .old_places(&["context.keep_recent", "context_config.keep_recent"])
+    .method("compaction_config"),
+    key(
+        COMPACTION,
+        "tool_output_max_lines",
+        Kind::Count(1, |s, lines| {
+            s.context.compaction.tool_output_max_lines = lines
+        }),
+        Preset::Value("50"),
+        "Lines of one tool result among the turns that stay from the end.",
+    )
+    .old_places(&[
+        "context.tool_output_max_lines",
+        "context_config.tool_output_max_lines",
+    ])
+    .method("compaction_config"),
+    key(
+        COMPACTION,
+        "trigger",
+        Kind::Tokens(1, |s, tokens| s.context.compaction.trigger = Some(tokens)),
+        Preset::Words("the two shares"),
+        "When to compact, in tokens of everything that is sent, in place of the two shares.",
+    )
+    .old(&["max_token", "max_tokens", "max_safe_tokens", "threshold"])
+    .old_places(&[
+        "context.trigger",
+        "context.max_token",
+        "context.max_tokens",
+        "context.max_safe_tokens",
+        "context.threshold",
+    ])
+    .method("compaction_config"),
+    key(
+        COMPACTION,
+        "target",
+        Kind::Tokens(1, |s, tokens| s.context.compaction.target = Some(tokens)),
+        Preset::Words("0.70 of where it fires"),
+        "Where a compaction ends, in tokens.",
+    )
+    .old(&["context_token_limit"])
+    .old_places(&["context.target", "context.context_token_limit"])
+    .method("compaction_config"),
+];

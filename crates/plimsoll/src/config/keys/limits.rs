@@ -1,0 +1,132 @@
+//! Keys of how long a run may be.
+
+use plimsoll_agent::{AtLimit, CountTokens};
+use plimsoll_context::Bytes;
+
+use super::super::key::{Key, Preset, key};
+use super::super::kind::Kind;
+
+/// Limits stand beside an agent's other settings, or in a table of their own.
+const LIMITS: &[&str] = &["", "limits", "execution_limits"];
+
+pub(super) const ROWS: &[Key] = &[
+    key(
+        LIMITS,
+        "max_turns",
+        Kind::Whole(1, |s, turns| s.limits.max_turns = turns),
+        Preset::Value("50"),
+        "Model calls in a run.",
+    )
+    .old(&["max_steps", "max_iterations"])
+    .flag("max-turns")
+    .method("max_turns"),
+    key(
+        LIMITS,
+        "max_total_tokens",
+        Kind::TokensOrNone(|s, tokens| s.limits.max_total_tokens = tokens),
+        Preset::Value("1000000"),
+        "Tokens in a run, as `count_tokens` counts them, or \"none\" for no limit.",
+    )
+    .flag("max-total-tokens")
+    .method("execution_limits"),
+    key(
+        LIMITS,
+        "count_tokens",
+        Kind::Choice(&["processed", "growth"], |s, name| {
+            s.limits.count_tokens = match name {
+                "growth" => CountTokens::Growth,
+                _ => CountTokens::Processed,
+            };
+        }),
+        Preset::Value("\"processed\""),
+        "Which tokens count: all that each call reads and writes, or what is new in it.",
+    )
+    .method("execution_limits"),
+    key(
+        LIMITS,
+        "max_duration",
+        Kind::TimeOrNone(|s, time| s.limits.max_duration = time),
+        Preset::Value("600"),
+        "How long a run may take, or \"none\"; a call or a tool that hangs is cut off.",
+    )
+    .flag("max-duration")
+    .method("execution_limits"),
+    key(
+        LIMITS,
+        "max_cost",
+        Kind::Dollars(|s, money| s.limits.max_cost = Some(money)),
+        Preset::Words("no limit"),
+        "What a run may cost in dollars, summaries and sub-agents included.",
+    )
+    .flag("max-cost")
+    .method("execution_limits"),
+    key(
+        LIMITS,
+        "max_tool_calls",
+        Kind::Whole(0, |s, calls| s.limits.max_tool_calls = Some(calls)),
+        Preset::Words("no limit"),
+        "Tool calls that run in a run.",
+    )
+    .flag("max-tool-calls")
+    .method("max_tool_calls"),
+    key(
+        LIMITS,
+        "max_calls_per_tool",
+        Kind::Counts(|s, calls| s.limits.max_calls_per_tool = calls),
+        Preset::Value("{}"),
+        "Calls of one tool that run in a run, by its name.",
+    )
+    .method("execution_limits"),
+    key(
+        LIMITS,
+        "max_identical_tool_calls",
+        Kind::Whole(1, |s, times| {
+            s.limits.max_identical_tool_calls = Some(times)
+        }),
+        Preset::Words("no limit; 3 for our local models"),
+        "How often in a row the same tool calls with the same results may be asked for.",
+    )
+    .flag("max-identical-tool-calls")
+    .method("max_identical_tool_calls"),
+    key(
+        LIMITS,
+        "tool_call_history_size",
+        Kind::Count(1, |s, size| s.limits.tool_call_history_size = size),
+        Preset::Value("10"),
+        "Batches of tool calls that loop detection remembers.",
+    )
+    .method("execution_limits"),
+    key(
+        LIMITS,
+        "max_memory",
+        Kind::Whole(1, |s, bytes| s.limits.max_memory = Some(Bytes(bytes))),
+        Preset::Words("no limit"),
+        "What the messages of a run may take of this process's memory, in bytes.",
+    )
+    .method("execution_limits"),
+    key(
+        LIMITS,
+        "at_limit",
+        Kind::Choice(&["finalize", "stop", "rollback"], |s, name| {
+            s.limits.at_limit = match name {
+                "stop" => AtLimit::Stop,
+                "rollback" => AtLimit::Rollback,
+                _ => AtLimit::Finalize,
+            };
+        }),
+        Preset::Value("\"finalize\""),
+        "What happens at a limit: the model is asked to finish, the run stops, or what it did \
+         leaves the view again.",
+    )
+    .flag("at-limit")
+    .method("at_limit"),
+    key(
+        LIMITS,
+        "max_parallel_tools",
+        Kind::Count(1, |s, calls| s.max_parallel_tools = Some(calls)),
+        Preset::Value("1"),
+        "Tool calls at once, at most.",
+    )
+    .flag("max-parallel-tools")
+    .method("max_parallel_tools"),
+];

@@ -1,0 +1,395 @@
+//! [`Kind`]: what a key takes, and which setting it becomes; [`Value`]: what was taken. Not what the
+//! settings do together.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plimsoll_context::{CompactionScope, Money, Ppm, Threshold, Tokens};
+
+use super::document::{Node, Written, parse_value, snake};
+use super::settings::AgentSettings;
+
+/// A time, at most: what is longer is no limit.
+const MAX_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
+/// What says that there is no limit.
+const NO_LIMIT: [&str; 2] = ["none", "unlimited"];
+
+type Set<T> = fn(&mut AgentSettings, T);
+
+/// What a key takes, and what it sets.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// True or false.
+    Flag(Set<bool>),
+    /// A whole number, at least so much.
+    Whole(u64, Set<u64>),
+    /// The same, of things that are counted.
+    Count(usize, Set<usize>),
+    /// Tokens, at least so many.
+    Tokens(u64, Set<Tokens>),
+    /// Tokens, at least 1, or no limit.
+    TokensOrNone(Set<Option<Tokens>>),
+    /// A fraction of 1.
+    Share(Set<Ppm>),
+    /// A share of room, or tokens.
+    Size(Set<Threshold>),
+    /// A number from 0.
+    Number(Set<f64>),
+    /// Dollars, more than none.
+    Dollars(Set<Money>),
+    /// A time longer than none.
+    Time(Set<Duration>),
+    /// A time longer than none, or no limit.
+    TimeOrNone(Set<Option<Duration>>),
+    /// A text.
+    Text(Set<String>),
+    /// A file or directory.
+    Path(Set<PathBuf>),
+    /// One of these names.
+    Choice(&'static [&'static str], Set<&'static str>),
+    /// Names, in a list or with commas between them.
+    Names(Set<Vec<String>>),
+    /// Texts.
+    Texts(Set<Vec<String>>),
+    /// Whole numbers by name.
+    Counts(Set<BTreeMap<String, u64>>),
+    /// Tokens, or "unknown".
+    Window(Set<Option<Tokens>>),
+    /// Which earlier runs go into a summary.
+    Earlier(Set<CompactionScope>),
+}
+
+/// What was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// True or false.
+    Flag(bool),
+    /// A whole number.
+    Whole(u64),
+    /// A share.
+    Share(Ppm),
+    /// Any other number.
+    Number(f64),
+    /// Dollars.
+    Dollars(Money),
+    /// A time.
+    Time(Duration),
+    /// A text.
+    Text(String),
+    /// A file or directory.
+    Path(PathBuf),
+    /// One of the names of its key.
+    Choice(&'static str),
+    /// Texts.
+    Texts(Vec<String>),
+    /// Whole numbers by name.
+    Counts(BTreeMap<String, u64>),
+    /// That there is no limit, or that it is not known.
+    None,
+    /// Which earlier runs go into a summary.
+    Earlier(CompactionScope),
+}
+
+impl Kind {
+    /// Reads a value. Where it is none of this kind, what one is.
+    pub(crate) fn read(self, node: &Node) -> Result<Value, String> {
+        let given = &node.value;
+        let value = match self {
+            Self::Flag(_) => match given {
+                Written::Flag(flag) => Some(Value::Flag(*flag)),
+                _ => None,
+            },
+            Self::Whole(least, _) => whole(given, least),
+            Self::Count(least, _) => whole(given, least as u64),
+            Self::Tokens(least, _) => whole(given, least),
+            Self::TokensOrNone(_) => none(given, &NO_LIMIT).or_else(|| whole(given, 1)),
+            Self::Window(_) => none(given, &["unknown"]).or_else(|| whole(given, 1)),
+            Self::Share(_) => share(given).map(Value::Share),
+            Self::Size(_) => match given {
+                Written::Number(_) => share(given).map(Value::Share),
+                _ => whole(given, 1),
+            },
+            Self::Number(_) => number(given).map(Value::Number),
+            Self::Dollars(_) => number(given)
+                .and_then(Money::from_dollars)
+                .filter(|money| money.0 > 0)
+                .map(Value::Dollars),
+            Self::Time(_) => time(given).map(Value::Time),
+            Self::TimeOrNone(_) => none(given, &NO_LIMIT).or_else(|| time(given).map(Value::Time)),
+            Self::Text(_) => text(given).map(Value::Text),
+            Self::Path(_) => text(given)
+                .filter(|text| !text.is_empty())
+                .map(|text| Value::Path(text.into())),
+            Self::Choice(names, _) => choice(given, names),
+            Self::Names(_) => names(given).map(Value::Texts),
+            Self::Texts(_) => texts(given).map(Value::Texts),
+            Self::Counts(_) => counts(given).map(Value::Counts),
+            Self::Earlier(_) => earlier(given).map(Value::Earlier),
+        };
+        value.ok_or_else(|| self.expects())
+    }
+
+    /// A text of the command line or the environment as a file would have it.
+    pub(crate) fn node(self, raw: &str) -> Node {
+        let plain = matches!(
+            self,
+            Self::Text(_) | Self::Path(_) | Self::Choice(..) | Self::Names(_) | Self::Texts(_)
+        );
+        if let (Self::Counts(_), false) = (self, raw.trim_start().starts_with('{')) {
+            return parse_value(&format!("{{{raw}}}"));
+        }
+        match plain {
+            true => Node {
+                line: 1,
+                value: Written::Text(raw.to_owned()),
+            },
+            false => parse_value(raw),
+        }
+    }
+
+    /// Sets what was taken.
+    pub(crate) fn set(self, settings: &mut AgentSettings, value: &Value) {
+        match (self, value) {
+            (Self::Flag(set), Value::Flag(flag)) => set(settings, *flag),
+            (Self::Whole(_, set), Value::Whole(whole)) => set(settings, *whole),
+            (Self::Count(_, set), Value::Whole(whole)) => {
+                set(settings, usize::try_from(*whole).unwrap_or(usize::MAX));
+            }
+            (Self::Tokens(_, set), Value::Whole(whole)) => set(settings, Tokens(*whole)),
+            (Self::TokensOrNone(set) | Self::Window(set), Value::Whole(whole)) => {
+                set(settings, Some(Tokens(*whole)));
+            }
+            (Self::TokensOrNone(set) | Self::Window(set), Value::None) => set(settings, None),
+            (Self::Share(set), Value::Share(share)) => set(settings, *share),
+            (Self::Size(set), Value::Share(share)) => set(settings, Threshold::Share(*share)),
+            (Self::Size(set), Value::Whole(whole)) => {
+                set(settings, Threshold::Sent(Tokens(*whole)));
+            }
+            (Self::Number(set), Value::Number(number)) => set(settings, *number),
+            (Self::Dollars(set), Value::Dollars(money)) => set(settings, *money),
+            (Self::Time(set), Value::Time(time)) => set(settings, *time),
+            (Self::TimeOrNone(set), Value::Time(time)) => set(settings, Some(*time)),
+            (Self::TimeOrNone(set), Value::None) => set(settings, None),
+            (Self::Text(set), Value::Text(text)) => set(settings, text.clone()),
+            (Self::Path(set), Value::Path(path)) => set(settings, path.clone()),
+            (Self::Choice(_, set), Value::Choice(name)) => set(settings, name),
+            (Self::Names(set) | Self::Texts(set), Value::Texts(texts)) => {
+                set(settings, texts.clone());
+            }
+            (Self::Counts(set), Value::Counts(counts)) => set(settings, counts.clone()),
+            (Self::Earlier(set), Value::Earlier(earlier)) => set(settings, *earlier),
+            // A key reads only values of its own kind.
+            _ => {}
+        }
+    }
+
+    /// What it takes, in words.
+    #[must_use]
+    pub fn expects(self) -> String {
+        let at_least = |least: u64, what: &str| match least {
+            0 => format!("a whole number{what} from 0"),
+            least => format!("a whole number{what}, {least} or more"),
+        };
+        match self {
+            Self::Flag(_) => "true or false".to_owned(),
+            Self::Whole(least, _) => at_least(least, ""),
+            Self::Count(least, _) => at_least(least as u64, ""),
+            Self::Tokens(least, _) => at_least(least, " of tokens"),
+            Self::TokensOrNone(_) => "a whole number of tokens, 1 or more, or \"none\"".to_owned(),
+            Self::Window(_) => {
+                "a number of tokens such as 32000, or \"unknown\" to learn it from refusals"
+                    .to_owned()
+            }
+            Self::Share(_) => "a fraction from 0 to 1, such as 0.9".to_owned(),
+            Self::Size(_) => "tokens such as 50_000, or a share of the room such as 0.8".to_owned(),
+            Self::Number(_) => "a number from 0".to_owned(),
+            Self::Dollars(_) => "dollars, such as 0.50; more than 0".to_owned(),
+            Self::Time(_) => "seconds, or a text such as \"10m\"; more than 0".to_owned(),
+            Self::TimeOrNone(_) => {
+                "seconds, or a text such as \"10m\", more than 0; or \"none\"".to_owned()
+            }
+            Self::Text(_) => "a text".to_owned(),
+            Self::Path(_) => "the path of a file or directory".to_owned(),
+            Self::Choice(names, _) => {
+                let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+                match quoted.split_last() {
+                    Some((last, [])) => last.clone(),
+                    Some((last, before)) => format!("{} or {last}", before.join(", ")),
+                    None => String::new(),
+                }
+            }
+            Self::Names(_) => "a list of names, such as [\"read\", \"grep\"]".to_owned(),
+            Self::Texts(_) => "a list of texts".to_owned(),
+            Self::Counts(_) => "a table of whole numbers from 0, such as { bash = 3 }".to_owned(),
+            Self::Earlier(_) => "`{ fixed_count = 3 }` or \"token_budget\"".to_owned(),
+        }
+    }
+}
+
+fn whole(given: &Written, least: u64) -> Option<Value> {
+    let Written::Whole(Some(whole)) = given else {
+        return None;
+    };
+    let whole = u64::try_from(*whole).ok()?;
+    (whole >= least).then_some(Value::Whole(whole))
+}
+
+fn none(given: &Written, words: &[&str]) -> Option<Value> {
+    match given {
+        Written::Text(text) => words.contains(&text.trim()).then_some(Value::None),
+        _ => None,
+    }
+}
+
+fn number(given: &Written) -> Option<f64> {
+    let number = match given {
+        Written::Number(number) => *number,
+        Written::Whole(Some(whole)) => *whole as f64,
+        _ => return None,
+    };
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+fn share(given: &Written) -> Option<Ppm> {
+    number(given).and_then(Ppm::from_fraction)
+}
+
+pub(crate) fn time(given: &Written) -> Option<Duration> {
+    let seconds = match given {
+        Written::Text(text) => {
+            let text = text.trim();
+            let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+            let unit = match text.strip_prefix(digits)?.trim() {
+                "ms" => 0.001,
+                "s" | "" => 1.0,
+                "m" | "min" => 60.0,
+                "h" => 3600.0,
+                _ => return None,
+            };
+            number(&Written::Number(digits.parse().ok()?))? * unit
+        }
+        other => number(other)?,
+    };
+    let is_good = seconds > 0.0 && seconds <= MAX_SECONDS;
+    let time = Duration::try_from_secs_f64(seconds).ok()?;
+    (is_good && !time.is_zero()).then_some(time)
+}
+
+pub(crate) fn text(given: &Written) -> Option<String> {
+    match given {
+        Written::Text(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn choice(given: &Written, names: &[&'static str]) -> Option<Value> {
+    let said = snake(text(given)?.trim());
+    let found = names.iter().find(|name| **name == said);
+    found.map(|name| Value::Choice(name))
+}
+
+fn names(given: &Written) -> Option<Vec<String>> {
+    match given {
+        Written::Text(text) => Some(text.split(',').map(|name| name.trim().to_owned()).collect()),
+        other => texts(other),
+    }
+}
+
+pub(crate) fn texts(given: &Written) -> Option<Vec<String>> {
+    match given {
+        Written::Text(text) => Some(vec![text.clone()]),
+        Written::List(list) => list.iter().map(|node| text(&node.value)).collect(),
+        _ => None,
+    }
+}
+
+fn counts(given: &Written) -> Option<BTreeMap<String, u64>> {
+    let Written::Table(table) = given else {
+        return None;
+    };
+    let counts = table
+        .0
+        .iter()
+        .map(|entry| match whole(&entry.node.value, 0) {
+            Some(Value::Whole(count)) => Some((entry.key.clone(), count)),
+            _ => None,
+        });
+    counts.collect()
+}
+
+/// `FixedCount(3)` and `TokenBudget`, as a text, a table or a number alone.
+fn earlier(given: &Written) -> Option<CompactionScope> {
+    let plain = |text: &str| text.replace('_', "").to_ascii_lowercase();
+    match given {
+        Written::Whole(Some(count)) => {
+            let count = usize::try_from(*count).ok()?;
+            Some(CompactionScope::FixedCount(count))
+        }
+        Written::Text(text) if plain(text) == "tokenbudget" => Some(CompactionScope::TokenBudget),
+        Written::Text(text) => {
+            let text = plain(text);
+            let count = text.strip_prefix("fixedcount(")?.strip_suffix(')')?;
+            count.trim().parse().ok().map(CompactionScope::FixedCount)
+        }
+        Written::Table(table) => match table.0.as_slice() {
+            [entry] if plain(&entry.key) == "fixedcount" => match &entry.node.value {
+                count @ Written::Whole(_) => earlier(count),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl fmt::Display for Value {
+    /// As a file has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Whole(whole) => whole.fmt(f),
+            Self::Share(share) => write!(f, "{:?}", share.0 as f64 / 1e6),
+            Self::Number(number) => write!(f, "{number:?}"),
+            Self::Dollars(money) => write!(f, "{:?}", money.0 as f64 / 1e9),
+            Self::Time(time) => match time.subsec_nanos() {
+                0 => time.as_secs().fmt(f),
+                _ => write!(f, "{:?}", time.as_secs_f64()),
+            },
+            Self::Text(text) => quoted(text).fmt(f),
+            Self::Path(path) => quoted(&path.display().to_string()).fmt(f),
+            Self::Choice(name) => quoted(name).fmt(f),
+            Self::Texts(texts) => {
+                let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+                write!(f, "[{}]", texts.join(", "))
+            }
+            Self::Counts(counts) if counts.is_empty() => f.write_str("{}"),
+            Self::Counts(counts) => {
+                let counts: Vec<String> = counts
+                    .iter()
+                    .map(|(name, count)| format!("{} = {count}", quoted(name)))
+                    .collect();
+                write!(f, "{{ {} }}", counts.join(", "))
+            }
+            Self::None => f.write_str("\"none\""),
+            Self::Earlier(CompactionScope::FixedCount(count)) => {
+                write!(f, "{{ fixed_count = {count} }}")
+            }
+            Self::Earlier(CompactionScope::TokenBudget) => f.write_str("\"token_budget\""),
+        }
+    }
+}
+
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// The text of a value that is one.
+pub(crate) fn as_text(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,324 @@
+//! [`Layer`]: the settings that one source makes (a file, one of its agents, the environment, the
+//! command line), each with where it stands. Not which of them holds; see `resolve.rs`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use plimsoll_context::nearest;
+
+use super::document::{Entry, Node, Table, Written, snake};
+use super::fault::Faults;
+use super::key::{self, Key, Known, NAMES, PREFIX, Scope, Standing, Trust, join};
+use super::kind::Value;
+
+/// More names than this are not listed after a mistake.
+const MAX_LISTED: usize = 16;
+
+/// Where a setting comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A flag at the command line, as it is written.
+    Flag(String),
+    /// A variable of the environment.
+    Variable(String),
+    /// A line of a file.
+    File(PathBuf, usize),
+    /// Nowhere: it is the default.
+    Default,
+}
+
+/// A setting that was made.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) key: &'static Key,
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+    /// Its name as it was written.
+    pub(crate) written: String,
+}
+
+/// What one source says.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layer {
+    pub(crate) found: Vec<Found>,
+    /// Tables that stand in it, empty or not.
+    pub(crate) tables: Vec<(String, Origin)>,
+}
+
+/// Whose settings a layer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    All,
+    OneAgent,
+}
+
+/// Whether the user has named the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// It was named.
+    ByUser,
+    /// It was there: it may not run commands, allow tools, or say where keys go.
+    Found,
+}
+
+/// Reads one table of a file.
+pub(crate) struct Reader<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) named: Named,
+    pub(crate) faults: &'a mut Faults,
+    pub(crate) warnings: &'a mut Faults,
+}
+
+impl Reader<'_> {
+    pub(crate) fn layer(&mut self, owner: Owner, table: Table) -> Layer {
+        let mut layer = Layer::default();
+        self.table(&mut layer, owner, "", table);
+        self.twice(&layer);
+        layer
+    }
+
+    fn table(&mut self, layer: &mut Layer, owner: Owner, place: &str, table: Table) {
+        for entry in table.0 {
+            let path = join(place, &snake(&entry.key));
+            let known = NAMES.get(&path);
+            match (known, &entry.node.value) {
+                (_, Written::Table(_)) if key::is_table(&path) => {
+                    let Written::Table(inner) = entry.node.value else {
+                        continue;
+                    };
+                    let origin = Origin::File(self.path.to_owned(), entry.line);
+                    layer.tables.push((path.clone(), origin));
+                    self.table(layer, owner, &path, inner);
+                }
+                (Some(known), _) => self.setting(layer, owner, *known, entry),
+                (None, given) if key::is_table(&path) => {
+                    let text = format!("[{path}] is {given}; give a table of settings");
+                    self.faults.at(entry.line, text);
+                }
+                (None, _) => {
+                    let text = unknown(place, &entry.key);
+                    self.faults.at(entry.line, text);
+                }
+            }
+        }
+    }
+
+    fn setting(&mut self, layer: &mut Layer, owner: Owner, known: Known, entry: Entry) {
+        let Entry {
+            key: name,
+            line,
+            node,
+        } = entry;
+        let key = known.key;
+        if key.scope == Scope::AgentOnly && owner == Owner::All {
+            let text = format!("`{name}` is of one agent; write it in [[agents]]");
+            return self.faults.at(line, text);
+        }
+        if key.trust == Trust::Named && self.named == Named::Found {
+            self.faults.at(line, not_trusted(&name, self.path));
+        }
+        if known.standing == Standing::Old || name != snake(&name) {
+            let text = format!("`{name}` is another name of `{}`; write that", key.path());
+            self.warnings.push_once(line, text);
+        }
+        match key.kind.read(&node) {
+            Ok(value) => layer.found.push(Found {
+                key,
+                value: beside(self.path, value),
+                origin: Origin::File(self.path.to_owned(), line),
+                written: name,
+            }),
+            Err(expected) => {
+                let text = format!("`{name}` is {}; give {expected}", node.value);
+                self.faults.at(line, text);
+            }
+        }
+    }
+
+    /// Says what is set twice in one place.
+    fn twice(&mut self, layer: &Layer) {
+        for (at, found) in layer.found.iter().enumerate() {
+            let before = layer.found.iter().take(at);
+            let mut same = before.filter(|before| before.key.path() == found.key.path());
+            if let Some(first) = same.next() {
+                self.faults.push(found.line(), two_of_one(first, found));
+            }
+        }
+    }
+}
+
+/// What to say of a setting that runs something, in a file that nobody named.
+pub(crate) fn not_trusted(name: &str, path: &Path) -> String {
+    format!(
+        "`{name}` runs commands, allows tools or says where keys go, and this file was found, not \
+         named; if you trust it, say --config {}",
+        path.display()
+    )
+}
+
+/// A path in a file is beside that file.
+fn beside(file: &Path, value: Value) -> Value {
+    match (value, file.parent()) {
+        (Value::Path(path), Some(folder)) if path.is_relative() => Value::Path(folder.join(path)),
+        (value, _) => value,
+    }
+}
+
+/// What to say of two settings of one thing.
+pub(crate) fn two_of_one(first: &Found, second: &Found) -> String {
+    format!(
+        "{} and {} are two settings of one thing; keep the one you mean",
+        first.named(),
+        second.named()
+    )
+}
+
+/// What to say of a name that nothing has.
+pub(crate) fn unknown(place: &str, name: &str) -> String {
+    let known = key::known_in(place);
+    let near = nearest(name, known.iter().copied());
+    let elsewhere = || {
+        let name = snake(name);
+        let mut paths = super::keys::all().filter(|key| key.name == name);
+        paths.next().map(|key| match key.table() {
+            "" => format!("`{name}` stands outside of any table; "),
+            table => format!("`{name}` is in [{table}]; "),
+        })
+    };
+    let near = near.map(|near| format!("did you mean `{near}`? "));
+    let advice = near.or_else(elsewhere).unwrap_or_default();
+    let known = match known.len() <= MAX_LISTED {
+        true => format!("known are: {}", known.join(", ")),
+        false => "`plimsoll config show` lists all there are".to_owned(),
+    };
+    let place = match place {
+        "" => String::new(),
+        place => format!(" in [{place}]"),
+    };
+    format!("there is no `{name}`{place}; {advice}{known}")
+}
+
+impl Layer {
+    /// What flags say: each with its key's full name and its text.
+    pub(crate) fn of_flags<'a>(
+        flags: impl IntoIterator<Item = &'a (String, String, String)>,
+        faults: &mut Faults,
+    ) -> Self {
+        let mut layer = Self::default();
+        for (flag, path, raw) in flags {
+            let origin = Origin::Flag(flag.clone());
+            layer.raw(flag, path, raw, origin, faults);
+        }
+        layer
+    }
+
+    /// What variables say.
+    pub(crate) fn of_variables(
+        variables: &dyn Fn(&str) -> Option<String>,
+        faults: &mut Faults,
+    ) -> Self {
+        let mut layer = Self::default();
+        for key in super::keys::all() {
+            let name = key.variable();
+            // An empty variable is none.
+            let raw = variables(&name).filter(|raw| !raw.trim().is_empty());
+            if let (Some(raw), Scope::Everywhere) = (raw, key.scope) {
+                let origin = Origin::Variable(name.clone());
+                layer.raw(&name, &key.path(), &raw, origin, faults);
+            }
+        }
+        layer
+    }
+
+    fn raw(&mut self, written: &str, path: &str, raw: &str, origin: Origin, faults: &mut Faults) {
+        let Some(known) = NAMES.get(
+            path.split('.')
+                .map(snake)
+                .collect::<Vec<_>>()
+                .join(".")
+                .as_str(),
+        ) else {
+            let (place, name) = path.rsplit_once('.').unwrap_or(("", path));
+            return faults.push(None, format!("{written}: {}", unknown(place, name)));
+        };
+        let key = known.key;
+        let node: Node = key.kind.node(raw);
+        let value = match key.kind.read(&node) {
+            Ok(value) => value,
+            Err(expected) => {
+                let text = format!("{written} is {}; give {expected}", node.value);
+                return faults.push(None, text);
+            }
+        };
+        let before = self
+            .found
+            .iter_mut()
+            .find(|found| found.key.path() == key.path());
+        match (before.map(|found| &mut found.value), value) {
+            // Given more than once, the texts are a list.
+            (Some(Value::Texts(before)), Value::Texts(more)) => before.extend(more),
+            (Some(before), value) => *before = value,
+            (None, value) => self.found.push(Found {
+                key,
+                value,
+                origin,
+                written: written.to_owned(),
+            }),
+        }
+    }
+}
+
+impl Found {
+    pub(crate) fn line(&self) -> Option<usize> {
+        self.origin.line()
+    }
+
+    /// Its name and where it stands.
+    pub(crate) fn named(&self) -> String {
+        match &self.origin {
+            Origin::File(_, line) => format!("`{}` (line {line})", self.written),
+            _ => format!("`{}`", self.written),
+        }
+    }
+}
+
+impl Origin {
+    pub(crate) fn line(&self) -> Option<usize> {
+        match self {
+            Self::File(_, line) => Some(*line),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => f.write_str(flag),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// Variables that begin like ours and are none of ours.
+pub(crate) fn unknown_variables<'a>(
+    names: impl Iterator<Item = &'a str>,
+    others: &[&str],
+) -> Vec<String> {
+    let ours: Vec<String> = super::keys::all().map(Key::variable).collect();
+    let strange = names.filter(|name| {
+        name.starts_with(PREFIX) && !others.contains(name) && !ours.iter().any(|our| our == name)
+    });
+    let said = strange.map(|name| {
+        let name_of = |known: &str| known.to_ascii_lowercase();
+        let lower: Vec<String> = ours.iter().map(|our| name_of(our)).collect();
+        let near = nearest(&name_of(name), lower.iter().map(String::as_str));
+        let near = near.map_or(String::new(), |near| {
+            format!("; did you mean {}?", near.to_ascii_uppercase())
+        });
+        format!("there is no setting {name}{near}")
+    });
+    said.collect()
+}

@@ -1,0 +1,55 @@
+//! Configuration: one file, `plimsoll.toml`, under the environment and the command line; read once,
+//! with everything that is wrong said at once, each fault with its line. It decides nothing about a
+//! run; it fills in the settings of an `AgentBuilder`.
+//!
+//! Everything that can be set is one row of one table ([`keys`]), which drives reading, flags,
+//! variables, the schema for editors, the docs and the tests.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use plimsoll::config::Config;
+//!
+//! let config = Config::read("plimsoll.toml")?;
+//! let agent = config.agent("reviewer")?.builder()?.build()?;
+//! let output = agent.run("Review the last commit.").await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod agent;
+mod document;
+mod fault;
+mod fields;
+mod file;
+mod key;
+mod keys;
+mod kind;
+mod layer;
+mod mcp;
+mod overrides;
+mod pages;
+mod provider;
+mod resolve;
+mod schema;
+mod settings;
+mod show;
+
+pub use agent::{AgentConfig, MAX_PROMPT};
+pub use fault::{ConfigError, Fault};
+pub use fields::{Field, FieldKind};
+pub use file::{CONFIG_FILE, Config, MAX_AGENTS, MAX_CONFIG_FILE};
+pub use key::{Key, Merge, Preset, Scope, Trust};
+pub use keys::{all as keys, named as key};
+pub use kind::{Kind, Value};
+pub use layer::{Named, Origin};
+pub use mcp::{MCP_FIELDS, MCP_TIMEOUT, McpReach, McpServer, McpStart};
+pub use overrides::Overrides;
+pub use pages::{markdown, template};
+pub use provider::{PROVIDER_FIELDS, ProviderSettings};
+pub use schema::schema;
+pub use settings::{AgentSettings, WindowSetting};
+pub use show::Effective;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+mod tests;

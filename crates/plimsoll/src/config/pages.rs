@@ -1,0 +1,151 @@
+//! Texts that are made of the table: a `plimsoll.toml` to begin with, and the table of the docs.
+
+use std::fmt::Write;
+
+use super::fields::Field;
+use super::key::{Key, Preset, Scope, Standing, Trust};
+use super::keys;
+use super::mcp::MCP_FIELDS;
+use super::provider::PROVIDER_FIELDS;
+
+const HEAD: &str = "\
+# Settings of plimsoll. Everything here is a comment that says a default; take the `#` away to set it.
+# What stands before the first table holds for all agents; [[agents]] at the end is one agent.
+# `plimsoll config check` says what it comes to, `plimsoll config show --origin` where it comes from.
+# Editors complete it: plimsoll config schema > plimsoll.schema.json
+#:schema ./plimsoll.schema.json
+";
+
+const TAIL: &str = "
+# An agent, for `plimsoll run --agent reviewer`: all that stands above may stand in it too, in
+# [agents.compaction] and so on.
+# [[agents]]
+# name = \"reviewer\"
+# description = \"Reviews a change.\"
+# model = \"openai/gpt-5-mini\"
+# tools = [\"read\", \"grep\"]
+# context_strategy = { type = \"summarize\", max_tokens = 100_000 }
+
+# How a provider is reached; the key stays in the environment.
+# [providers.mine]
+# base_url = \"http://127.0.0.1:8080/v1\"
+# api_key_env = \"MY_KEY\"
+
+# What a model costs, in dollars for a million tokens.
+# [prices.openai.\"gpt-9\"]
+# input = 2.0
+# output = 8.0
+";
+
+/// A `plimsoll.toml` to begin with: every key in it, as a comment.
+#[must_use]
+pub fn template() -> String {
+    let mut text = HEAD.to_owned();
+    let mut tables: Vec<&str> = Vec::new();
+    for key in everywhere() {
+        if !tables.contains(&key.table()) {
+            tables.push(key.table());
+        }
+    }
+    // What is of no table has to stand before the first.
+    tables.sort_by_key(|table| !table.is_empty());
+    for table in tables {
+        if !table.is_empty() {
+            line(&mut text, &format!("\n# [{table}]"));
+        }
+        for key in everywhere().filter(|key| key.table() == table) {
+            line(&mut text, &format!("# {}", key.doc));
+            match key.default {
+                Preset::Value(value) => line(&mut text, &format!("# {} = {value}", key.name)),
+                Preset::Words(words) => {
+                    line(
+                        &mut text,
+                        &format!("# {} = …   (default: {words})", key.name),
+                    );
+                }
+            }
+        }
+    }
+    text + TAIL
+}
+
+fn everywhere() -> impl Iterator<Item = &'static Key> {
+    keys::all().filter(|key| key.scope == Scope::Everywhere)
+}
+
+/// The tables of the docs.
+#[must_use]
+pub fn markdown() -> String {
+    let mut text = String::new();
+    line(
+        &mut text,
+        "| key | takes | default | what | also | flag | builder |",
+    );
+    line(&mut text, "| --- | --- | --- | --- | --- | --- | --- |");
+    for key in keys::all() {
+        let default = match key.default {
+            Preset::Value(value) => format!("`{value}`"),
+            Preset::Words(words) => words.to_owned(),
+        };
+        let flag = key.flag.map_or(String::new(), |flag| format!("`--{flag}`"));
+        let method = match key.method {
+            "" => String::new(),
+            method => format!("`{method}`"),
+        };
+        let trust = match key.trust {
+            Trust::Named => " Only in a file that you name.",
+            Trust::Any => "",
+        };
+        let cells = [
+            format!("`{}`", key.path()),
+            key.kind.expects(),
+            default,
+            format!("{}{trust}", key.doc),
+            others(key),
+            flag,
+            method,
+        ];
+        line(
+            &mut text,
+            &format!(
+                "| {} |",
+                cells.map(|cell| cell.replace('|', "\\|")).join(" | ")
+            ),
+        );
+    }
+    for (title, fields) in [
+        ("`[[mcp]]`", MCP_FIELDS),
+        ("`[providers.NAME]`", PROVIDER_FIELDS),
+    ] {
+        line(&mut text, &format!("\n### {title}\n"));
+        table(&mut text, fields);
+    }
+    text
+}
+
+fn others(key: &Key) -> String {
+    let names = key.names().skip(1).map(|(name, standing)| match standing {
+        Standing::Good => format!("`{name}`"),
+        Standing::Old => format!("`{name}`¹"),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn table(text: &mut String, fields: &[Field]) {
+    line(text, "| key | takes | what |");
+    line(text, "| --- | --- | --- |");
+    for field in fields {
+        let row = format!(
+            "| `{}` | {} | {} |",
+            field.name,
+            field.kind.expects(),
+            field.doc
+        );
+        line(text, &row);
+    }
+}
+
+fn line(text: &mut String, words: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{words}");
+}

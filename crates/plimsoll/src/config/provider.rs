@@ -1,0 +1,142 @@
+//! [`ProviderSettings`]: how a provider is reached, as `[providers.NAME]` says it. Keys stay
+//! secret: they are read here and never printed.
+
+use plimsoll_providers::{BaseUrl, ModelRef, OpenAiChat, OpenAiChatBuilder, Secret, Vendor};
+
+use super::fault::Faults;
+use super::fields::{Field, FieldKind, Fields};
+
+/// The provider that any other server of the same speech is.
+const COMPATIBLE: &str = "openai-compatible";
+
+/// What `[providers.NAME]` may say.
+pub const PROVIDER_FIELDS: &[Field] = &[
+    Field {
+        name: "base_url",
+        kind: FieldKind::Text,
+        doc: "The address of its API; required where NAME is a name of your own.",
+    },
+    Field {
+        name: "api_key_env",
+        kind: FieldKind::Text,
+        doc: "The variable of the environment that holds its key.",
+    },
+    Field {
+        name: "api_key",
+        kind: FieldKind::Text,
+        doc: "Its key itself: read, but better kept out of files; never printed.",
+    },
+    Field {
+        name: "headers",
+        kind: FieldKind::Map,
+        doc: "Further headers of every request; never printed.",
+    },
+];
+
+/// How a provider is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSettings {
+    /// Its name, before the first slash of a model's.
+    pub name: String,
+    /// The address of its API.
+    pub base_url: Option<String>,
+    /// The variable that holds its key.
+    pub api_key_env: Option<String>,
+    /// Its key, where it stands in the file.
+    pub api_key: Option<Secret>,
+    /// Further headers.
+    pub headers: Vec<(String, Secret)>,
+    /// The line that it stands on.
+    pub line: usize,
+}
+
+impl ProviderSettings {
+    pub(crate) fn of(
+        name: &str,
+        fields: &Fields,
+        faults: &mut Faults,
+        warnings: &mut Faults,
+    ) -> Self {
+        let line = fields.line;
+        let base_url = fields.text("base_url");
+        match &base_url {
+            None if Vendor::named(name).is_err() => {
+                let text = format!(
+                    "[providers.{name}] needs a `base_url`: there is no provider `{name}` that we know"
+                );
+                faults.at(line, text);
+            }
+            Some(url) => {
+                if let Err(error) = BaseUrl::parse(url, None) {
+                    faults.at(fields.line_of("base_url"), error.to_string());
+                }
+            }
+            None => {}
+        }
+        if fields.has("api_key") && fields.has("api_key_env") {
+            let text =
+                "`api_key` and `api_key_env` are two settings of one thing; keep `api_key_env`";
+            faults.at(fields.line_of("api_key"), text);
+        } else if fields.has("api_key") {
+            let text = format!(
+                "`api_key` of [providers.{name}] is a key in a file; put it into the environment \
+                 and name the variable with `api_key_env`"
+            );
+            warnings.at(fields.line_of("api_key"), text);
+        }
+        if let Some(variable) = fields.text("api_key_env") {
+            let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if !variable.chars().all(good) {
+                // It may be the key itself: it is not said.
+                let text =
+                    "`api_key_env` is no name of a variable; name the variable that holds the key";
+                faults.at(fields.line_of("api_key_env"), text);
+            }
+        }
+        let headers = fields.map("headers").into_iter();
+        Self {
+            name: name.to_owned(),
+            base_url,
+            api_key_env: fields.text("api_key_env"),
+            api_key: fields.text("api_key").map(|key| Secret::new(&key)),
+            headers: headers
+                .map(|(name, value)| (name, Secret::new(&value)))
+                .collect(),
+            line,
+        }
+    }
+
+    /// A provider for a model of this one's.
+    pub(crate) fn chat(
+        &self,
+        model: &str,
+        variables: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(ModelRef, OpenAiChatBuilder), String> {
+        let model = match Vendor::named(&self.name) {
+            Ok(vendor) => format!("{}/{model}", vendor.name),
+            Err(_) => format!("{COMPATIBLE}/{model}"),
+        };
+        let model = ModelRef::parse(&model).map_err(|error| error.to_string())?;
+        let mut builder = OpenAiChat::builder(model.clone());
+        if let Some(url) = &self.base_url {
+            builder = builder.base_url(url);
+        }
+        if let Some(key) = &self.api_key {
+            builder = builder.key(key.clone());
+        }
+        if let Some(variable) = &self.api_key_env {
+            let key = variables(variable).filter(|key| !key.trim().is_empty());
+            let key = key.ok_or_else(|| {
+                format!(
+                    "the key of [providers.{}] is to be in ${variable}, which is not set",
+                    self.name
+                )
+            })?;
+            builder = builder.key(Secret::new(&key));
+        }
+        for (name, value) in &self.headers {
+            builder = builder.header(name, value.clone());
+        }
+        Ok((model, builder))
+    }
+}

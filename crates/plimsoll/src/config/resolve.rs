@@ -1,0 +1,222 @@
+//! [`Resolved`]: layers laid over each other, the upper ones first: which settings hold, and which
+//! contradict each other. Not what the settings do together; a builder judges that.
+
+use std::collections::BTreeMap;
+
+use super::fault::Faults;
+use super::key::Merge;
+use super::keys;
+use super::kind::Value;
+use super::layer::{Found, Layer, Origin, two_of_one};
+use super::settings::AgentSettings;
+
+/// Keys of which, in one layer, only one side may be set; an upper layer's side replaces a lower
+/// one's.
+const EITHER_OR: [(&[&str], &[&str]); 6] = [
+    (&["system"], &["system_file"]),
+    (
+        &["eviction_strategy.max_safe_tokens"],
+        &["context_strategy.type", "trigger"],
+    ),
+    (
+        &["compaction.trigger"],
+        &[
+            "compaction.compact_at_pct",
+            "compaction.compact_budget_threshold_pct",
+        ],
+    ),
+    (
+        &["cache.strategy"],
+        &[
+            "cache.strategy.manual.cache_system",
+            "cache.strategy.manual.cache_tools",
+            "cache.strategy.manual.cache_messages",
+        ],
+    ),
+    (&["context_strategy.type"], CONTEXT),
+    (
+        &["trigger", "target", "eviction_strategy.max_safe_tokens"],
+        CONTEXT,
+    ),
+];
+/// Stands for every key of `[context]` and `[compaction]`, and for the tables.
+const CONTEXT: &[&str] = &["[context]"];
+/// The tables by whose presence a context is kept by its size.
+const CONTEXT_TABLES: [&str; 4] = [
+    "context",
+    "context_config",
+    "compaction",
+    "compaction_config",
+];
+
+/// What holds.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Resolved {
+    pub(crate) settings: AgentSettings,
+    /// By full name.
+    pub(crate) found: BTreeMap<String, Found>,
+}
+
+/// A setting with its layer, 0 the uppermost.
+#[derive(Debug, Clone)]
+struct Ranked {
+    rank: usize,
+    path: String,
+    found: Found,
+}
+
+impl Resolved {
+    /// Lays layers over each other, the uppermost first.
+    pub(crate) fn of(layers: &[&Layer], faults: &mut Faults, warnings: &mut Faults) -> Self {
+        let mut all: Vec<Ranked> = Vec::new();
+        let mut tables: Vec<(usize, &str, &Origin)> = Vec::new();
+        for (rank, layer) in layers.iter().enumerate() {
+            all.extend(layer.found.iter().map(|found| Ranked {
+                rank,
+                path: found.key.path(),
+                found: found.clone(),
+            }));
+            let of_layer = layer.tables.iter();
+            tables.extend(of_layer.map(|(name, origin)| (rank, name.as_str(), origin)));
+        }
+        tables.retain(|(_, name, _)| CONTEXT_TABLES.contains(name));
+        for (one, other) in EITHER_OR {
+            either_or(one, other, &mut all, &mut tables, faults, warnings);
+        }
+        let mut resolved = Self::default();
+        resolved.settings.has_context = !tables.is_empty() || all.iter().any(is_of_context);
+        for key in keys::all() {
+            let path = key.path();
+            let mut of_key = all.iter().filter(|ranked| ranked.path == path);
+            let Some(first) = of_key.next() else {
+                continue;
+            };
+            let mut found = first.found.clone();
+            if key.merge == Merge::Adds {
+                for lower in of_key {
+                    add(&mut found.value, &lower.found.value);
+                }
+            }
+            key.kind.set(&mut resolved.settings, &found.value);
+            resolved.found.insert(path, found);
+        }
+        resolved
+    }
+
+    /// A fault of several settings with the lines on which they stand.
+    pub(crate) fn placed(&self, fault: &str) -> (Option<usize>, String) {
+        let words: Vec<&str> = fault
+            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+            .collect();
+        let named = self.found.values().filter(|found| {
+            let names = [found.key.name, found.written.as_str()];
+            found.key.name.len() > 4 && names.iter().any(|name| words.contains(name))
+        });
+        let mut named: Vec<&Found> = named.collect();
+        named.sort_by_key(|found| found.line());
+        let line = named.iter().find_map(|found| found.line());
+        let others = named.len() > 1 || named.iter().any(|found| found.line().is_none());
+        let places: Vec<String> = named
+            .iter()
+            .map(|found| match found.line() {
+                Some(line) => format!("`{}` is on line {line}", found.written),
+                None => format!("`{}` is {}", found.key.name, found.origin),
+            })
+            .collect();
+        match others {
+            true => (line, format!("{fault} ({})", places.join(", "))),
+            false => (line, fault.to_owned()),
+        }
+    }
+}
+
+fn is_of_context(ranked: &Ranked) -> bool {
+    matches!(ranked.found.key.table(), "context" | "compaction")
+}
+
+fn add(upper: &mut Value, lower: &Value) {
+    if let (Value::Texts(upper), Value::Texts(lower)) = (upper, lower) {
+        upper.extend(lower.iter().cloned());
+    }
+}
+
+/// Keeps one of two sides, or says that both are set in one layer.
+fn either_or(
+    one: &[&str],
+    other: &[&str],
+    all: &mut Vec<Ranked>,
+    tables: &mut Vec<(usize, &str, &Origin)>,
+    faults: &mut Faults,
+    warnings: &mut Faults,
+) {
+    let is_in = |side: &[&str], ranked: &Ranked| {
+        side.contains(&ranked.path.as_str()) || (side == CONTEXT && is_of_context(ranked))
+    };
+    let highest = |side: &[&str]| {
+        let of_keys = all.iter().filter(|ranked| is_in(side, ranked));
+        let key = of_keys.min_by_key(|ranked| ranked.rank).cloned();
+        let of_tables = tables.iter().filter(|_| side == CONTEXT);
+        let table = of_tables.min_by_key(|(rank, ..)| *rank).copied();
+        match (key, table) {
+            (Some(key), Some(table)) if table.0 <= key.rank => Some(Side::Table(table)),
+            (Some(key), _) => Some(Side::Key(key)),
+            (None, table) => table.map(Side::Table),
+        }
+    };
+    let (Some(first), Some(second)) = (highest(one), highest(other)) else {
+        return;
+    };
+    if first.rank() == second.rank() {
+        let text = match (&first, &second) {
+            (Side::Key(first), Side::Key(second)) => two_of_one(&first.found, &second.found),
+            _ => format!(
+                "{} and {} are two settings of one thing; keep the one you mean",
+                first.named(),
+                second.named()
+            ),
+        };
+        return faults.push(first.line().max(second.line()), text);
+    }
+    let (upper, lower, side) = match first.rank() < second.rank() {
+        true => (first, second, other),
+        false => (second, first, one),
+    };
+    if upper.line().is_none() {
+        let text = format!("{} replaces {}", upper.named(), lower.named());
+        warnings.push(lower.line(), text);
+    }
+    all.retain(|ranked| !is_in(side, ranked) || ranked.rank <= upper.rank());
+    if side == CONTEXT {
+        tables.retain(|(rank, ..)| *rank <= upper.rank());
+    }
+}
+
+/// What is set of one side.
+enum Side<'a> {
+    Key(Ranked),
+    Table((usize, &'a str, &'a Origin)),
+}
+
+impl Side<'_> {
+    fn rank(&self) -> usize {
+        match self {
+            Self::Key(ranked) => ranked.rank,
+            Self::Table((rank, ..)) => *rank,
+        }
+    }
+
+    fn line(&self) -> Option<usize> {
+        match self {
+            Self::Key(ranked) => ranked.found.line(),
+            Self::Table((_, _, origin)) => origin.line(),
+        }
+    }
+
+    fn named(&self) -> String {
+        match self {
+            Self::Key(ranked) => ranked.found.named(),
+            Self::Table((_, name, Origin::File(_, line))) => format!("[{name}] (line {line})"),
+            Self::Table((_, name, _)) => format!("[{name}]"),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The JSON Schema of `plimsoll.toml`, for editors. Made of the tables of keys and fields, so that it
+//! knows what reading knows.
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{Field, FieldKind};
+use super::key::{Key, Preset, Scope, Standing};
+use super::keys;
+use super::kind::Kind;
+use super::mcp::MCP_FIELDS;
+use super::provider::PROVIDER_FIELDS;
+
+/// The schema.
+#[must_use]
+pub fn schema() -> Value {
+    let mut agent = Map::new();
+    let mut top = Map::new();
+    for key in keys::all() {
+        for (path, standing) in key.names() {
+            put(&mut agent, &path, of_key(key, standing));
+            if key.scope == Scope::Everywhere {
+                put(&mut top, &path, of_key(key, standing));
+            }
+        }
+    }
+    let mut agent = table(agent);
+    agent["required"] = json!(["name"]);
+    let prices = json!({
+        "description": "Prices of your own: a table for a provider, in it one for a model.",
+        "type": "object",
+        "additionalProperties": { "type": "object", "additionalProperties": price() },
+    });
+    let more = [
+        ("agents", json!({ "type": "array", "items": agent })),
+        (
+            "mcp",
+            json!({ "type": "array", "items": of_fields(MCP_FIELDS, &["name"]) }),
+        ),
+        (
+            "providers",
+            json!({ "type": "object", "additionalProperties": of_fields(PROVIDER_FIELDS, &[]) }),
+        ),
+        ("prices", prices.clone()),
+        ("pricing", prices),
+    ];
+    for (name, schema) in more {
+        top.insert(name.to_owned(), schema);
+    }
+    let mut schema = table(top);
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "plimsoll.toml".into();
+    schema
+}
+
+/// Puts a key's schema into the tables that lead to it.
+fn put(table: &mut Map<String, Value>, path: &str, schema: Value) {
+    let Some((first, rest)) = path.split_once('.') else {
+        // What is a table and a value of its own takes either.
+        let schema = match table.remove(path) {
+            Some(other) => json!({ "anyOf": [schema, other] }),
+            None => schema,
+        };
+        table.insert(path.to_owned(), schema);
+        return;
+    };
+    let inner = table
+        .entry(first)
+        .or_insert_with(|| self::table(Map::new()));
+    let object = match inner.get_mut("anyOf") {
+        Some(Value::Array(either)) => match either.iter().position(|one| one["type"] == "object") {
+            Some(at) => either.get_mut(at),
+            None => {
+                either.push(self::table(Map::new()));
+                either.last_mut()
+            }
+        },
+        _ => Some(inner),
+    };
+    let Some(object) = object else {
+        return;
+    };
+    if object["type"] != "object" {
+        let value = object.take();
+        *object = json!({ "anyOf": [value, self::table(Map::new())] });
+        return put(table, path, schema);
+    }
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        put(properties, rest, schema);
+    }
+}
+
+fn table(properties: Map<String, Value>) -> Value {
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+fn of_key(key: &Key, standing: Standing) -> Value {
+    let mut schema = of_kind(key.kind);
+    match standing {
+        Standing::Good => schema["description"] = key.doc.into(),
+        Standing::Old => {
+            schema["description"] = format!("Another name of `{}`.", key.path()).into();
+            schema["deprecated"] = true.into();
+        }
+    }
+    match (key.preset(), key.default) {
+        (Some(value), _) => schema["default"] = value.json(),
+        (None, Preset::Words(words)) if standing == Standing::Good => {
+            schema["description"] = format!("{} Default: {words}.", key.doc).into();
+        }
+        _ => {}
+    }
+    schema
+}
+
+fn of_kind(kind: Kind) -> Value {
+    let whole = |least: u64| json!({ "type": "integer", "minimum": least });
+    let or_text = |schema: Value, pattern: &str| json!({ "anyOf": [schema, { "type": "string", "pattern": pattern }] });
+    let seconds = json!({ "type": "number", "exclusiveMinimum": 0 });
+    let time = r"^ *[0-9.]+ *(ms|s|m|min|h)? *$";
+    match kind {
+        Kind::Flag(_) => json!({ "type": "boolean" }),
+        Kind::Whole(least, _) | Kind::Tokens(least, _) => whole(least),
+        Kind::Count(least, _) => whole(least as u64),
+        Kind::TokensOrNone(_) => or_text(whole(1), "^(none|unlimited)$"),
+        Kind::Window(_) => or_text(whole(1), "^unknown$"),
+        Kind::Share(_) => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        Kind::Size(_) => json!({ "type": "number", "minimum": 0 }),
+        Kind::Number(_) => json!({ "type": "number", "minimum": 0 }),
+        Kind::Dollars(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        Kind::Time(_) => or_text(seconds, time),
+        Kind::TimeOrNone(_) => json!({
+            "anyOf": [seconds, { "type": "string", "pattern": time }, { "enum": ["none", "unlimited"] }]
+        }),
+        Kind::Text(_) | Kind::Path(_) => json!({ "type": "string" }),
+        Kind::Choice(names, _) => json!({ "enum": names }),
+        Kind::Names(_) | Kind::Texts(_) => json!({
+            "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
+        }),
+        Kind::Counts(_) => json!({ "type": "object", "additionalProperties": whole(0) }),
+        Kind::Earlier(_) => json!({
+            "anyOf": [
+                { "enum": ["token_budget"] },
+                whole(0),
+                {
+                    "type": "object",
+                    "properties": { "fixed_count": whole(0) },
+                    "required": ["fixed_count"],
+                    "additionalProperties": false,
+                },
+            ]
+        }),
+    }
+}
+
+fn of_fields(fields: &[Field], required: &[&str]) -> Value {
+    let properties = fields.iter().map(|field| {
+        let mut schema = match field.kind {
+            FieldKind::Flag => json!({ "type": "boolean" }),
+            FieldKind::Text => json!({ "type": "string" }),
+            FieldKind::Texts => json!({
+                "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
+            }),
+            FieldKind::Map => json!({
+                "type": "object", "additionalProperties": { "type": "string" }
+            }),
+            FieldKind::Time => json!({ "type": ["number", "string"] }),
+            FieldKind::Choice(names) => json!({ "enum": names }),
+        };
+        schema["description"] = field.doc.into();
+        (field.name.to_owned(), schema)
+    });
+    let mut schema = table(properties.collect());
+    schema["required"] = json!(required);
+    schema
+}
+
+fn price() -> Value {
+    let dollars = json!({ "type": "number", "minimum": 0 });
+    let whole = json!({ "type": "integer", "minimum": 1 });
+    json!({
+        "type": "object",
+        "properties": {
+            "input": dollars, "output": dollars, "cache_read": dollars, "cache_write": dollars,
+            "longer_write": dollars, "cache_lives": whole, "longer_lives": whole,
+            "min_cacheable": whole,
+        },
+        "required": ["input", "output"],
+        "additionalProperties": false,
+    })
+}

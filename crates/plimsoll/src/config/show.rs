@@ -1,0 +1,113 @@
+//! [`Effective`]: every setting with the value that holds and where it comes from. Keys and secrets
+//! are never among them.
+
+use serde_json::{Map, json};
+
+use super::agent::AgentConfig;
+use super::document::parse_value;
+use super::key::{Key, Preset};
+use super::keys;
+use super::kind::Value;
+use super::layer::Origin;
+
+/// A setting as it holds.
+#[derive(Debug, Clone)]
+pub struct Effective {
+    /// The key.
+    pub key: &'static Key,
+    /// Its value; `None` where the default is none, but what [`Preset::Words`] says.
+    pub value: Option<Value>,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl AgentConfig {
+    /// Every setting, in the order of the table.
+    pub fn effective(&self) -> impl Iterator<Item = Effective> {
+        keys::all().map(|key| match self.set(&key.path()) {
+            Some((value, origin)) => Effective {
+                key,
+                value: Some(value.clone()),
+                origin: origin.clone(),
+            },
+            None => Effective {
+                key,
+                value: key.preset(),
+                origin: Origin::Default,
+            },
+        })
+    }
+}
+
+impl Key {
+    /// The value of its default, where that is one.
+    #[must_use]
+    pub fn preset(&self) -> Option<Value> {
+        match self.default {
+            Preset::Value(text) => self.kind.read(&parse_value(text)).ok(),
+            Preset::Words(_) => None,
+        }
+    }
+}
+
+impl Effective {
+    /// A line of TOML; a comment where the default holds, so that all lines together say again
+    /// what was said.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let path = self.key.path();
+        match (&self.value, &self.origin, self.key.default) {
+            (Some(value), Origin::Default, _) => format!("# {path} = {value}"),
+            (Some(value), ..) => format!("{path} = {value}"),
+            (None, _, Preset::Words(words)) => format!("# {path}: {words}"),
+            (None, ..) => format!("# {path}"),
+        }
+    }
+
+    /// The same as JSON.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        let mut object = Map::new();
+        object.insert("key".to_owned(), self.key.path().into());
+        let value = self.value.as_ref().map(Value::json);
+        object.insert("value".to_owned(), value.unwrap_or_default());
+        if let (None, Preset::Words(words)) = (&self.value, self.key.default) {
+            object.insert("default".to_owned(), words.into());
+        }
+        let origin = match &self.origin {
+            Origin::Flag(flag) => json!({ "flag": flag }),
+            Origin::Variable(name) => json!({ "environment": name }),
+            Origin::File(path, line) => {
+                json!({ "file": path.display().to_string(), "line": line })
+            }
+            Origin::Default => json!("default"),
+        };
+        object.insert("origin".to_owned(), origin);
+        object.into()
+    }
+}
+
+impl Value {
+    /// As JSON; a time in seconds, money in dollars.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Flag(flag) => (*flag).into(),
+            Self::Whole(whole) => (*whole).into(),
+            Self::Share(share) => (share.0 as f64 / 1e6).into(),
+            Self::Number(number) => (*number).into(),
+            Self::Dollars(money) => (money.0 as f64 / 1e9).into(),
+            Self::Time(time) => match time.subsec_nanos() {
+                0 => time.as_secs().into(),
+                _ => time.as_secs_f64().into(),
+            },
+            Self::Text(text) => text.as_str().into(),
+            Self::Path(path) => path.display().to_string().into(),
+            Self::Choice(name) => (*name).into(),
+            Self::Texts(texts) => texts.clone().into(),
+            Self::Counts(counts) => json!(counts),
+            Self::None => "none".into(),
+            Self::Earlier(scope) => json!(scope),
+        }
+    }
+}

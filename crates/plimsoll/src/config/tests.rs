@@ -1,0 +1,461 @@
+//! What a file says, by all names, and everything that can be wrong with it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_agent::AtLimit;
+use plimsoll_context::{
+    CacheStrategy, CompactionScope, ContextStrategy, Money, Ppm, Threshold, Tokens,
+};
+
+use super::*;
+
+fn good(text: &str) -> Config {
+    Config::parse(text).unwrap_or_else(|error| panic!("{text}\n{error}"))
+}
+
+fn settings(text: &str) -> AgentSettings {
+    let config = good(text);
+    let name = config.agents().next().map(str::to_owned);
+    let agent = config.resolve(name.as_deref(), &Overrides::default());
+    agent.unwrap().settings().clone()
+}
+
+fn faults(text: &str) -> Vec<String> {
+    let error = Config::parse(text).expect_err(text);
+    error
+        .faults
+        .iter()
+        .map(|fault| fault.in_file(None))
+        .collect()
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    let config = good(text);
+    config
+        .warnings()
+        .iter()
+        .map(|fault| fault.in_file(None))
+        .collect()
+}
+
+/// The snippets of the five systems' documents, as written.
+#[test]
+fn the_snippets_of_other_systems_parse_as_written() {
+    for (snippet, strategy) in [
+        (
+            "[[agents]]\nname = \"assistant\"\ncontext_strategy = { type = \"sliding_window\", max_tokens = 100000 }",
+            ContextStrategy::SlidingWindow {
+                max_tokens: Some(Tokens(100_000)),
+            },
+        ),
+        (
+            "[[agents]]\nname = \"assistant\"\ncontext_strategy = { type = \"summarize\", max_tokens = 100000 }",
+            ContextStrategy::Summarize {
+                max_tokens: Some(Tokens(100_000)),
+            },
+        ),
+        (
+            "[[agents]]\nname = \"assistant\"\ncontext_strategy = { type = \"unlimited\" }",
+            ContextStrategy::Unlimited {},
+        ),
+    ] {
+        assert_eq!(settings(snippet).context_strategy(), strategy, "{snippet}");
+        assert_eq!(warnings(snippet), [""; 0], "{snippet}");
+    }
+    let threshold = "[[agents]]\nname = \"assistant\"\ncontext_strategy = { type = \"summarize\", threshold = 80000 }";
+    assert_eq!(
+        settings(threshold).context_strategy(),
+        ContextStrategy::Summarize {
+            max_tokens: Some(Tokens(80_000))
+        }
+    );
+    let doom = "[[agents]]\nname = \"assistant\"\nmax_identical_tool_calls = 3 # Stop after 3 identical consecutive tool batches";
+    assert_eq!(settings(doom).limits.max_identical_tool_calls, Some(3));
+    let prune = "[[agents]]\nname = \"assistant\"\nsession_prune = { keep_recent_n = 2, pruned_tool_result_max_bytes = 200, preserve_task = true }";
+    assert_eq!(settings(prune).prune, AgentSettings::default().prune);
+    assert_eq!(settings(prune).description, None);
+}
+
+#[test]
+fn names_of_other_systems_are_read_and_warned_of_once() {
+    for (text, warned) in [
+        (
+            "max_steps = 7",
+            "`max_steps` is another name of `max_turns`; write that",
+        ),
+        (
+            "maxSteps = 7",
+            "`maxSteps` is another name of `max_turns`; write that",
+        ),
+        (
+            "max_iterations = 7",
+            "`max_iterations` is another name of `max_turns`; write that",
+        ),
+        (
+            "[execution_limits]\nmaxTurns = 7",
+            "`maxTurns` is another name of `max_turns`; write that",
+        ),
+    ] {
+        assert_eq!(settings(text).limits.max_turns, 7, "{text}");
+        let said = warnings(text);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].ends_with(warned), "{said:?}");
+    }
+    let two = "maxSteps = 7\n[[agents]]\nname = \"a\"\nmaxSteps = 8\n[[agents]]\nname = \"b\"\nmaxSteps = 9";
+    assert_eq!(warnings(two).len(), 1);
+    let limits = settings(
+        "[limits]\nmaxToolCalls = 3\nmaxParallelTools = 4\nmaxToken = 30000\ncontextTokenLimit = 20000\nsummaryTokenLimit = 700",
+    );
+    assert_eq!(limits.limits.max_tool_calls, Some(3));
+    assert_eq!(limits.max_parallel_tools, Some(4));
+    assert_eq!(limits.trigger, Some(Threshold::Sent(Tokens(30_000))));
+    assert_eq!(limits.target, Some(Threshold::Sent(Tokens(20_000))));
+    assert_eq!(limits.summary.max_summary_tokens, Tokens(700));
+    let phi = settings(
+        "[context_config]\nmax_context_tokens = 50000\nkeep_recent = 4\nkeep_first = 1\ntool_output_max_lines = 30\n[execution_limits]\nmax_duration = \"10m\"\nmax_cost = 1.5",
+    );
+    assert_eq!(phi.context.max_context_tokens, Tokens(50_000));
+    assert_eq!(phi.context.compaction.keep_recent_turns, 4);
+    assert_eq!(phi.context.compaction.keep_first_turns, 1);
+    assert_eq!(phi.context.compaction.tool_output_max_lines, 30);
+    assert_eq!(phi.limits.max_duration, Some(Duration::from_secs(600)));
+    assert_eq!(phi.limits.max_cost, Money::from_dollars(1.5));
+    assert!(phi.has_context);
+    let gaia = settings("contextSize = 32768\nmaxHistoryMessages = 40\ntoolCallHistorySize = 12");
+    assert_eq!(gaia.window, WindowSetting::Tokens(Tokens(32_768)));
+    assert_eq!(gaia.max_history, Some(40));
+    assert_eq!(gaia.limits.tool_call_history_size, 12);
+}
+
+#[test]
+fn every_value_has_its_forms() {
+    let read = settings(
+        "max_duration = 1.5\nmax_total_tokens = \"none\"\ntrigger = 0.7\ntarget = 9_000\nat_limit = \"rollback\"\n\
+         tools = \"read, grep\"\npins = [\"Be kind.\"]\ncounter = \"chars4\"\nwindow = \"unknown\"\n\
+         max_calls_per_tool = { bash = 3, read = 9 }\nargument_digest = { over_chars = 900 }\n\
+         [cache]\nstrategy = { manual = { cache_system = true } }\n[retry]\ninitial = \"500ms\"\n",
+    );
+    assert_eq!(read.limits.max_duration, Some(Duration::from_millis(1_500)));
+    assert_eq!(read.limits.max_total_tokens, None);
+    assert_eq!(read.trigger, Some(Threshold::Share(Ppm(700_000))));
+    assert_eq!(read.target, Some(Threshold::Sent(Tokens(9_000))));
+    assert_eq!(read.limits.at_limit, AtLimit::Rollback);
+    assert_eq!(read.tools, ["read", "grep"]);
+    assert_eq!(read.pins, ["Be kind."]);
+    assert_eq!(read.window, WindowSetting::Unknown);
+    let calls = BTreeMap::from([("bash".to_owned(), 3), ("read".to_owned(), 9)]);
+    assert_eq!(read.limits.max_calls_per_tool, calls);
+    assert_eq!(read.argument_digest().unwrap().over_chars, 900);
+    assert_eq!(
+        read.cache.strategy,
+        CacheStrategy::Manual {
+            cache_system: true,
+            cache_tools: false,
+            cache_messages: false
+        }
+    );
+    assert_eq!(read.retry.initial, Duration::from_millis(500));
+    for (text, scope) in [
+        ("{ fixed_count = 5 }", CompactionScope::FixedCount(5)),
+        ("5", CompactionScope::FixedCount(5)),
+        ("\"FixedCount(5)\"", CompactionScope::FixedCount(5)),
+        ("\"TokenBudget\"", CompactionScope::TokenBudget),
+    ] {
+        let text = format!("compaction = {{ compaction_scope = {text} }}");
+        assert_eq!(settings(&text).context.compaction.compaction_scope, scope);
+    }
+    assert_eq!(
+        settings("context_strategy = \"extract\"").context_strategy(),
+        ContextStrategy::Extract { max_tokens: None }
+    );
+    assert!(settings("argument_digest = true").has_digest);
+    assert!(!settings("argument_digest = false").has_digest);
+}
+
+#[test]
+fn everything_wrong_is_said_at_once_with_its_line() {
+    let said = faults(
+        "max_turns = 0\nmax_trns = 3\nmaxTokens = -1\nmax_tokens = 5\ntemperature = nan\n\
+         max_total_tokens = 99999999999999999999999\nmax_cost = -0.5\nmax_duration = 0\ntrigger = 1.5\n\
+         [context_strategy]\ntype = \"evit\"\n[[agents]]\ndescription = 3\n[[agents]]\nname = \"a\"\nmax_steps = 1\n\
+         max_turns = 2\n[[agents]]\nname = \"a\"\n[[mcp]]\nname = \"x\"\ncommand = \"y\"\nurl = \"z\"\n\
+         [prices.openai.x]\ninput = -1\noutput = 2\n[prices.opnai.x]\ninput = 1\noutput = 2\n\
+         [providers.mine]\napi_key_env = \"sk-secret-0123456789\"\n",
+    );
+    let parts = [
+        "line 1: `max_turns` is 0; give a whole number, 1 or more",
+        "line 2: there is no `max_trns`; did you mean `max_turns`?",
+        "line 3: `maxTokens` is -1; give a whole number of tokens, 1 or more",
+        "line 5: `temperature` is NaN; give a number from 0",
+        "line 6: `max_total_tokens` is a number that is too large",
+        "line 7: `max_cost` is -0.5; give dollars",
+        "line 8: `max_duration` is 0; give seconds",
+        "line 9: `trigger` is 1.5; give tokens such as 50_000, or a share",
+        "line 11: `type` is \"evit\"; give \"evict\", \"summarize\"",
+        "line 12: [[agents]] needs a `name`",
+        "line 13: `description` is 3; give a text",
+        "line 17: `max_steps` (line 16) and `max_turns` (line 17) are two settings of one thing",
+        "line 19: two agents are named `a` (the other is on line 14)",
+        "line 23: a server has a `command` or a `url`",
+        "line 24: prices, openai, x, input",
+        "line 27: prices, opnai: there is no such provider; did you mean `openai`?",
+        "line 30: [providers.mine] needs a `base_url`",
+        "line 31: `api_key_env` is no name of a variable",
+    ];
+    for (at, part) in parts.iter().enumerate() {
+        let said = said.get(at).map_or("nothing", String::as_str);
+        assert!(said.starts_with(part), "{said}\nis not\n{part}");
+    }
+    assert_eq!(said.len(), parts.len(), "{said:#?}");
+    assert!(!said.iter().any(|said| said.contains("secret")));
+}
+
+#[test]
+fn contradictions_name_both_sides_and_their_lines() {
+    for (text, part) in [
+        (
+            "system = \"x\"\nsystem_file = \"y\"",
+            "line 2: `system` (line 1) and `system_file` (line 2) are two settings",
+        ),
+        (
+            "context_strategy = \"evict\"\n[context]",
+            "line 2: `context_strategy` (line 1) and [context] (line 2) are two settings",
+        ),
+        (
+            "trigger = 5000\n[compaction]\nkeep_first_turns = 1",
+            "`trigger` (line 1) and [compaction] (line 2)",
+        ),
+        (
+            "[compaction]\ntrigger = 5000\ncompact_at_pct = 0.5",
+            "`trigger` (line 2) and `compact_at_pct` (line 3)",
+        ),
+        (
+            "[summary]\nmax_summary_tokens = 300\n[compaction]\nmax_summary_tokens = 400",
+            "`max_summary_tokens` (line 2) and `max_summary_tokens` (line 4)",
+        ),
+        (
+            "[context]\nkeep_recent = 3\n[compaction]\nkeep_recent_turns = 3",
+            "`keep_recent` (line 2) and `keep_recent_turns` (line 4)",
+        ),
+        (
+            "[compaction]\ncompact_at_pct = 0.1\ncompact_budget_threshold_pct = 0.2",
+            "line 2: compact_at_pct (0.1) is not above compact_budget_threshold_pct (0.2)",
+        ),
+        (
+            "trigger = 5000\ntarget = 6000",
+            "line 1: the target (6000) is above the trigger (5000)",
+        ),
+        (
+            "[context]\nmax_context_tokens = 4000",
+            "line 2: compaction would fire above nothing",
+        ),
+        (
+            "context_strategy = \"unlimited\"\ntrigger = 3000",
+            "line 2: the strategy is unlimited, which edits nothing",
+        ),
+        (
+            "[cache]\nstrategy = \"auto\"\n[cache_config.strategy.manual]\ncache_system = true",
+            "`strategy` (line 2) and `cache_system` (line 4)",
+        ),
+        (
+            "max_parallel_tools = 65",
+            "line 1: max_parallel_tools is 65; choose 1 to 64",
+        ),
+        (
+            "[prices.openai]\n[pricing.openai]",
+            "[prices] (line 1) and [pricing] (line 2)",
+        ),
+        ("context = 3", "line 1: [context] is 3; give a table"),
+        (
+            "name = \"x\"",
+            "line 1: `name` is of one agent; write it in [[agents]]",
+        ),
+        (
+            "keep_first_turns = 1",
+            "line 1: there is no `keep_first_turns`; `keep_first_turns` is in [compaction]",
+        ),
+        ("agents = 3", "[[agents]] is 3"),
+        ("a = 1\na = 2", "line 2: this is no TOML"),
+    ] {
+        let said = faults(text);
+        assert!(
+            said.iter().any(|said| said.contains(part)),
+            "{text}\n{said:#?}\nhas no\n{part}"
+        );
+    }
+}
+
+#[test]
+fn upper_layers_replace_lower_ones_key_by_key() {
+    let config = good(
+        "max_turns = 10\nmax_tool_calls = 5\npins = [\"all\"]\n[context]\nmax_context_tokens = 50000\n\
+         [[agents]]\nname = \"a\"\nmax_turns = 20\npins = [\"own\"]\ncontext_strategy = \"evict\"\n[[agents]]\nname = \"b\"\n",
+    );
+    let a = config.agent("a").unwrap();
+    assert_eq!(a.settings().limits.max_turns, 20);
+    assert_eq!(a.settings().limits.max_tool_calls, Some(5));
+    assert_eq!(a.settings().pins, ["own", "all"]);
+    assert!(
+        !a.settings().has_context,
+        "its own strategy replaces the context of all"
+    );
+    assert_eq!(a.warnings(), []);
+    let b = config.agent("b").unwrap();
+    assert!(b.settings().has_context);
+    let variables = |name: &str| match name {
+        "PLIMSOLL_MAX_TURNS" => Some("30".to_owned()),
+        "PLIMSOLL_MAX_TOOL_CALLS" => Some("6".to_owned()),
+        "PLIMSOLL_SEED" => Some(" ".to_owned()),
+        _ => None,
+    };
+    let over = Overrides::default()
+        .flag("--max-turns", "max_turns", "40")
+        .flag("--policy", "context_strategy.type", "sliding-window")
+        .environment(&variables);
+    let b = config.resolve(Some("b"), &over).unwrap();
+    let settings = b.settings();
+    assert_eq!(settings.limits.max_turns, 40);
+    assert_eq!(settings.limits.max_tool_calls, Some(6));
+    assert_eq!(settings.seed, None);
+    assert!(!settings.has_context);
+    let warned: Vec<&str> = b
+        .warnings()
+        .iter()
+        .map(|fault| fault.text.as_str())
+        .collect();
+    assert_eq!(warned, ["`--policy` replaces [context] (line 4)"]);
+    assert_eq!(b.set("max_turns").unwrap().1.to_string(), "--max-turns");
+    assert_eq!(
+        b.set("max_tool_calls").unwrap().1.to_string(),
+        "$PLIMSOLL_MAX_TOOL_CALLS"
+    );
+    assert_eq!(
+        b.set("context_strategy.type").unwrap().1.to_string(),
+        "--policy"
+    );
+    assert!(b.set("seed").is_none());
+    let wrong = Overrides::default()
+        .flag("--max-turns", "max_turns", "many")
+        .set("max_trns=3")
+        .unwrap()
+        .set("compaction.keep_recent_turns = 0")
+        .unwrap();
+    let error = config.resolve(Some("c"), &wrong).unwrap_err().to_string();
+    for part in [
+        "--max-turns is \"many\"; give a whole number, 1 or more",
+        "--set max_trns: there is no `max_trns`; did you mean `max_turns`?",
+        "--set compaction.keep_recent_turns is 0",
+        "there is no agent `c`; there is: a, b",
+    ] {
+        assert!(error.contains(part), "no {part} in {error}");
+    }
+}
+
+#[test]
+fn a_file_that_was_only_found_runs_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("plimsoll.toml");
+    std::fs::write(
+        &path,
+        "max_turns = 3\nbase_url = \"http://elsewhere/v1\"\n[[mcp]]\nname = \"x\"\ncommand = \"y\"\n[providers.openai]\nbase_url = \"http://elsewhere/v1\"\n",
+    )
+    .unwrap();
+    let error = Config::read_found(&path).unwrap_err();
+    let lines: Vec<Option<usize>> = error.faults.iter().map(|fault| fault.line).collect();
+    assert_eq!(lines, [Some(2), Some(3), Some(6)], "{error}");
+    assert!(error.to_string().contains("if you trust it, say --config "));
+    Config::read(&path).unwrap();
+}
+
+#[test]
+fn keys_are_never_said() {
+    let secret = "sk-0123456789-hush";
+    let config = good(&format!(
+        "[[agents]]\nname = \"a\"\nmodel = \"openai/gpt-9\"\n[providers.openai]\napi_key = \"{secret}\"\nheaders = {{ x = \"{secret}\" }}\n\
+         [[mcp]]\nname = \"m\"\ncommand = \"c\"\nenv = {{ TOKEN = \"{secret}\" }}\n"
+    ));
+    assert!(!format!("{config:?}").contains("hush"));
+    let warned: Vec<String> = config
+        .warnings()
+        .iter()
+        .map(|fault| fault.text.clone())
+        .collect();
+    assert_eq!(warned.len(), 1);
+    assert!(
+        warned[0].contains("name the variable with `api_key_env`") && !warned[0].contains("hush")
+    );
+    let agent = config.agent("a").unwrap();
+    assert!(!format!("{agent:?}").contains("hush"));
+    let (model, chat) = agent.chat("openai/gpt-9", &|_| None).unwrap();
+    assert_eq!(model.to_string(), "openai/gpt-9");
+    assert!(!format!("{chat:?}").contains("hush"));
+    assert!(
+        chat.build_with(&|_| None).is_ok(),
+        "the key of the file is enough"
+    );
+    for text in [
+        format!("[providers.openai]\napi_key = [\"{secret}\"]"),
+        format!("[providers.openai]\napi_kee = \"{secret}\""),
+        format!("[providers.openai]\napi_key = \"{secret}"),
+        format!("[[mcp]]\nname = \"m\"\ncommand = \"c\"\nenv = \"{secret}\""),
+    ] {
+        let error = Config::parse(&text).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hush"), "{error}");
+    }
+}
+
+#[test]
+fn a_provider_of_your_own_has_a_name() {
+    let config = good(
+        "model = \"mine/llama\"\n[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"MY_KEY\"\n",
+    );
+    let agent = config.defaults().unwrap();
+    let (model, _) = agent.chat("mine/llama", &|_| Some("k".to_owned())).unwrap();
+    assert_eq!(model.to_string(), "openai-compatible/llama");
+    let error = agent.chat("mine/llama", &|_| None).unwrap_err().to_string();
+    assert!(error.contains("$MY_KEY, which is not set"), "{error}");
+}
+
+#[test]
+fn every_name_is_of_one_key_and_every_default_is_true() {
+    let mut names = BTreeMap::new();
+    for key in keys() {
+        for (name, _) in key.names() {
+            let other = names.insert(name.clone(), key.path());
+            assert_eq!(other, None, "{name} is also of {}", key.path());
+        }
+        assert!(
+            key.doc.ends_with('.') && !key.doc.contains('\n'),
+            "{}",
+            key.path()
+        );
+        assert!(
+            !key.method.is_empty() || key.scope == Scope::AgentOnly,
+            "{}",
+            key.path()
+        );
+        let Preset::Value(text) = key.default else {
+            continue;
+        };
+        let node = super::document::parse_value(text);
+        let value = key.kind.read(&node).unwrap_or_else(|expected| {
+            panic!("{}: {text} is not {expected}", key.path());
+        });
+        assert_eq!(
+            value.to_string(),
+            text.replace('_', "").replace("fixedcount", "fixed_count"),
+            "{}",
+            key.path()
+        );
+        let mut set = AgentSettings::default();
+        key.kind.set(&mut set, &value);
+        let mut default = AgentSettings::default();
+        // Said or not, these are the same.
+        default.strategy = set.strategy;
+        default.max_parallel_tools = set.max_parallel_tools;
+        default.connect_timeout = set.connect_timeout;
+        default.idle_timeout = set.idle_timeout;
+        assert_eq!(set, default, "{}", key.path());
+    }
+}
