@@ -11,15 +11,16 @@
 
 mod stage;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Input, Leave, Setup,
-    SummaryModel, Verdict,
+    Answer, AtLimit, CountTokens, EndReason, Entry, Event, ExecutionLimits, Failure, FilterResult,
+    HookPoint, Input, InputFilters, Leave, QueueMode, Setup, SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    CallId, ContextStrategy, Economy, Exchange, Item, Message, Opaque, Part, Pinned, Policy,
+    Bytes, CallId, ContextStrategy, Economy, Exchange, Item, Message, Opaque, Part, Pinned, Policy,
     Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens, ToolResult, Usage,
 };
 use stage::audit::{carried_on, whole};
@@ -114,6 +115,10 @@ fn whatever_happens_requests_are_whole_and_runs_end() {
         "max_turns",
         "tool_limit",
         "doom_loop",
+        "max_tokens",
+        "max_duration",
+        "max_memory",
+        "refused",
     ] {
         assert!(
             ends.contains_key(word),
@@ -142,6 +147,7 @@ struct Script {
     stuck: u64,
     requests: usize,
     crashes: usize,
+    elapsed: Duration,
     /// Answers of the summariser.
     summaries: usize,
     /// Calls of tools that must not run twice, that ran.
@@ -162,6 +168,7 @@ impl Script {
             stuck,
             requests: 0,
             crashes: 0,
+            elapsed: Duration::ZERO,
             summaries: 0,
             ran: HashSet::new(),
         };
@@ -204,7 +211,13 @@ impl Script {
         let items = next.run.state().transcript().items();
         let mut users = items.iter().filter(|item| item.message.is_user());
         let task = users.next().unwrap().tokens;
-        let question = Tokens(5);
+        // What waited when the process died may not fit behind it; it was answered all the same.
+        if next.outcome().turns > 0 {
+            return;
+        }
+        let unread = next.run.state().transcript().unsent().iter();
+        let unread = unread.filter(|item| item.message.is_user());
+        let question: Tokens = unread.map(|item| item.tokens).sum();
         let least = cannot_fit.overhead + task + question + pinned(items);
         assert!(
             least > cannot_fit.limit,
@@ -226,12 +239,35 @@ impl Script {
             self.pin();
         }
         self.stage.verdict = any_verdict(&mut self.random);
+        self.stage.refuses.clear();
+        if self.random.chance(3) {
+            let no = ["before_task", "before_loop", "before_turn", "follow_up"];
+            let no = no[self.random.below(4) as usize];
+            self.stage.refuses.insert(no);
+        }
         if !self.stage.run.is_running() {
+            if self.random.chance(10) && self.stage.run.undo().is_ok() {
+                return self.stage.rest();
+            }
             let input = match self.random.chance(30) {
                 true => Input::Continue,
                 false => Input::User(vec![Part::text(self.random.text(3))]),
             };
             return self.stage.tell(input);
+        }
+        if self.random.chance(4) {
+            // Most of the time little passes.
+            let passes = self.random.size(3) as u64;
+            self.elapsed = match self.stage.run.is_running() {
+                true => self.elapsed + Duration::from_millis(passes * passes),
+                false => Duration::ZERO,
+            };
+            self.stage.run.set_elapsed(self.elapsed);
+            return self.stage.tell(Input::Tick);
+        }
+        if self.random.chance(3) {
+            let text = self.random.text(2);
+            return self.stage.tell(Input::FollowUp(vec![Part::text(text)]));
         }
         if self.random.chance(6) {
             let text = self.random.text(2);
@@ -445,6 +481,45 @@ fn any_call(random: &mut Random) -> String {
     format!("{tool}:{arguments}")
 }
 
+fn any_mode(random: &mut Random) -> QueueMode {
+    match random.chance(50) {
+        true => QueueMode::All,
+        false => QueueMode::OneAtATime,
+    }
+}
+
+fn any_hooks(random: &mut Random) -> BTreeSet<HookPoint> {
+    use HookPoint::{
+        AfterLoop, AfterTask, AfterToolExecution, AfterTurn, BeforeLoop, BeforeTask,
+        BeforeToolExecution, BeforeTurn, FollowUp, OnError,
+    };
+    let all = [
+        BeforeTask,
+        BeforeLoop,
+        BeforeTurn,
+        BeforeToolExecution,
+        AfterToolExecution,
+        AfterTurn,
+        FollowUp,
+        OnError,
+        AfterLoop,
+        AfterTask,
+    ];
+    all.into_iter().filter(|_| random.chance(20)).collect()
+}
+
+fn any_filters(random: &mut Random) -> InputFilters {
+    let mut filters = InputFilters::default();
+    if random.chance(20) {
+        filters.push(Arc::new(|text: &str| match text.len() % 7 {
+            0 => FilterResult::Reject("seven".into()),
+            1 => FilterResult::Warn("one".into()),
+            _ => FilterResult::Pass,
+        }));
+    }
+    filters
+}
+
 fn any_setup(random: &mut Random) -> Setup {
     let explicit = random
         .chance(40)
@@ -484,13 +559,26 @@ fn any_setup(random: &mut Random) -> Setup {
         limits: Arc::new(ExecutionLimits {
             max_turns: 1 + random.below(12),
             max_tool_calls: random.chance(40).then(|| random.below(8)),
-            at_limit: match random.chance(50) {
-                true => AtLimit::Finalize,
-                false => AtLimit::Stop,
+            at_limit: [AtLimit::Finalize, AtLimit::Stop, AtLimit::Rollback]
+                [random.below(3) as usize],
+            max_total_tokens: random
+                .chance(30)
+                .then(|| Tokens(1_000 + random.size(5) as u64)),
+            count_tokens: match random.chance(50) {
+                true => CountTokens::Processed,
+                false => CountTokens::Growth,
             },
+            max_duration: random.chance(30).then(|| Duration::from_secs(100)),
+            max_memory: random
+                .chance(20)
+                .then(|| Bytes(1_000 + random.size(5) as u64)),
             max_identical_tool_calls: random.chance(30).then(|| 1 + random.below(3)),
             ..ExecutionLimits::default()
         }),
+        hooks: any_hooks(random),
+        input_filters: any_filters(random),
+        steering: any_mode(random),
+        follow_ups: any_mode(random),
         max_parallel_tools: 1 + random.below(4) as usize,
         max_output: random.chance(30).then(|| Tokens(random.size(4) as u64)),
         ..setup
