@@ -225,7 +225,11 @@ impl Room {
             (tool.clone(), limit.saturating_sub(used))
         });
         Self {
-            calls: calls.map(|limit| limit.saturating_sub(tally.tool_calls)),
+            calls: calls.map(|limit| {
+                limit
+                    .saturating_sub(tally.tool_calls)
+                    .saturating_sub(tally.spent.tool_calls)
+            }),
             of_tool: of_tool.collect(),
             limits,
             seen: HashSet::new(),

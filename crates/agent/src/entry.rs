@@ -8,6 +8,7 @@ use plimsoll_context::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::branches::BranchRecord;
 use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::Outcome;
 use crate::spend::Spend;
@@ -191,6 +192,19 @@ pub enum Entry {
         from: String,
         /// How many of them the two share.
         entries: u64,
+    },
+    /// Several agents have run the same prompt, each in a fork of this session. What the chosen one
+    /// has said comes next, as entries of this log.
+    Branched {
+        /// By what one was chosen.
+        strategy: String,
+        /// The branches, in the order in which they were given.
+        branches: Vec<BranchRecord>,
+        /// The chosen one; `None` where none answered, or where the answer is made of several.
+        winner: Option<usize>,
+        /// What choosing has used.
+        #[serde(default, skip_serializing_if = "Spend::is_nothing")]
+        judged: Spend,
     },
     /// The run ended.
     Ended {

@@ -7,11 +7,13 @@ use plimsoll_context::{
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Coercion;
+use crate::branches::BranchRecord;
 use crate::doom_loop::Repetition;
 use crate::entry::Waiting;
 use crate::loop_id::LoopId;
 use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::Outcome;
+use crate::spend::Spend;
 
 /// What an observer sees; as JSON lines this is `plimsoll run --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -190,6 +192,39 @@ pub enum Event {
     LimitReached {
         /// What the model is told.
         notice: String,
+    },
+    /// Something happens in an agent that a tool call has started.
+    SubAgent {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+        /// The agent's own session, to look into.
+        session: String,
+        /// What happens.
+        #[serde(rename = "inner")]
+        event: Box<Event>,
+    },
+    /// Several agents begin to run the same prompt.
+    ParallelStarted {
+        /// By what one will be chosen.
+        strategy: String,
+        /// The sessions that they run in, in their order.
+        branches: Vec<String>,
+    },
+    /// One of them has ended.
+    BranchEnded {
+        /// Which, from 0.
+        branch: usize,
+        /// How.
+        record: BranchRecord,
+    },
+    /// One was chosen, or none.
+    ParallelEnded {
+        /// Which, from 0; `None` where none answered, or where the answer is made of several.
+        winner: Option<usize>,
+        /// What all of it has used, the choice included.
+        spent: Spend,
     },
     /// Something that a person should know.
     Warning {

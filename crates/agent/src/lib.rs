@@ -3,6 +3,7 @@
 
 mod arguments;
 mod batch;
+mod branches;
 mod compact;
 mod contents;
 mod decode;
@@ -26,6 +27,7 @@ mod moment;
 mod notice;
 mod opening;
 mod outcome;
+mod own;
 mod permission;
 mod pins;
 mod request;
@@ -46,6 +48,7 @@ mod work;
 pub use arguments::{
     ArgumentFault, Arguments, Coercion, Fitted, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
+pub use branches::BranchRecord;
 pub use compact::{CompactError, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
@@ -65,6 +68,7 @@ pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
 pub use moment::{Decision, HookPoint, Moment};
 pub use outcome::{EndReason, Outcome};
+pub use own::{KEPT_FOR_ANSWER, Own};
 pub use permission::{MAX_RULES, NoPermission, Permission, PermissionRule, Permissions};
 pub use pins::{MAX_PINS, PinError};
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};

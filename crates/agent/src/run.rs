@@ -22,6 +22,7 @@ use crate::limits::ExecutionLimits;
 use crate::opening::Deciding;
 use crate::outcome::EndReason;
 use crate::setup::Setup;
+use crate::spend::Spend;
 use crate::state::{FoldError, State};
 use crate::step::{Input, Leaving, Step};
 use crate::tracker::ExecutionTracker;
@@ -97,6 +98,8 @@ pub struct Run {
     pub(crate) rejected: Option<String>,
     /// What the last request carried that no log tells of.
     pub(crate) aside: Aside,
+    /// What calls under way have used so far.
+    pub(crate) metered: HashMap<CallId, Spend>,
     /// A plan that somebody has asked for.
     pub(crate) compacting: Option<Compacting>,
 }
@@ -190,6 +193,7 @@ impl Run {
             opened: false,
             rejected: None,
             aside: Aside::default(),
+            metered: HashMap::new(),
             compacting: None,
         })
     }
@@ -340,7 +344,7 @@ impl Run {
             turns: tally.turns,
             tokens_used: tally.tokens(limits.count_tokens),
             cost_accumulated: tally.cost,
-            tool_calls: tally.tool_calls,
+            tool_calls: tally.tool_calls.saturating_add(tally.spent.tool_calls),
             memory: self.state.memory(),
             started_at: Duration::ZERO,
             limits,

@@ -52,6 +52,15 @@ impl Cost {
             unpriced: self.unpriced.saturating_add(other.unpriced),
         }
     }
+
+    /// What is left of it without a part of it.
+    #[must_use]
+    pub fn without(self, part: Self) -> Self {
+        Self {
+            known: Money(self.known.0.saturating_sub(part.known.0)),
+            unpriced: self.unpriced.saturating_sub(part.unpriced),
+        }
+    }
 }
 
 impl Spend {
@@ -63,6 +72,17 @@ impl Spend {
             cost: self.cost.combine(other.cost),
             turns: self.turns.saturating_add(other.turns),
             tool_calls: self.tool_calls.saturating_add(other.tool_calls),
+        }
+    }
+
+    /// What is left of it without a part of it.
+    #[must_use]
+    pub fn without(self, part: Self) -> Self {
+        Self {
+            usage: self.usage.without(part.usage),
+            cost: self.cost.without(part.cost),
+            turns: self.turns.saturating_sub(part.turns),
+            tool_calls: self.tool_calls.saturating_sub(part.tool_calls),
         }
     }
 

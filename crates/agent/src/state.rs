@@ -17,7 +17,7 @@ use crate::limits::CountTokens;
 use crate::memory::RunMemory;
 use crate::notice;
 use crate::pins;
-use crate::spend::Cost;
+use crate::spend::{Cost, Spend};
 use crate::tool_names::{Named, ToolNames};
 use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
 use crate::undo::Marks;
@@ -75,6 +75,8 @@ pub(crate) struct Tally {
     newest: Tokens,
     /// What it cost.
     pub(crate) newest_cost: Cost,
+    /// What tools have used, as sub-agents do. Their tokens and money are part of the sums above.
+    pub(crate) spent: Spend,
     /// Calls that ran, by tool.
     pub(crate) calls_of: BTreeMap<String, u64>,
     /// The limits that the model was told to be near.
@@ -277,6 +279,7 @@ impl State {
                 self.total = self.total.combine(spent.usage);
                 self.tally.processed += spent.usage.total_tokens();
                 self.tally.growth += spent.usage.total_tokens();
+                self.tally.spent = self.tally.spent.combine(*spent);
                 self.pay(spent.cost);
                 for text in wanted {
                     let said = pins::rule(text);
@@ -338,11 +341,19 @@ impl State {
                 if !self.roll_back(*run) {
                     return Err(FoldError::Undo { run: *run });
                 }
+                // What is undone is not gone on with.
+                self.running = false;
             }
             Entry::Forked { .. } => {
                 self.running = false;
                 self.memory.end();
             }
+            Entry::Branched {
+                branches,
+                winner,
+                judged,
+                ..
+            } => self.branched(branches, *winner, judged),
             Entry::Ended { .. } => {
                 self.running = false;
                 self.waiting.clear();
@@ -387,6 +398,12 @@ impl State {
     #[must_use]
     pub fn learned_window(&self) -> Option<Tokens> {
         self.learned
+    }
+
+    /// The session has used this, though none of its own runs has.
+    pub(crate) fn spend(&mut self, spent: &Spend) {
+        self.total = self.total.combine(spent.usage);
+        self.total_cost = self.total_cost.combine(spent.cost);
     }
 
     fn pay(&mut self, cost: Cost) {

@@ -295,7 +295,7 @@ impl Run {
     }
 
     /// What the next call will take, as far as that can be known.
-    fn next_call(&self, tracker: &ExecutionTracker) -> NextCall {
+    pub(crate) fn next_call(&self, tracker: &ExecutionTracker) -> NextCall {
         let tally = &self.state.tally;
         let calibration = self.state.calibration;
         // The provider has said what the request before this one was; the rest is what has grown.

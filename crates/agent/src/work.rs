@@ -96,6 +96,7 @@ impl Run {
             ToolPhase::Success
         };
         let is_error = result.is_error;
+        self.cut(&call.id);
         self.give(&call, phase, result, pins, spent);
         self.after(HookPoint::AfterToolExecution, || {
             Moment::AfterToolExecution {
@@ -176,13 +177,8 @@ impl Run {
     /// The call does not run, through no fault of its own.
     pub(crate) fn skip(&mut self, call: &ToolCall, text: String) {
         let result = error_result(call, text);
-        self.give(
-            call,
-            ToolPhase::Skipped,
-            result,
-            Vec::new(),
-            Spend::default(),
-        );
+        let spent = self.cut(&call.id);
+        self.give(call, ToolPhase::Skipped, result, Vec::new(), spent);
     }
 
     fn give(
