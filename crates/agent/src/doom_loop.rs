@@ -218,6 +218,7 @@ impl DoomLoopTracker {
             .map(|(asked, answered)| (asked.call, outcome(answered.result)))
             .collect();
         ran.sort_unstable();
+        ran.dedup();
         let alike = || self.ring.iter().filter(|seen| seen.calls == newest.calls);
         let results = (!ran.is_empty()).then(|| hash(&ran));
         let is_new = results.is_some() && !alike().any(|seen| seen.results == results);
