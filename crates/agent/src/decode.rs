@@ -29,15 +29,24 @@ pub(crate) struct Prepared {
     pub(crate) call: ToolCall,
     /// Who is asked before it runs.
     pub(crate) whom: Option<Whom>,
+    /// What it gets in place of running. It waits for a call of the same id before it, whose result
+    /// it would be otherwise.
+    pub(crate) instead: Option<Instead>,
+}
+
+/// Why a call does not run.
+#[derive(Debug, Clone)]
+pub(crate) enum Instead {
+    /// It is at fault.
+    Refused(String),
+    /// It is not.
+    Skipped(String),
 }
 
 /// What becomes of a call.
 enum Decoded {
     Runs(Prepared),
-    /// It does not run, and it is at fault.
-    Refused(String),
-    /// It does not run, through no fault of its own.
-    Skipped(String),
+    Not(Instead),
 }
 
 /// A call as it was written.
@@ -78,6 +87,7 @@ impl Run {
         let turns_left = self.setup.limits.max_turns > self.state.tally.turns;
         let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.tally);
         let mut ready = VecDeque::new();
+        let mut ids = HashSet::new();
         for Written {
             call,
             is_open,
@@ -86,21 +96,26 @@ impl Run {
         {
             let decoded = match (arguments, looping) {
                 _ if self.finalizing.is_some() || !turns_left => {
-                    Decoded::Skipped(notice::NO_TOOLS_NOW.to_owned())
+                    Decoded::skipped(notice::NO_TOOLS_NOW)
                 }
-                (Err(why), _) => Decoded::Refused(notice::unreadable(&call, &why)),
-                (_, Looping::Refuse(kind)) => {
-                    Decoded::Refused(notice::repeated_call(kind).to_owned())
-                }
-                _ if !all_read => Decoded::Refused(notice::BATCH_UNREADABLE.to_owned()),
-                (Ok(None), _) => Decoded::Skipped(notice::over_batch()),
+                (Err(why), _) => Decoded::refused(notice::unreadable(&call, &why)),
+                (_, Looping::Refuse(kind)) => Decoded::refused(notice::repeated_call(kind)),
+                _ if !all_read => Decoded::refused(notice::BATCH_UNREADABLE),
+                (Ok(None), _) => Decoded::skipped(notice::over_batch()),
                 (Ok(Some(arguments)), _) => self.decode(&call, is_open, arguments, &mut room),
             };
             match decoded {
                 _ if !is_open => {}
-                Decoded::Runs(prepared) => ready.push_back(prepared),
-                Decoded::Refused(why) => self.refuse(&call, why),
-                Decoded::Skipped(why) => self.skip(&call, why),
+                Decoded::Runs(prepared) => {
+                    ids.insert(call.id.clone());
+                    ready.push_back(prepared);
+                }
+                Decoded::Not(instead) if ids.contains(&call.id) => ready.push_back(Prepared {
+                    call: ToolCall::clone(&call),
+                    whom: None,
+                    instead: Some(instead),
+                }),
+                Decoded::Not(instead) => self.settle(&call, instead),
             }
         }
         self.phase = Phase::Working(Working {
@@ -153,7 +168,7 @@ impl Run {
     ) -> Decoded {
         let Some(tool) = self.tool_of(call) else {
             let names: Vec<&str> = self.state.names.iter().collect();
-            return Decoded::Refused(notice::unknown_tool(&call.name, &names));
+            return Decoded::refused(notice::unknown_tool(&call.name, &names));
         };
         let (name, asks) = (tool.spec.name.clone(), tool.asks);
         let fitted = fit(&tool.spec.schema, arguments);
@@ -172,19 +187,19 @@ impl Run {
             self.tell_changes(call, &name, fitted.changes);
         }
         if !fitted.faults.is_empty() {
-            return Decoded::Refused(notice::unfit(&name, &fitted.faults));
+            return Decoded::refused(notice::unfit(&name, &fitted.faults));
         }
         if !is_new && self.setup.limits.max_identical_tool_calls.is_some() {
-            return Decoded::Refused(notice::SAME_CALL.to_owned());
+            return Decoded::refused(notice::SAME_CALL);
         }
         let asks = match self.setup.permissions.decide(&name, &arguments) {
-            Some(Permission::Deny) => return Decoded::Refused(notice::denied(&name)),
+            Some(Permission::Deny) => return Decoded::refused(notice::denied(&name)),
             Some(Permission::Ask) => true,
             Some(Permission::Allow) => false,
             None => asks,
         };
         if is_open && let Some(why) = room.take(&name) {
-            return Decoded::Skipped(why);
+            return Decoded::skipped(why);
         }
         let hook = self.setup.hooks.contains(&HookPoint::BeforeToolExecution);
         let whom = match (asks, hook) {
@@ -196,6 +211,7 @@ impl Run {
         Decoded::Runs(Prepared {
             call: prepared,
             whom,
+            instead: None,
         })
     }
 
@@ -214,6 +230,16 @@ impl Run {
                 changes,
             });
         }
+    }
+}
+
+impl Decoded {
+    fn refused(why: impl Into<String>) -> Self {
+        Self::Not(Instead::Refused(why.into()))
+    }
+
+    fn skipped(why: impl Into<String>) -> Self {
+        Self::Not(Instead::Skipped(why.into()))
     }
 }
 

@@ -2,7 +2,7 @@
 //! beyond that may be given to agents that its tools start. Not what those use; that comes back with
 //! the results of their calls.
 
-use plimsoll_context::{CallId, Money, Tokens};
+use plimsoll_context::{CallId, Message, Money, Seq, Tokens};
 
 use crate::run::Run;
 use crate::spend::Spend;
@@ -26,6 +26,10 @@ pub struct Own {
     pub keeps_turns: u64,
     /// Tool calls that the model has asked for and that have not begun.
     pub keeps_tool_calls: u64,
+    /// Tool calls without a result, these included.
+    pub open_calls: u64,
+    /// What others have used for it, as far as their calls have returned.
+    pub others: Spend,
 }
 
 impl Run {
@@ -45,15 +49,28 @@ impl Run {
             tool_calls: 0,
             ..tally.spent
         };
-        let open = self.state.batch.iter().flat_map(|batch| batch.open());
+        let open = || self.state.batch.iter().flat_map(|batch| batch.open());
         Own {
             spend: spend.without(others),
             tokens: tracker.tokens_used.minus(others.usage.total_tokens()),
             keeps_tokens: next.tokens + KEPT_FOR_ANSWER,
             keeps_cost: next.cost,
             keeps_turns: tracker.limits.max_turns.saturating_sub(tally.turns),
-            keeps_tool_calls: open.filter(|call| !call.began).count() as u64,
+            keeps_tool_calls: open().filter(|call| !call.began).count() as u64,
+            open_calls: open().count() as u64,
+            others: tally.spent,
         }
+    }
+
+    /// Where a call of the newest batch stands: its message and its place in it. The same again
+    /// after a crash, and of no other call of the session.
+    #[must_use]
+    pub fn place_of(&self, call: &CallId) -> Option<(Seq, usize)> {
+        let items = self.state.transcript.items().iter().rev();
+        let mut asked = items.filter(|item| matches!(*item.message, Message::Assistant { .. }));
+        let item = asked.next()?;
+        let index = item.message.calls().position(|asked| asked.id == *call)?;
+        Some((item.seq, index))
     }
 
     /// Says what a call that is under way has used so far: that counts where the call is cut off.

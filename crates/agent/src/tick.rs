@@ -23,7 +23,9 @@ impl Run {
             return None;
         }
         let (last_answer, end) = self.tracker().deadlines()?;
-        Some(match self.may_finalize() {
+        // Once it has passed while the host is asked, there is nothing to be done before it answers.
+        let cuts = self.elapsed < last_answer || self.is_cuttable();
+        Some(match self.may_finalize() && cuts {
             true => last_answer,
             false => end,
         })
@@ -47,18 +49,23 @@ impl Run {
         if self.elapsed < last_answer || !self.may_finalize() {
             return;
         }
+        // Else the host is asked; the last answer follows what it says.
+        if self.is_cuttable() {
+            self.queue.push_back(Step::Abort);
+            self.drop_digest();
+            self.summary_failed = true;
+            self.close_calls(notice::OUT_OF_TIME);
+            self.say_pins();
+            self.ask_to_finish(reason);
+            self.phase = Phase::Ready;
+        }
+    }
+
+    /// Whether something is under way that can be cut off for the last answer.
+    fn is_cuttable(&self) -> bool {
         match self.phase {
-            Phase::Calling(_) | Phase::Working(_) | Phase::Summarizing => {
-                self.queue.push_back(Step::Abort);
-                self.drop_digest();
-                self.summary_failed = true;
-                self.close_calls(notice::OUT_OF_TIME);
-                self.say_pins();
-                self.ask_to_finish(reason);
-                self.phase = Phase::Ready;
-            }
-            // The host is asked; the last answer follows what it says.
-            Phase::Idle | Phase::Ready | Phase::Leaving(_) | Phase::Deciding(_) => {}
+            Phase::Calling(_) | Phase::Working(_) | Phase::Summarizing => true,
+            Phase::Idle | Phase::Ready | Phase::Leaving(_) | Phase::Deciding(_) => false,
         }
     }
 

@@ -1,11 +1,12 @@
 //! The tool calls of a turn, once they are read: which run now, in which order, and what becomes of
 //! those that no longer can. Which may run at all is decided in `decode.rs`.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{CallId, Message, ToolCall, ToolResult};
 
-use crate::decode::Prepared;
+use crate::decode::{Instead, Prepared};
 use crate::doom_loop::Looping;
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
@@ -39,9 +40,13 @@ impl Run {
         }
         let mut start: Vec<ToolCall> = Vec::new();
         let mut ask = Vec::new();
-        while let Some(prepared) = working.next(slots) {
+        let mut settle = Vec::new();
+        while let Some(mut prepared) = working.next(slots) {
             let call = prepared.call.clone();
             match prepared.whom {
+                _ if prepared.instead.is_some() => {
+                    settle.extend(prepared.instead.take().map(|instead| (call, instead)));
+                }
                 Some(whom) => {
                     ask.push(Question {
                         call: call.clone(),
@@ -54,6 +59,9 @@ impl Run {
                     working.running.insert(call.id, prepared);
                 }
             }
+        }
+        for (call, instead) in settle {
+            self.settle(&call, instead);
         }
         for call in start {
             self.record(Entry::Began {
@@ -163,8 +171,26 @@ impl Run {
         };
         let allowed = std::mem::take(&mut working.allowed);
         let ready = std::mem::take(&mut working.ready);
-        for prepared in allowed.into_iter().chain(ready) {
+        let (wait, go): (VecDeque<Prepared>, VecDeque<Prepared>) = allowed
+            .into_iter()
+            .chain(ready)
+            .partition(|prepared| working.holds(&prepared.call.id));
+        working.ready = wait;
+        for prepared in &mut working.ready {
+            let overtaken = || Instead::Skipped(notice::OVERTAKEN.to_owned());
+            prepared.whom = None;
+            prepared.instead.get_or_insert_with(overtaken);
+        }
+        for prepared in go {
             self.skip(&prepared.call, notice::OVERTAKEN.to_owned());
+        }
+    }
+
+    /// Gives a call that does not run the result that says why.
+    pub(crate) fn settle(&mut self, call: &ToolCall, instead: Instead) {
+        match instead {
+            Instead::Refused(why) => self.refuse(call, why),
+            Instead::Skipped(why) => self.skip(call, why),
         }
     }
 
@@ -231,11 +257,15 @@ impl Working {
         if let Some(prepared) = self.allowed.pop_front() {
             return Some(prepared);
         }
-        let id = &self.ready.front()?.call.id;
-        if self.running.contains_key(id) || self.asking.contains_key(id) {
-            return None;
+        match self.holds(&self.ready.front()?.call.id) {
+            true => None,
+            false => self.ready.pop_front(),
         }
-        self.ready.pop_front()
+    }
+
+    /// Whether a call of that id runs or is asked about.
+    fn holds(&self, id: &CallId) -> bool {
+        self.running.contains_key(id) || self.asking.contains_key(id)
     }
 }
 

@@ -14,7 +14,7 @@ use plimsoll_agent::{
     Sampling, Setup, SummaryModel, ThinkingLevel, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, CacheConfig, ContextStrategy, Economy, Line, Memo, Policy, PriceSheet, Recall,
+    Author, Bpe, Bytes, CacheConfig, ContextStrategy, Economy, Line, Memo, Policy, PriceSheet, Recall,
     SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
 };
 
@@ -28,6 +28,7 @@ use crate::memory_store::MemoryStore;
 use crate::observer::Observer;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
+use crate::steps::MAX_STEP_RESULT;
 use crate::store::SessionStore;
 use crate::tool::{TOOL_RETRIES, Tool};
 use crate::window::Window;
@@ -88,6 +89,7 @@ pub struct AgentBuilder {
     gate: Arc<dyn Gate>,
     observers: Vec<Arc<dyn Observer>>,
     retry: RetryConfig,
+    max_step_result: Bytes,
 }
 
 impl Agent {
@@ -137,6 +139,7 @@ impl Agent {
             gate: Arc::new(DenyAll),
             observers: Vec::new(),
             retry: RetryConfig::default(),
+            max_step_result: MAX_STEP_RESULT,
         }
     }
 }
@@ -280,6 +283,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Bytes of one tool's result in [`AgentOutput::steps`](crate::AgentOutput::steps), at most: what
+    /// the host keeps of a run. What the model sees and what is in the log are not cut by it. Default
+    /// 8,192.
+    pub fn max_step_result_size(mut self, bytes: Bytes) -> Self {
+        self.max_step_result = bytes;
+        self
+    }
+
     /// When a failed model call is made again.
     pub fn retry_config(mut self, retry: RetryConfig) -> Self {
         self.retry = retry;
@@ -326,10 +337,11 @@ impl AgentBuilder {
             recovery: self.context.recovery(&beside),
             summary_model: (self.summary.author == Author::Model).then_some(summary_model),
             recall: Recall::None,
-            leave: match self.hooks.is_empty() {
-                true => Leave::Freely,
-                false => Leave::Asked,
+            leave: match self.hooks.leave() {
+                true => Leave::Asked,
+                false => Leave::Freely,
             },
+            hooks: self.hooks.points(),
             limits: Arc::new(self.limits),
             input_filters: self.input_filters,
             steering: self.steering,
@@ -356,6 +368,7 @@ impl AgentBuilder {
             gate: self.gate,
             observers: self.observers,
             retry: self.retry,
+            max_step_result: self.max_step_result,
             tool_retries: self.tool_retries,
             gate_timeout: self.gate_timeout,
         };

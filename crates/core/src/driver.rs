@@ -1,29 +1,32 @@
 //! The driver: the one loop that does what the machine says. It decides nothing; see `agent`.
 
+mod call;
+mod hooked;
+mod tools;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, OptionFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{
-    Answer, Decision, Event, Failure, Input, Leaving, Outcome, Request, Spend, Step, Verdict,
-};
-use plimsoll_context::{CallId, Part, Reply, Tokens, ToolCall, ToolResult, head_tail};
-use tokio::task::JoinSet;
+use plimsoll_agent::{Answer, Event, Failure, Input, Outcome, Question, Step, Waiting};
+use plimsoll_context::{Bytes, CallId, Part, Reply, Tokens};
+use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::archive::Archived;
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::heard::heard;
-use crate::hooks::{Before, Hooks};
+use crate::hooks::{Hooks, Polled, said_by};
 use crate::observer::Observer;
 use crate::provider::Provider;
+use crate::remote::Command;
 use crate::retry::RetryConfig;
-use crate::session::{Command, Session};
+use crate::session::Session;
 use crate::store::SessionStore;
-use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput};
+use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
 use crate::window::told;
 
 /// Everything a driver acts through.
@@ -41,6 +44,8 @@ pub(crate) struct Parts {
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) retry: RetryConfig,
+    /// Bytes of one step's result that the host is given, at most.
+    pub(crate) max_step_result: Bytes,
     /// How often a call of an idempotent tool is made again after a timeout.
     pub(crate) tool_retries: u32,
     /// How long the gate may say nothing.
@@ -48,94 +53,192 @@ pub(crate) struct Parts {
 }
 
 /// What is under way. Dropping it ends all of it.
-#[derive(Default)]
 struct Underway {
     call: Option<BoxFuture<'static, Result<Reply, Failure>>>,
     summary: Option<BoxFuture<'static, Result<Reply, Failure>>>,
-    tools: JoinSet<Done>,
+    tools: JoinSet<tools::Done>,
+    /// The calls that these are of.
+    running: HashMap<tokio::task::Id, CallId>,
+    said: (mpsc::Sender<Update>, mpsc::Receiver<Update>),
     /// Cancelled on drop, so that no tool outlives the run.
     cancel: CancellationToken,
-    _cancel_on_drop: Option<DropGuard>,
+    _cancel_on_drop: DropGuard,
     asks: FuturesUnordered<BoxFuture<'static, (CallId, Answer)>>,
+}
+
+/// What the driver hears while it waits.
+enum Heard {
+    Input(Input),
+    /// A tool says how far it is.
+    Update(Update),
 }
 
 /// Runs until the machine says that the run has ended.
 pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome, Error> {
-    let parts = Arc::clone(&session.parts);
     end_open(session);
-    while session.inbox.try_recv().is_ok() {}
-    session.run.set_idle(session.idle());
+    session.started = tokio::time::Instant::now();
+    session.began = session.run.state().transcript().next_seq();
+    let open = session.inbox.open();
+    tell_time(session);
     session.run.handle(input);
+    let outcome = follow(session).await;
+    drop(open);
+    outcome
+}
+
+/// Does what the machine says.
+async fn follow(session: &mut Session) -> Result<Outcome, Error> {
+    let parts = Arc::clone(&session.parts);
     let mut underway = Underway::new();
+    let mut late = Vec::new();
     loop {
-        match step(session) {
+        let step = step(session);
+        if !session.run.is_running() {
+            // Who speaks from now on is told that nobody listens.
+            late.extend(session.inbox.close());
+        }
+        match step {
             Step::Call(mut request) => {
                 flush(session).await?;
                 request.cache.key.clone_from(&session.cache_key);
-                underway.call = Some(Box::pin(call(Arc::clone(&parts), request)));
+                underway.call = Some(Box::pin(call::call(Arc::clone(&parts), request)));
             }
             Step::Summarize(request) => {
                 flush(session).await?;
-                underway.summary = Some(Box::pin(summarize(Arc::clone(&parts), request)));
+                underway.summary = Some(Box::pin(call::summarize(Arc::clone(&parts), request)));
             }
             Step::Leave(leaving) => {
                 flush(session).await?;
-                let verdict = keep(session, &leaving).await;
+                let verdict = hooked::keep(session, &parts, &leaving).await;
+                tell_time(session);
                 session.run.handle(Input::Left(verdict));
             }
             Step::Gone(leaving) => {
                 flush(session).await?;
-                let messages = session.run.state().transcript().items().len();
-                let tokens = session.run.tokens();
-                let told = parts.hooks.gone(&leaving, &session.state, messages, tokens);
-                for text in told.await {
-                    parts.tell(&Event::Warning { text });
-                }
+                hooked::gone(session, &parts, &leaving).await;
             }
             Step::Execute(tool_call) => {
                 flush(session).await?;
-                let cancel = underway.cancel.child_token();
                 let tool = session.tools.get(&tool_call.name);
                 let tool = tool.or_else(|| parts.tools.get(&tool_call.name)).cloned();
-                underway.tools.spawn(execute(tool, tool_call, cancel));
+                let cancel = underway.cancel.child_token();
+                let said = underway.said.0.clone();
+                let updates = Updates::new(said, tool_call.id.clone(), tool_call.name.clone());
+                let call = tool_call.id.clone();
+                let execute =
+                    tools::execute(Arc::clone(&parts), tool, tool_call, cancel, updates);
+                let task = underway.tools.spawn(execute);
+                underway.running.insert(task.id(), call);
             }
             Step::Ask(question) => {
-                let gate = Arc::clone(&parts.gate);
-                underway.asks.push(Box::pin(async move {
-                    let answer = gate.decide(&question).await;
-                    (question.call.id, answer)
-                }));
+                let decide = hooked::decide(Arc::clone(&parts), question);
+                underway.asks.push(Box::pin(decide));
             }
             Step::Abort => underway = Underway::new(),
             Step::Wait => {
                 flush(session).await?;
-                let input = wait(&mut session.inbox, &mut underway).await;
-                if matches!(input, Input::Reply(_)) {
-                    session.called = Some(Instant::now());
+                match wait(session, &mut underway).await {
+                    Heard::Update(update) if underway.runs(&update.call) => {
+                        hooked::update(session, &parts, update).await;
+                    }
+                    // One that has returned says nothing any more.
+                    Heard::Update(_) => {}
+                    Heard::Input(input) => hear(session, &parts, input).await,
                 }
-                session.run.set_idle(session.idle());
-                session.run.handle(input);
             }
-            Step::Finish(outcome) => {
+            Step::Finish(mut outcome) => {
                 flush(session).await?;
+                outcome
+                    .undelivered
+                    .extend(late.into_iter().map(|(_, parts)| parts));
                 return Ok(outcome);
             }
-            Step::Before(_) => session.run.handle(Input::Decided(Decision::Go)),
-            Step::After(_) => flush(session).await?,
+            Step::Before(moment) => {
+                flush(session).await?;
+                hooked::before(session, &parts, moment).await;
+            }
+            Step::After(moment) => {
+                flush(session).await?;
+                hooked::after(session, &parts, moment).await;
+            }
             Step::Record(_) | Step::Notify(_) => {}
         }
     }
 }
 
+/// Takes an input to the machine. Between tool calls and before an answer of the model is taken, the
+/// host may steer.
+async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
+    if matches!(input, Input::Reply(_)) {
+        session.called = Some(Instant::now());
+    }
+    if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
+        hooked::poll(session, parts, Polled::Steering).await;
+    }
+    tell_time(session);
+    session.run.handle(input);
+}
+
 impl Underway {
     fn new() -> Self {
         let cancel = CancellationToken::new();
-        let guard = cancel.clone().drop_guard();
         Self {
+            call: None,
+            summary: None,
+            tools: JoinSet::new(),
+            running: HashMap::new(),
+            said: mpsc::channel(TOOL_UPDATES),
+            _cancel_on_drop: cancel.clone().drop_guard(),
             cancel,
-            _cancel_on_drop: Some(guard),
-            ..Self::default()
+            asks: FuturesUnordered::new(),
         }
+    }
+
+    fn runs(&self, call: &CallId) -> bool {
+        self.running.values().any(|running| running == call)
+    }
+
+    /// What a tool call came to.
+    fn returned(&mut self, ended: Result<(tokio::task::Id, tools::Done), JoinError>) -> Input {
+        let done = match ended {
+            Ok((id, done)) => {
+                self.running.remove(&id);
+                done
+            }
+            // Only a tool that cannot even say how long it may take gets here.
+            Err(error) => match self.running.remove(&error.id()) {
+                Some(call) => tools::Done::broken(call, &error),
+                None => return Input::Interrupt,
+            },
+        };
+        Input::ToolDone {
+            result: done.result,
+            pins: done.pins,
+            spent: done.spent,
+        }
+    }
+}
+
+/// Tells the machine the facts of the moment, which it needs with each input.
+fn tell_time(session: &mut Session) {
+    session.run.set_idle(session.idle());
+    session.run.set_elapsed(session.started.elapsed());
+}
+
+/// Ends when the machine wants to be told the time.
+fn until(session: &Session) -> BoxFuture<'static, ()> {
+    let deadline = session.run.deadline();
+    match deadline.and_then(|deadline| session.started.checked_add(deadline)) {
+        Some(at) => tokio::time::sleep_until(at).boxed(),
+        None => pending().boxed(),
+    }
+}
+
+/// What somebody says, as the machine is told.
+fn said(kind: Waiting, parts: Vec<Part>) -> Input {
+    match kind {
+        Waiting::Steer => Input::User(parts),
+        Waiting::FollowUp => Input::FollowUp(parts),
     }
 }
 
@@ -143,7 +246,11 @@ impl Underway {
 fn step(session: &mut Session) -> Step {
     let step = session.run.poll();
     match &step {
-        Step::Record(entry) => session.pending.push(entry.clone()),
+        Step::Record(entry) => {
+            session.steps.see(entry);
+            session.pending.push(entry.clone());
+            session.hold();
+        }
         Step::Notify(event) => session.parts.tell(event),
         _ => {}
     }
@@ -157,11 +264,34 @@ impl Parts {
             observer.see(event);
         }
     }
+
+    /// Asks the gate. Silence denies, and so does a gate that is broken.
+    async fn ask_gate(&self, question: &Question) -> Answer {
+        let name = &question.call.name;
+        let asked = std::panic::AssertUnwindSafe(async { self.gate.decide(question).await });
+        let silence: OptionFuture<_> = self.gate_timeout.map(tokio::time::sleep).into();
+        let why = tokio::select! {
+            biased;
+            answer = asked.catch_unwind() => match answer {
+                Ok(answer) => return answer,
+                Err(panic) => format!(
+                    "`{name}` was not allowed: who should be asked is out of order: {}",
+                    said_by(&*panic)
+                ),
+            },
+            Some(()) = silence => format!("`{name}` was not allowed: nobody has answered in time"),
+        };
+        Answer::Deny { why }
+    }
 }
 
 /// Ends a run that a future which was dropped half-way has left open.
 fn end_open(session: &mut Session) {
+    let taken = session.inbox.close();
     if session.run.is_running() {
+        for (kind, parts) in taken {
+            session.run.handle(said(kind, parts));
+        }
         session.run.handle(Input::Interrupt);
         while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
     }
@@ -217,20 +347,25 @@ async fn remember(session: &Session, window: Tokens) {
     }
 }
 
-async fn wait(inbox: &mut tokio::sync::mpsc::Receiver<Command>, underway: &mut Underway) -> Input {
+/// Waits for the next thing that happens.
+async fn wait(session: &Session, underway: &mut Underway) -> Heard {
+    let due = until(session);
     let Underway {
         call,
         summary,
         tools,
+        said: (_, updates),
         asks,
         ..
-    } = underway;
-    tokio::select! {
+    } = &mut *underway;
+    let idle = call.is_none() && summary.is_none() && tools.is_empty() && asks.is_empty();
+    let input = tokio::select! {
         biased;
-        Some(command) = inbox.recv() => match command {
-            Command::Steer(parts) => Input::User(parts),
+        command = session.inbox.next() => match command {
+            Command::Say(kind, parts) => said(kind, parts),
             Command::Interrupt => Input::Interrupt,
         },
+        () = due => Input::Tick,
         Some(reply) = async { Some(call.as_mut()?.await) } => {
             *call = None;
             Input::Reply(Box::new(reply))
@@ -239,200 +374,13 @@ async fn wait(inbox: &mut tokio::sync::mpsc::Receiver<Command>, underway: &mut U
             *summary = None;
             Input::Summarized(Box::new(reply))
         }
-        Some(Ok(done)) = tools.join_next() => Input::ToolDone {
-            result: done.result,
-            pins: done.pins,
-            spent: Spend::default(),
-        },
+        // What a tool has said goes before its result.
+        Some(update) = updates.recv() => return Heard::Update(update),
+        Some(ended) = tools.join_next_with_id() => underway.returned(ended),
         Some((call, answer)) = asks.next() => Input::Answer { call, answer },
         // The machine waits for nothing that is under way: it can only be a fault of ours, and an
         // end that can be resumed beats a hang.
-        else => Input::Interrupt,
-    }
-}
-
-/// Keeps what is about to leave, and says whether it may.
-async fn keep(session: &Session, leaving: &Leaving) -> Verdict {
-    match session.parts.hooks.before(leaving) {
-        Before::Yes => {}
-        Before::No(why) => return Verdict::Veto { why },
-        Before::Fault(text) => session.parts.tell(&Event::Warning { text }),
-    }
-    if !session.archives {
-        return Verdict::Go;
-    }
-    let why = format!(
-        "{}: {}",
-        leaving.plan.why.word(),
-        leaving.plan.stages.join(", ")
-    );
-    let originals = leaving.originals().map(|leaving| Archived {
-        seq: leaving.item.seq,
-        message: Arc::clone(&leaving.item.message),
-        tool: leaving.tool.clone(),
-        why: why.clone(),
-    });
-    let originals: Vec<Archived> = originals.collect();
-    match session
-        .parts
-        .store
-        .archive(&session.lease, &originals)
-        .await
-    {
-        Ok(()) => Verdict::Go,
-        Err(error) => Verdict::NotKept {
-            why: error.to_string(),
-        },
-    }
-}
-
-/// One call for a summary. It may be made again like any other, but not for ever: the run waits.
-async fn summarize(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure> {
-    let wait = parts.summary_timeout;
-    let mut attempt = 1;
-    let work = async {
-        loop {
-            let failure = match parts.summarizer.call(&request, &|_| {}).await {
-                Ok(reply) => return Ok(reply),
-                Err(failure) => failure,
-            };
-            match parts.retry.wait(attempt, &failure) {
-                Some(wait) => tokio::time::sleep(wait).await,
-                None => return Err(failure),
-            }
-            attempt += 1;
-        }
+        () = std::future::ready(()), if idle => Input::Interrupt,
     };
-    match tokio::time::timeout(wait, work).await {
-        Ok(reply) => reply,
-        Err(_) => Err(Failure::Transient {
-            status: None,
-            retry_after_ms: None,
-            message: format!("there was no summary within {} s", wait.as_secs_f32()),
-        }),
-    }
-}
-
-/// One model call, made again where that may help.
-async fn call(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure> {
-    let mut attempt = 1;
-    loop {
-        let deltas = |delta| parts.tell(&Event::Delta(delta));
-        let reply = parts.provider.call(&request, &deltas).await;
-        let failure = match reply.and_then(|reply| heard(reply, &request)) {
-            Ok(reply) => return Ok(reply),
-            Err(failure) => failure,
-        };
-        let Some(wait) = parts.retry.wait(attempt, &failure) else {
-            return Err(failure);
-        };
-        attempt += 1;
-        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        parts.tell(&Event::Retrying {
-            attempt,
-            wait_ms,
-            why: failure.to_string(),
-        });
-        tokio::time::sleep(wait).await;
-    }
-}
-
-/// One tool call; whatever happens, it has a result.
-async fn execute(tool: Option<Arc<dyn Tool>>, call: ToolCall, cancel: CancellationToken) -> Done {
-    let pins = Pins::default();
-    let result = work(tool, call, cancel, pins.clone()).await;
-    Done {
-        result,
-        pins: pins.take(),
-    }
-}
-
-/// What a tool call came to.
-struct Done {
-    result: ToolResult,
-    pins: Vec<String>,
-}
-
-async fn work(
-    tool: Option<Arc<dyn Tool>>,
-    call: ToolCall,
-    cancel: CancellationToken,
-    pins: Pins,
-) -> ToolResult {
-    let id = call.id.clone();
-    let name = call.name.clone();
-    let Some(tool) = tool else {
-        return failed(id, format!("there is no tool `{name}`"));
-    };
-    let timeout = tool.timeout();
-    let cx = ToolContext {
-        call: call.id,
-        cancel: cancel.clone(),
-        pins,
-    };
-    let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| serde_json::json!({}));
-    // A task of its own contains a panic.
-    let mut work = JoinSet::new();
-    work.spawn(async move { tool.call(arguments, cx).await });
-    match tokio::time::timeout(timeout, work.join_next()).await {
-        Ok(Some(Ok(Ok(output)))) => done(id, output),
-        Ok(Some(Ok(Err(ToolError(text))))) => failed(id, text),
-        Ok(Some(Err(error))) if error.is_panic() => {
-            failed(id, panic_text(&name, error.into_panic()))
-        }
-        Ok(_) => failed(id, format!("`{name}` was stopped before it ended")),
-        Err(_) => {
-            cancel.cancel();
-            failed(
-                id,
-                format!(
-                    "`{name}` did not end within {} s and was stopped",
-                    timeout.as_secs_f32()
-                ),
-            )
-        }
-    }
-}
-
-fn done(call: CallId, output: ToolOutput) -> ToolResult {
-    let mut parts = output.parts;
-    for part in &mut parts {
-        if let Part::Text { text } = part
-            && let Some(short) = head_tail(text, MAX_TOOL_OUTPUT)
-        {
-            *text = short;
-        }
-    }
-    let says_nothing = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
-    if parts.iter().all(says_nothing) {
-        parts = vec![Part::text("(no output)")];
-    }
-    ToolResult {
-        call,
-        parts,
-        is_error: false,
-    }
-}
-
-fn failed(call: CallId, text: String) -> ToolResult {
-    let text = head_tail(&text, MAX_TOOL_OUTPUT).unwrap_or(text);
-    let text = if text.trim().is_empty() {
-        "failed without a message".to_owned()
-    } else {
-        text
-    };
-    ToolResult {
-        call,
-        parts: vec![Part::text(text)],
-        is_error: true,
-    }
-}
-
-fn panic_text(name: &str, panic: Box<dyn std::any::Any + Send>) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_default();
-    format!("`{name}` broke down: {text}")
+    Heard::Input(input)
 }

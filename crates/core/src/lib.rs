@@ -3,6 +3,7 @@
 //! It knows no provider, no file format and no wire.
 
 mod agent;
+mod allowance;
 pub mod archive;
 mod builder;
 mod context;
@@ -16,8 +17,10 @@ mod memory_store;
 mod observer;
 pub mod process;
 mod provider;
+mod remote;
 mod retry;
 mod session;
+mod steps;
 mod store;
 pub mod testing;
 mod tool;
@@ -25,6 +28,9 @@ mod window;
 
 pub use agent::{
     Agent, Archive, MAX_PARALLEL_TOOLS, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id,
+};
+pub use allowance::{
+    Allowance, Amounts, Grant, Kind as AllowanceKind, MAX_TURNS_BELOW, Meter, NothingLeft,
 };
 pub use archive::{
     ArchiveBounds, ArchiveRow, Archived, Hit, Kind, RecallError, RecallId, RecallKey, RecallTools,
@@ -34,18 +40,21 @@ pub use builder::{AgentBuilder, EvictionStrategy};
 pub use error::Error;
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
-pub use hooks::{Evicted, HOOK_TIMEOUT};
+pub use hooks::{Evicted, HOOK_TIMEOUT, HookReply, Later, MAX_STUCK, Messages, Now};
 pub use memory_store::MemoryStore;
 pub use observer::Observer;
 pub use provider::Provider;
+pub use remote::{INBOX, Remote, Said};
 pub use retry::RetryConfig;
-pub use session::{AgentOutput, AgentState, Extensions, Remote, Session};
+pub use session::{AgentOutput, AgentState, Extensions, Session};
+pub use steps::{MAX_STEP_RESULT, MAX_STEPS, RunStep};
 pub use store::{
     BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore,
     StoreError,
 };
 pub use tool::{
-    FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, Pins, TOOL_RETRIES, TOOL_TIMEOUT, Tool, ToolContext,
-    ToolError, ToolOutput, parse_arguments, pin_tool, schema_of, tool,
+    FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, Pins, TOOL_RETRIES,
+    TOOL_TIMEOUT, TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput,
+    Updates, parse_arguments, pin_tool, schema_of, tool,
 };
 pub use window::{WINDOW_REMEMBERED, Window};

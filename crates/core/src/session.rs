@@ -1,4 +1,4 @@
-//! [`Session`]: a durable log under way, and [`Remote`], which reaches into a run from outside.
+//! [`Session`]: a durable log under way.
 //! Not the loop itself; that is the driver.
 
 use std::any::{Any, TypeId};
@@ -8,32 +8,35 @@ use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Cost, EndReason, Entry, Event, ExecutionTracker, Input, Outcome, Run, State};
 use plimsoll_context::{CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
-use tokio::sync::mpsc;
 
 use crate::agent::{Agent, Fittings};
 use crate::driver::{self, Parts};
 use crate::error::Error;
+use crate::remote::{Inbox, Remote};
+use crate::steps::{RunStep, Steps};
 use crate::store::{Lease, SessionId};
 use crate::tool::Tool;
-
-/// Commands that wait for the driver, at most; a sender waits beyond that.
-const INBOX: usize = 64;
 
 /// A session that this process writes to.
 pub struct Session {
     pub(crate) run: Run,
     pub(crate) lease: Lease,
     pub(crate) parts: Arc<Parts>,
-    pub(crate) inbox: mpsc::Receiver<Command>,
+    pub(crate) inbox: Inbox,
     /// Entries that the machine has recorded and the store has not.
     pub(crate) pending: Vec<Entry>,
     pub(crate) stale: bool,
-    remote: Remote,
-    pub(crate) state: AgentState,
+    pub(crate) state: Arc<AgentState>,
     /// Tools of this session alone: those that recall what has left it.
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     /// Whether what leaves the view is archived.
     pub(crate) archives: bool,
+    /// What the run under way has done, in small.
+    pub(crate) steps: Steps,
+    /// When the run began that is under way, or was last.
+    pub(crate) started: tokio::time::Instant,
+    /// What was said in that run has this number or a later one.
+    pub(crate) began: Seq,
     /// When the provider last answered, in this process.
     pub(crate) called: Option<Instant>,
     /// How long ago the log had been written when it was opened, and when that was.
@@ -45,7 +48,7 @@ pub struct Session {
 }
 
 /// What a host attaches to a session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AgentState {
     /// The session's name.
     pub session_id: SessionId,
@@ -56,21 +59,8 @@ pub struct AgentState {
 }
 
 /// Values by their type.
-#[derive(Debug, Default)]
-pub struct Extensions(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
-
-/// Reaches into a run from another task.
-#[derive(Debug, Clone)]
-pub struct Remote {
-    commands: mpsc::Sender<Command>,
-}
-
-/// What a [`Remote`] says.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Steer(Vec<Part>),
-    Interrupt,
-}
+#[derive(Debug, Clone, Default)]
+pub struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,11 +91,14 @@ pub struct AgentOutput {
     pub undelivered: Vec<Vec<Part>>,
     /// The view was put back to what it was before the run.
     pub rolled_back: bool,
+    /// What its tools returned, in small; of more than [`MAX_STEPS`](crate::MAX_STEPS), the newest.
+    pub steps: Vec<RunStep>,
+    /// How many older steps were let go.
+    pub steps_dropped: u64,
 }
 
 impl Session {
     pub(crate) fn new(run: Run, lease: Lease, parts: Arc<Parts>) -> Self {
-        let (commands, inbox) = mpsc::channel(INBOX);
         let state = AgentState {
             session_id: lease.session().clone(),
             dynamic_context: None,
@@ -114,24 +107,27 @@ impl Session {
         Self {
             run,
             lease,
-            parts,
-            inbox,
+            inbox: Inbox::default(),
             pending: Vec::new(),
             stale: false,
-            remote: Remote { commands },
-            state,
+            state: Arc::new(state),
             tools: HashMap::new(),
             archives: false,
+            steps: Steps::new(parts.max_step_result),
+            started: tokio::time::Instant::now(),
+            began: Seq::default(),
             called: None,
             found: None,
             endpoint: String::new(),
             cache_key: None,
+            parts,
         }
     }
 
     /// Takes what the session is to work with from now on.
     pub(crate) async fn fit_out(&mut self, fittings: Fittings) -> Result<(), Error> {
         self.parts = fittings.parts;
+        self.steps = Steps::new(self.parts.max_step_result);
         // What one provider has in its cache says nothing of another's.
         if self.called.is_some() && self.endpoint != fittings.endpoint {
             self.called = None;
@@ -279,12 +275,12 @@ impl Session {
     /// Reaches into this session's run from another task.
     #[must_use]
     pub fn remote(&self) -> Remote {
-        self.remote.clone()
+        self.inbox.remote()
     }
 
-    /// What the host attached.
+    /// What the host attached. A hook that still runs keeps what it was given.
     pub fn state_mut(&mut self) -> &mut AgentState {
-        &mut self.state
+        Arc::make_mut(&mut self.state)
     }
 
     /// What all runs of the session have cost.
@@ -319,32 +315,36 @@ impl Session {
             self.run.set_dynamic_context(Some(context.as_str().into()));
         }
         let outcome = driver::drive(self, input).await?;
-        Ok(AgentOutput::new(self.id().clone(), outcome))
-    }
-}
-
-impl Remote {
-    /// Says something to the run that is under way: it is read before the next model call.
-    /// False where the session is gone.
-    pub async fn steer(&self, text: impl Into<String>) -> bool {
-        self.commands
-            .send(Command::Steer(vec![Part::text(text)]))
-            .await
-            .is_ok()
+        let (steps, steps_dropped) = self.steps.take();
+        self.hold();
+        Ok(AgentOutput {
+            steps,
+            steps_dropped,
+            ..AgentOutput::new(self.id().clone(), outcome)
+        })
     }
 
-    /// Ends the run that is under way, leaving a session that can be carried on.
-    /// False where the session is gone.
-    pub async fn interrupt(&self) -> bool {
-        self.commands.send(Command::Interrupt).await.is_ok()
+    /// Bytes that the run under way holds: see
+    /// [`Remote::current_query_memory_usage`](crate::Remote::current_query_memory_usage).
+    #[must_use]
+    pub fn current_query_memory_usage(&self) -> usize {
+        match self.run.is_running() {
+            true => usize::try_from(self.run.state().memory().0).unwrap_or(usize::MAX) + self.steps.held(),
+            false => 0,
+        }
+    }
+
+    /// Says to those outside what the run under way holds.
+    pub(crate) fn hold(&self) {
+        self.inbox.holds(self.current_query_memory_usage());
     }
 }
 
 impl Extensions {
     /// Puts a value in; gives back the one of its type that was there.
-    pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> Option<T> {
-        let old = self.0.insert(TypeId::of::<T>(), Box::new(value))?;
-        old.downcast().ok().map(|old| *old)
+    pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> Option<Arc<T>> {
+        let old = self.0.insert(TypeId::of::<T>(), Arc::new(value))?;
+        old.downcast().ok()
     }
 
     /// The value of this type.
@@ -355,7 +355,7 @@ impl Extensions {
 }
 
 impl AgentOutput {
-    fn new(session_id: SessionId, outcome: Outcome) -> Self {
+    pub(crate) fn new(session_id: SessionId, outcome: Outcome) -> Self {
         Self {
             session_id,
             text: outcome.text,
@@ -370,6 +370,8 @@ impl AgentOutput {
             cost: outcome.cost,
             undelivered: outcome.undelivered,
             rolled_back: outcome.rolled_back,
+            steps: Vec::new(),
+            steps_dropped: 0,
         }
     }
 }

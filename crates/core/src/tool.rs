@@ -4,16 +4,20 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_context::{Bytes, CallId, Part, ToolSpec};
+use plimsoll_context::{Bytes, CallId, Part, ToolSpec, head_tail};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+use crate::allowance::Meter;
 
 /// One result is never kept beyond this, whatever the budget: a bound for the process.
 pub const MAX_TOOL_OUTPUT: Bytes = Bytes(16 * 1024 * 1024);
@@ -23,6 +27,13 @@ pub const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
 pub const TOOL_RETRIES: u32 = 3;
 /// And at most, whatever is said: what hangs ten times will hang again.
 pub const MAX_TOOL_RETRIES: u32 = 10;
+/// Updates that wait to be told, at most, of all tools that run: further ones are lost, since a tool
+/// that talks must not wait for who listens.
+pub const TOOL_UPDATES: usize = 64;
+/// Updates of one call, at most: nobody reads more, and a flood must not hold up what else happens.
+pub const TOOL_UPDATES_A_CALL: usize = 1_000;
+/// One update is shortened to this.
+pub const MAX_TOOL_UPDATE: Bytes = Bytes(4 * 1024);
 
 /// Something a model may do.
 #[async_trait]
@@ -62,6 +73,82 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Where a tool puts what is to be pinned once it has returned.
     pub pins: Pins,
+    /// Where a tool that calls models itself, as a sub-agent does, says what they used: it counts
+    /// towards the limits of the run, whatever becomes of the call.
+    pub spent: Meter,
+    /// Where a tool says how far it is.
+    pub updates: Updates,
+}
+
+impl ToolContext {
+    /// For a call whose pins, spending and progress nobody is interested in.
+    #[must_use]
+    pub fn new(call: CallId, cancel: CancellationToken) -> Self {
+        Self {
+            call,
+            cancel,
+            pins: Pins::default(),
+            spent: Meter::default(),
+            updates: Updates::default(),
+        }
+    }
+
+    /// Says how far the call is: told live, and no part of its result. Beyond [`TOOL_UPDATES`] that
+    /// wait and [`TOOL_UPDATES_A_CALL`] in all it is not told.
+    pub fn update(&self, text: impl Into<String>) {
+        self.updates.say(text.into());
+    }
+}
+
+/// Where a tool says how far it is.
+#[derive(Debug, Clone, Default)]
+pub struct Updates(Option<Arc<Telling>>);
+
+/// What a tool says of its progress.
+#[derive(Debug)]
+pub(crate) struct Update {
+    pub(crate) call: CallId,
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+#[derive(Debug)]
+struct Telling {
+    to: mpsc::Sender<Update>,
+    call: CallId,
+    name: String,
+    /// How many may still be told.
+    left: AtomicUsize,
+}
+
+impl Updates {
+    pub(crate) fn new(to: mpsc::Sender<Update>, call: CallId, name: String) -> Self {
+        let left = AtomicUsize::new(TOOL_UPDATES_A_CALL);
+        Self(Some(Arc::new(Telling {
+            to,
+            call,
+            name,
+            left,
+        })))
+    }
+
+    fn say(&self, text: String) {
+        let Some(telling) = &self.0 else { return };
+        let less = |left: usize| left.checked_sub(1);
+        if telling
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .is_err()
+        {
+            return;
+        }
+        // Where nobody has taken the last ones yet, this one is not told.
+        let _ = telling.to.try_send(Update {
+            call: telling.call.clone(),
+            name: telling.name.clone(),
+            text: head_tail(&text, MAX_TOOL_UPDATE).unwrap_or(text),
+        });
+    }
 }
 
 /// What a tool wants pinned. Only a tool's own code can put something here: nothing in what it

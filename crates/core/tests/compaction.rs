@@ -300,8 +300,8 @@ async fn a_hook_that_breaks_or_hangs_is_a_fault_of_that_hook() {
                     }
                 }
             })
-            .before_compaction_start(|_, _| panic!("out of rum"))
-            .after_compaction_end(|_, _, _, _| panic!("out of rum"))
+            .before_compaction_start(|_, _| -> bool { panic!("out of rum") })
+            .after_compaction_end(|_, _, _, _| -> () { panic!("out of rum") })
             .build()
             .unwrap();
         let before = tokio::time::Instant::now();

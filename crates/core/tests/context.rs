@@ -31,8 +31,14 @@ struct Starts(Mutex<Vec<u64>>);
 
 impl Observer for Starts {
     fn see(&self, event: &Event) {
-        if let Event::TurnStart { tokens, .. } = event {
-            self.0.lock().unwrap().push(tokens.0);
+        let mut weights = self.0.lock().unwrap();
+        match event {
+            Event::TurnStart { tokens, .. } => weights.push(tokens.0),
+            // A plan is applied after the turn has begun and before its request is made.
+            Event::CompactionEnded { tokens_after, .. } => {
+                *weights.last_mut().unwrap() = tokens_after.0;
+            }
+            _ => {}
         }
     }
 }

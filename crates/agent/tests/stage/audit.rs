@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use plimsoll_agent::{EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, Request, State};
+use plimsoll_agent::{
+    EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, Named, Request, State, ToolNames,
+};
 use plimsoll_context::{
     Calibration, CallId, Line, Message, Part, Pin, Pinned, Ppm, Seq, Threshold, Tokens, Usage,
 };
@@ -436,8 +438,14 @@ fn dangerous(stage: &Stage, log: &[Entry]) -> HashSet<CallId> {
     let Some(Entry::Replied { message, .. }) = last.map(|at| &log[at]) else {
         return HashSet::new();
     };
+    let tools = || stage.setup.tools.iter();
+    let names = ToolNames::new(tools().map(|tool| tool.spec.name.as_str()));
     let idempotent = |name: &str| {
-        let tool = stage.setup.tools.iter().find(|tool| tool.spec.name == name);
+        let name = match names.resolve(name) {
+            Named::Repaired(name) => name,
+            Named::Known | Named::Unknown => name,
+        };
+        let tool = tools().find(|tool| tool.spec.name == name);
         tool.is_some_and(|tool| tool.idempotent)
     };
     let after = &log[last.unwrap()..];

@@ -70,6 +70,7 @@ pub(crate) struct Stage {
 }
 
 /// What somebody outside was told or asked.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Told {
     Event(Event),
     Moment(HookPoint),

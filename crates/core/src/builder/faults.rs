@@ -65,6 +65,10 @@ impl AgentBuilder {
             ),
         );
         fault(
+            self.hooks.timeout.is_zero(),
+            "hook_timeout is 0; give hooks some time".into(),
+        );
+        fault(
             self.gate_timeout == Some(Duration::ZERO),
             "gate_timeout is 0; give the gate some time, or no limit".into(),
         );

@@ -1,0 +1,321 @@
+//! Permissions: which rule decides, and what the machine makes of it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
+
+mod stage;
+
+use plimsoll_agent::{
+    Answer, Event, HookPoint, Permission, PermissionRule, Permissions, Setup, Whom,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use stage::audit::audit;
+use stage::{Stage, setup};
+
+/// Rules as `allow tool` or `deny tool pattern`.
+fn rules(written: &[&str]) -> Permissions {
+    Permissions::new(written.iter().map(|rule| {
+        let mut words = rule.splitn(3, ' ');
+        let permission: Permission = words.next().unwrap().parse().unwrap();
+        let rule = PermissionRule::new(words.next().unwrap(), permission);
+        match words.next() {
+            Some(pattern) => rule.with_argument(pattern),
+            None => rule,
+        }
+    }))
+}
+
+#[test]
+fn which_rule_decides() {
+    use Permission::{Allow, Ask, Deny};
+    let table: &[(&[&str], &str, Value, Option<Permission>)] = &[
+        (&[], "bash", json!({}), None),
+        (&["allow bash"], "bash", json!({}), Some(Allow)),
+        (&["allow bash"], "bash2", json!({}), None),
+        (&["deny fs_*"], "fs_write", json!({}), Some(Deny)),
+        (&["deny fs_*"], "fs_", json!({}), Some(Deny)),
+        (&["deny fs_*"], "my_fs_write", json!({}), None),
+        (&["deny *_write"], "fs_write", json!({}), Some(Deny)),
+        (&["deny *"], "", json!({}), Some(Deny)),
+        (&["deny *a*b*"], "xaxbx", json!({}), Some(Deny)),
+        (&["deny *a*b*"], "xbxax", json!({}), None),
+        (&["deny aXa"], "aXa", json!({}), Some(Deny)),
+        (&["deny a*a"], "a", json!({}), None),
+        (&["deny a*a"], "aa", json!({}), Some(Deny)),
+        (&["deny a*ab*ab"], "aabab", json!({}), Some(Deny)),
+        (&["deny a*ab*ab"], "aab", json!({}), None),
+        // The first that matches.
+        (
+            &["ask bash", "deny bash", "allow *"],
+            "bash",
+            json!({}),
+            Some(Ask),
+        ),
+        (
+            &["ask bash", "deny bash", "allow *"],
+            "read",
+            json!({}),
+            Some(Allow),
+        ),
+        (
+            &["deny bash *rm*", "allow bash"],
+            "bash",
+            json!({ "command": "ls" }),
+            Some(Allow),
+        ),
+        // To deny and to ask, one text is enough, at any depth.
+        (
+            &["deny bash *rm -rf*"],
+            "bash",
+            json!({ "a": [1, { "b": "x; rm -rf /" }], "c": "ls" }),
+            Some(Deny),
+        ),
+        (
+            &["ask * *secret*"],
+            "read",
+            json!({ "path": "my secret" }),
+            Some(Ask),
+        ),
+        (&["ask * *secret*"], "read", json!({ "secret": 1 }), None),
+        (&["deny * 1"], "read", json!({ "n": 1, "b": true }), None),
+        (&["deny * true"], "read", json!({ "n": 1, "b": true }), None),
+        // To allow, all of them.
+        (
+            &["allow bash git *"],
+            "bash",
+            json!({ "command": "git log" }),
+            Some(Allow),
+        ),
+        (
+            &["allow bash git *"],
+            "bash",
+            json!({ "command": "rm -rf /", "note": "git log" }),
+            None,
+        ),
+        (&["allow bash git *"], "bash", json!({}), None),
+        (&["allow bash *"], "bash", json!({}), None),
+        (
+            &["allow bash *"],
+            "bash",
+            json!({ "n": 1, "x": "" }),
+            Some(Allow),
+        ),
+        // In one field.
+        (
+            &["allow bash command=git *"],
+            "bash",
+            json!({ "command": "git log", "note": "x" }),
+            Some(Allow),
+        ),
+        (
+            &["allow bash command=git *"],
+            "bash",
+            json!({ "note": "git log" }),
+            None,
+        ),
+        (
+            &["allow bash command=git *"],
+            "bash",
+            json!({ "command": ["git log", "rm"] }),
+            None,
+        ),
+        (
+            &["deny bash command=*rm*"],
+            "bash",
+            json!({ "command": ["git log", "rm"] }),
+            Some(Deny),
+        ),
+        (
+            &["deny bash force=true"],
+            "bash",
+            json!({ "force": true }),
+            Some(Deny),
+        ),
+        (&["deny bash n=7"], "bash", json!({ "n": 7 }), Some(Deny)),
+        (
+            &["deny bash a.b=x"],
+            "bash",
+            json!({ "a": { "b": "x" } }),
+            Some(Deny),
+        ),
+        (
+            &["deny bash a.b=x"],
+            "bash",
+            json!({ "a.b": "x" }),
+            Some(Deny),
+        ),
+        (&["deny bash a.b=x"], "bash", json!({ "a": "x" }), None),
+        (
+            &["deny bash a=b=c"],
+            "bash",
+            json!({ "a": "b=c" }),
+            Some(Deny),
+        ),
+        // No name of a field stands before that sign: it is a text.
+        (
+            &["deny bash *X=1*"],
+            "bash",
+            json!({ "command": "X=1 make" }),
+            Some(Deny),
+        ),
+    ];
+    for (written, tool, arguments, expected) in table {
+        let says = rules(written).decide(tool, arguments);
+        assert_eq!(says, *expected, "{written:?} {tool} {arguments}");
+    }
+}
+
+#[test]
+fn words_of_a_configuration() {
+    for permission in [Permission::Allow, Permission::Deny, Permission::Ask] {
+        assert_eq!(permission.name().parse(), Ok(permission));
+    }
+    let error = "Allow".parse::<Permission>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`Allow` is no permission; write allow, deny or ask"
+    );
+}
+
+#[test]
+fn a_rule_for_a_tool_that_there_is_not_is_a_fault() {
+    let rules = rules(&["allow read", "deny fs_*", "ask *", "deny baash x=1"]);
+    assert_eq!(
+        rules.faults(["read", "bash"]),
+        [
+            "permission rule 2 is for `fs_*`, and there is no such tool",
+            "permission rule 4 is for `baash`, and there is no such tool",
+        ]
+    );
+    assert!(Permissions::default().faults([]).is_empty());
+    let many = Permissions::new(vec![PermissionRule::new("*", Permission::Ask); 1_001]);
+    assert_eq!(many.faults(["read"]).len(), 1);
+}
+
+proptest! {
+    /// Patterns as a slow and simple reading of them says.
+    #[test]
+    fn a_star_stands_for_anything(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
+        fn fits(pattern: &[u8], text: &[u8]) -> bool {
+            match (pattern, text) {
+                ([], []) => true,
+                ([b'*', rest @ ..], _) if fits(rest, text) => true,
+                ([b'*', ..], [_, text @ ..]) => fits(pattern, text),
+                ([one, pattern @ ..], [other, text @ ..]) if one == other => fits(pattern, text),
+                _ => false,
+            }
+        }
+        let rule = Permissions::new([PermissionRule::new(&pattern, Permission::Deny)]);
+        let says = rule.decide(&text, &json!({})).is_some();
+        prop_assert_eq!(says, fits(pattern.as_bytes(), text.as_bytes()));
+    }
+
+    #[test]
+    fn nothing_breaks_it(pattern in ".{0,12}", text in ".{0,12}") {
+        let rule = PermissionRule::new(&pattern, Permission::Allow).with_argument(&text);
+        let _ = Permissions::new([rule]).decide(&text, &json!({ "a": text, "b": [pattern] }));
+    }
+}
+
+fn under(written: &[&str]) -> Setup {
+    Setup {
+        permissions: rules(written),
+        ..setup()
+    }
+}
+
+/// `bash` asks where nothing is said, `read` and `write` do not.
+#[test]
+fn what_a_rule_says_is_done() {
+    let mut stage = Stage::new(under(&[
+        "deny bash *rm*",
+        "allow bash git *",
+        "ask write path=/etc*",
+        "deny secrets",
+    ]));
+    stage.say("go").calls(&[
+        "a:bash:{\"command\":\"rm -rf /\"}",
+        "b:bash:{\"command\":\"git log\"}",
+        "c:write:{\"path\":\"/etc/hosts\"}",
+        "d:read",
+        "e:bash:{\"command\":\"ls\"}",
+    ]);
+    assert_eq!(
+        stage.running(),
+        ["b", "d"],
+        "three at once: two run, one is asked about"
+    );
+    assert_eq!(stage.asked.len(), 1);
+    assert_eq!(
+        (stage.asked[0].call.id.0.as_str(), stage.asked[0].whom),
+        ("c", Whom::Gate)
+    );
+    let no = |why: &str| Answer::Deny { why: why.into() };
+    stage
+        .answer("c", no("leave it"))
+        .done("b", "2")
+        .done("d", "4");
+    assert_eq!(stage.asked[0].call.id.0, "e");
+    stage.answer("e", Answer::Allow).done("e", "5");
+    assert_eq!(
+        stage.last_request(),
+        "u go / a [a,b,c,d,e] \
+         / r! a not run: the rules of this run do not allow this call of `bash`; do something else \
+         / r b 2 / r! c leave it / r d 4 / r e 5"
+    );
+    assert_eq!(stage.executed(), ["b", "d", "e"]);
+    stage.text("done");
+    assert_eq!(stage.outcome().tool_calls, 3);
+    audit(&stage);
+}
+
+/// R22: no name and no way to write the arguments leads around a rule.
+#[test]
+fn rules_see_the_tool_that_is_meant_and_the_arguments_that_it_gets() {
+    let mut setup = under(&["deny bash command=*rm*", "allow bash"]);
+    setup.tools[2].spec.schema = json!({
+        "type": "object", "properties": { "command": { "type": "string" }, "at": {
+            "type": "object", "properties": { "command": { "type": "string" } } } },
+    });
+    setup.permissions = rules(&["deny bash *rm*", "allow bash"]);
+    let mut stage = Stage::new(setup);
+    stage.say("go").calls(&[
+        "a:bsh:{\"command\":\"rm x\"}",
+        "b:Bash:\"{\\\"command\\\":\\\"rm x\\\"}\"",
+        "c:bash_command:{\"at\":\"{\\\"command\\\":\\\"r\\\\u006d x\\\"}\"}",
+        "d:BASH:{\"command\":\"ls\"}",
+    ]);
+    assert_eq!(stage.executed(), ["d"]);
+    assert!(stage.asked.is_empty());
+    let repaired = stage
+        .events
+        .iter()
+        .filter(|e| matches!(e, Event::ToolCallRepaired { .. }));
+    assert_eq!(repaired.count(), 4);
+    stage.done("d", "ok").text("done");
+    audit(&stage);
+}
+
+/// A rule that allows spares the person, not the host's own hook.
+#[test]
+fn a_hook_is_asked_whatever_the_rules_allow() {
+    let mut setup = under(&["allow bash", "deny write"]);
+    setup.hooks.insert(HookPoint::BeforeToolExecution);
+    setup.max_parallel_tools = 3;
+    let mut stage = Stage::new(setup);
+    stage.say("go").calls(&["a:bash", "b:write", "c:read"]);
+    let asked: Vec<(&str, Whom)> = stage
+        .asked
+        .iter()
+        .map(|asked| (asked.call.id.0.as_str(), asked.whom))
+        .collect();
+    assert_eq!(asked, [("a", Whom::Hook), ("c", Whom::Hook)]);
+    stage.finish();
+    assert_eq!(stage.executed(), ["a", "c"]);
+    audit(&stage);
+}

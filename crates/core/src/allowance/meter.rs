@@ -1,0 +1,53 @@
+//! [`Meter`]: what was spent, read while it is being spent. A sum; it limits nothing.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plimsoll_agent::Spend;
+
+use super::tree::Place;
+use super::{Shared, amounts, lock};
+
+/// What somebody spends, and all below. Clones are the same meter.
+#[derive(Debug, Clone, Default)]
+pub struct Meter(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    spent: Mutex<Spend>,
+    above: Option<Meter>,
+    books: Option<(Shared, Place)>,
+}
+
+impl Meter {
+    pub(super) fn at(above: Option<Meter>, books: Option<(Shared, Place)>) -> Self {
+        Self(Arc::new(Inner {
+            spent: Mutex::default(),
+            above,
+            books,
+        }))
+    }
+
+    /// Something was spent: what a model or a service that a tool called has taken, say.
+    pub fn add(&self, spend: &Spend) {
+        if let Some((tree, place)) = &self.0.books {
+            lock(tree).spend(*place, amounts(spend));
+        }
+        self.seen(spend);
+    }
+
+    /// All of it so far.
+    #[must_use]
+    pub fn total(&self) -> Spend {
+        *self.0.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something was spent that is in the books.
+    pub(super) fn seen(&self, spend: &Spend) {
+        let mut meter = Some(self);
+        while let Some(Self(inner)) = meter {
+            let mut spent = inner.spent.lock().unwrap_or_else(PoisonError::into_inner);
+            *spent = spent.combine(*spend);
+            meter = inner.above.as_ref();
+        }
+    }
+}

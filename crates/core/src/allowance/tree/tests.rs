@@ -1,0 +1,249 @@
+use super::*;
+use proptest::prelude::*;
+
+fn all(amount: u64) -> Used {
+    Amounts {
+        tokens: amount,
+        money: amount,
+        turns: amount,
+        tool_calls: amount,
+    }
+}
+
+fn tokens(amount: u64) -> Limit {
+    Amounts {
+        tokens: Some(amount),
+        ..Limit::default()
+    }
+}
+
+fn used(tokens: u64) -> Used {
+    Amounts {
+        tokens,
+        ..Used::default()
+    }
+}
+
+fn left(tree: &Tree, place: Place) -> Option<u64> {
+    tree.ledger(place).unwrap().left().tokens
+}
+
+#[test]
+fn what_is_reserved_is_gone_at_once_and_what_was_not_used_comes_back() {
+    let (mut tree, root) = Tree::new(tokens(100));
+    let one = tree.reserve(root, tokens(60), 1).unwrap();
+    assert_eq!((left(&tree, root), left(&tree, one)), (Some(40), Some(60)));
+    // The second wants more than there is.
+    let two = tree.reserve(root, tokens(60), 1).unwrap();
+    assert_eq!((left(&tree, root), left(&tree, two)), (Some(0), Some(40)));
+    assert_eq!(
+        tree.reserve(root, tokens(1), 1),
+        Err(Refused::UsedUp(Kind::Tokens))
+    );
+    tree.spend(one, used(10));
+    assert_eq!((left(&tree, root), left(&tree, one)), (Some(0), Some(50)));
+    tree.settle(one);
+    assert_eq!(left(&tree, root), Some(50));
+    tree.settle(two);
+    assert_eq!(left(&tree, root), Some(90));
+    assert_eq!(tree.reserve(one, tokens(1), 1), Err(Refused::Settled));
+}
+
+#[test]
+fn what_is_not_asked_for_is_an_equal_share() {
+    let (mut tree, root) = Tree::new(tokens(100));
+    let shares: Vec<_> = (0..3)
+        .map(|begun| {
+            let place = tree.reserve(root, Limit::default(), 3 - begun).unwrap();
+            left(&tree, place)
+        })
+        .collect();
+    assert_eq!(shares, [Some(34), Some(33), Some(33)]);
+    assert_eq!(left(&tree, root), Some(0));
+}
+
+#[test]
+fn what_was_used_beyond_a_grant_is_missing_above_before_it_is_settled() {
+    let (mut tree, root) = Tree::new(tokens(100));
+    let one = tree.reserve(root, tokens(40), 1).unwrap();
+    let below = tree.reserve(one, tokens(40), 1).unwrap();
+    tree.spend(below, used(55));
+    assert_eq!((left(&tree, one), left(&tree, root)), (Some(0), Some(45)));
+    tree.settle(below);
+    assert_eq!((left(&tree, one), left(&tree, root)), (Some(0), Some(45)));
+    tree.settle(one);
+    assert_eq!(left(&tree, root), Some(45));
+}
+
+#[test]
+fn who_loses_its_parent_is_held_by_the_one_above() {
+    let (mut tree, root) = Tree::new(tokens(100));
+    let one = tree.reserve(root, tokens(50), 1).unwrap();
+    let below = tree.reserve(one, tokens(20), 1).unwrap();
+    tree.spend(one, used(5));
+    tree.settle(one);
+    assert_eq!(left(&tree, root), Some(75));
+    tree.spend(below, used(7));
+    tree.settle(below);
+    assert_eq!(left(&tree, root), Some(88));
+    // Twice does no harm.
+    tree.settle(below);
+    assert_eq!(left(&tree, root), Some(88));
+}
+
+#[test]
+fn a_promise_is_not_given_away() {
+    let (mut tree, root) = Tree::new(Limit {
+        tool_calls: Some(5),
+        ..Limit::default()
+    });
+    let promised = Used {
+        tool_calls: 2,
+        ..Used::default()
+    };
+    tree.meter(root, promised, promised);
+    let one = tree.reserve(root, Limit::default(), 1).unwrap();
+    assert_eq!(tree.ledger(one).unwrap().limit.tool_calls, Some(1));
+    // An agent without tool calls can still answer.
+    let two = tree.reserve(root, Limit::default(), 1).unwrap();
+    assert_eq!(tree.ledger(two).unwrap().limit.tool_calls, Some(0));
+    assert_eq!(tree.ledger(two).unwrap().limit.tokens, None);
+}
+
+#[test]
+fn there_is_an_end_to_places() {
+    let (mut tree, root) = Tree::new(Limit::default());
+    for _ in 1..MAX_PLACES {
+        tree.reserve(root, Limit::default(), 1).unwrap();
+    }
+    assert_eq!(
+        tree.reserve(root, Limit::default(), 1),
+        Err(Refused::TooMany)
+    );
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Reserve(usize, [Option<u64>; 4], u64),
+    /// Of what is left, so many thousandths.
+    Spend(usize, u64),
+    Promise(usize, u64),
+    Settle(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let wanted = prop::array::uniform4(prop::option::of(0_u64..400));
+    prop_oneof![
+        3 => (any::<usize>(), wanted, 0_u64..5).prop_map(|(at, w, n)| Op::Reserve(at, w, n)),
+        3 => (any::<usize>(), 0_u64..=1_000).prop_map(|(at, part)| Op::Spend(at, part)),
+        1 => (any::<usize>(), 0_u64..=1_000).prop_map(|(at, part)| Op::Promise(at, part)),
+        2 => any::<usize>().prop_map(Op::Settle),
+    ]
+}
+
+/// Of what is left, a part; where there is no limit, of a thousand.
+fn part(ledger: &Ledger, thousandths: u64) -> Used {
+    ledger
+        .left()
+        .map(|left| left.unwrap_or(1_000) * thousandths / 1_000)
+}
+
+fn sums_hold(tree: &Tree) {
+    for (place, ledger) in &tree.places {
+        let below = tree.places.values().filter(|l| l.parent == Some(*place));
+        let held = below.fold(Used::default(), |sum, below| sum.plus(below.held()));
+        assert_eq!(ledger.reserved, held, "{place:?}");
+        let taken = ledger.taken();
+        ledger.limit.with(
+            taken.with(ledger.left(), |taken, left| (taken, left)),
+            |limit, (taken, left)| {
+                let sum = limit.map(|_| taken + left.unwrap());
+                assert_eq!(sum, limit, "{place:?}");
+            },
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn nothing_leaks_and_nobody_spends_more_than_the_root_has(
+        limit in prop::array::uniform4(prop::option::of(1_u64..2_000)),
+        ops in prop::collection::vec(op(), 0..60),
+    ) {
+        let limits = |[tokens, money, turns, tool_calls]: [Option<u64>; 4]| Limit {
+            tokens, money, turns, tool_calls,
+        };
+        let (mut tree, root) = Tree::new(limits(limit));
+        let mut spent = Used::default();
+        for op in ops {
+            let places: Vec<Place> = tree.places.keys().copied().collect();
+            let at = |index: usize| places[index % places.len()];
+            match op {
+                Op::Reserve(index, wanted, shares) => {
+                    let (above, wanted) = (at(index), limits(wanted));
+                    let before = tree.ledger(above).unwrap().left();
+                    if let Ok(place) = tree.reserve(above, wanted, shares) {
+                        let got = tree.ledger(place).unwrap().limit;
+                        let after = tree.ledger(above).unwrap().left();
+                        got.with(wanted, |got, wanted| {
+                            assert!(wanted.is_none_or(|wanted| got.is_some_and(|got| got <= wanted)));
+                        });
+                        got.with(before, |got, before| assert!(before.is_none() || got <= before));
+                        // It is taken out at once.
+                        before.with(got, |before, got| before.map(|before| before - got.unwrap()))
+                            .with(after, |wanted, after| assert_eq!(wanted, after));
+                    }
+                }
+                Op::Spend(index, thousandths) => {
+                    let more = part(tree.ledger(at(index)).unwrap(), thousandths);
+                    tree.spend(at(index), more);
+                    spent = spent.plus(more);
+                }
+                Op::Promise(index, thousandths) => {
+                    tree.meter(at(index), Used::default(), Used::default());
+                    let promised = part(tree.ledger(at(index)).unwrap(), thousandths);
+                    tree.meter(at(index), Used::default(), promised);
+                }
+                Op::Settle(index) => tree.settle(at(index)),
+            }
+            sums_hold(&tree);
+        }
+        // Whatever is left of it dies, in any order.
+        let places: Vec<Place> = tree.places.keys().copied().collect();
+        for place in places {
+            tree.settle(place);
+            sums_hold(&tree);
+        }
+        let root = *tree.ledger(root).unwrap();
+        prop_assert_eq!(root.used(), spent);
+        prop_assert_eq!(root.reserved, Used::default());
+        root.limit.with(spent, |limit, spent| assert!(limit.is_none_or(|limit| spent <= limit)));
+    }
+
+    /// A call's answer may weigh more than what was left for it: that is not lost either.
+    #[test]
+    fn overspending_is_booked_too(ops in prop::collection::vec((any::<usize>(), 0_u64..300, any::<bool>()), 0..60)) {
+        let (mut tree, root) = Tree::new(all(1_000).map(Some));
+        let mut spent = 0;
+        for (index, amount, settles) in ops {
+            let places: Vec<Place> = tree.places.keys().copied().collect();
+            let place = places[index % places.len()];
+            let _ = tree.reserve(place, all(amount).map(Some), 1);
+            tree.spend(place, all(amount));
+            spent += amount;
+            if settles {
+                tree.settle(place);
+            }
+            for (place, ledger) in &tree.places {
+                let below = tree.places.values().filter(|l| l.parent == Some(*place));
+                let held = below.fold(Used::default(), |sum, below| sum.plus(below.held()));
+                assert_eq!(ledger.reserved, held);
+            }
+        }
+        let places: Vec<Place> = tree.places.keys().rev().copied().collect();
+        for place in places {
+            tree.settle(place);
+        }
+        prop_assert_eq!(tree.ledger(root).unwrap().used(), all(spent));
+    }
+}

@@ -1,0 +1,60 @@
+//! Model calls, made again where that may help. Not when they are made; the machine says that.
+
+use std::sync::Arc;
+
+use plimsoll_agent::{Event, Failure, Request};
+use plimsoll_context::Reply;
+
+use super::Parts;
+use crate::heard::heard;
+use crate::provider::Provider;
+use crate::retry::RetryConfig;
+
+/// One call of the run's own model. What it says is told as it comes.
+pub(super) async fn call(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure> {
+    let tell = |event| parts.tell(&event);
+    attempts(&*parts.provider, &request, &parts.retry, heard, &tell).await
+}
+
+/// One call for a summary. It may be made again like any other, but not for ever: the run waits.
+pub(super) async fn summarize(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure> {
+    let wait = parts.summary_timeout;
+    let as_it_is = |reply, _: &Request| Ok(reply);
+    let work = attempts(&*parts.summarizer, &request, &parts.retry, as_it_is, &|_| {});
+    tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
+        Err(Failure::Transient {
+            status: None,
+            retry_after_ms: None,
+            message: format!("there was no summary within {} s", wait.as_secs_f32()),
+        })
+    })
+}
+
+/// Calls until there is a reply that `judge` lets pass, or nothing is to be gained any more.
+async fn attempts(
+    provider: &dyn Provider,
+    request: &Request,
+    retry: &RetryConfig,
+    judge: fn(Reply, &Request) -> Result<Reply, Failure>,
+    tell: &(dyn Fn(Event) + Send + Sync),
+) -> Result<Reply, Failure> {
+    let mut attempt = 1;
+    loop {
+        let deltas = |delta| tell(Event::Delta(delta));
+        let reply = provider.call(request, &deltas).await;
+        let failure = match reply.and_then(|reply| judge(reply, request)) {
+            Ok(reply) => return Ok(reply),
+            Err(failure) => failure,
+        };
+        let Some(wait) = retry.wait(attempt, &failure) else {
+            return Err(failure);
+        };
+        attempt += 1;
+        tell(Event::Retrying {
+            attempt,
+            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            why: failure.to_string(),
+        });
+        tokio::time::sleep(wait).await;
+    }
+}

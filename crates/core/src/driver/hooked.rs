@@ -1,0 +1,224 @@
+//! The driver at the places where a host has hooks. While it waits for one it is not deaf: messages
+//! are taken in, and an interrupt or the end of the time cut the hook off.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use plimsoll_agent::{
+    Answer, Decision, Event, HookPoint, Input, Leaving, Moment, Question, Verdict, Whom,
+};
+use plimsoll_context::{CallId, Seq};
+
+use super::{Parts, tell_time, until};
+use crate::archive::Archived;
+use crate::hooks::{Asked, Polled, Seen};
+use crate::remote::Command;
+use crate::session::Session;
+use crate::tool::Update;
+
+/// Waits for a hook. `None` where it is cut off: then the run has ended, or goes on without it.
+pub(super) async fn attend<T>(
+    session: &mut Session,
+    hook: impl Future<Output = T>,
+) -> Option<T> {
+    let mut hook = pin!(hook);
+    loop {
+        let listens = session.run.is_running();
+        let due = until(session);
+        let command = tokio::select! {
+            biased;
+            command = session.inbox.next(), if listens => Some(command),
+            had = &mut hook => return Some(had),
+            () = due => None,
+        };
+        tell_time(session);
+        match command {
+            Some(Command::Say(kind, parts)) => session.run.handle(super::said(kind, parts)),
+            Some(Command::Interrupt) => {
+                session.run.handle(Input::Interrupt);
+                return None;
+            }
+            None => {
+                session.run.handle(Input::Tick);
+                return None;
+            }
+        }
+    }
+}
+
+/// Asks the host, and tells the machine what it says.
+pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Moment) {
+    let decision = match moment {
+        Moment::FollowUp => {
+            poll(session, parts, Polled::FollowUps).await;
+            Decision::Go
+        }
+        moment => {
+            let seen = seen(session, moment.point());
+            let name = moment.point().name();
+            let asked = attend(session, parts.hooks.before(&moment, seen)).await;
+            answered(session, parts, name, asked, Decision::Go)
+        }
+    };
+    tell_time(session);
+    session.run.handle(Input::Decided(decision));
+}
+
+/// Tells the host.
+pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: Moment) {
+    let seen = seen(session, moment.point());
+    let name = moment.point().name();
+    let told = attend(session, parts.hooks.after(moment, seen)).await;
+    warn(parts, told.unwrap_or_else(|| vec![cut_off(name)]));
+}
+
+/// Whether a plan may be applied: what it takes out of the view is kept first.
+pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) -> Verdict {
+    let asked = parts
+        .hooks
+        .before_compaction(leaving.tokens, leaving.messages);
+    let asked = attend(session, asked).await;
+    let name = "before_compaction_start";
+    if let Decision::No { why } = answered(session, parts, name, asked, Decision::Go) {
+        return Verdict::Veto { why };
+    }
+    if !session.archives || !session.run.is_running() {
+        return Verdict::Go;
+    }
+    let why = format!(
+        "{}: {}",
+        leaving.plan.why.word(),
+        leaving.plan.stages.join(", ")
+    );
+    let originals = leaving.originals().map(|leaving| Archived {
+        seq: leaving.item.seq,
+        message: Arc::clone(&leaving.item.message),
+        tool: leaving.tool.clone(),
+        why: why.clone(),
+    });
+    let originals: Vec<Archived> = originals.collect();
+    let kept = parts.store.archive(&session.lease, &originals).await;
+    match kept {
+        Ok(()) => Verdict::Go,
+        Err(error) => Verdict::NotKept {
+            why: error.to_string(),
+        },
+    }
+}
+
+/// Tells the host what has left.
+pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) {
+    let messages = session.run.state().transcript().items().len();
+    let tokens = session.run.tokens();
+    let state = Arc::clone(&session.state);
+    let told = parts.hooks.gone(leaving, state, messages, tokens);
+    let told = attend(session, told).await;
+    warn(
+        parts,
+        told.unwrap_or_else(|| vec![cut_off("a hook after a compaction")]),
+    );
+}
+
+/// Takes what the host wants said.
+pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled) {
+    let Some(Asked { says, faults }) = attend(session, parts.hooks.messages(what)).await else {
+        return;
+    };
+    warn(parts, faults);
+    for said in says {
+        // A run that has ended would begin anew.
+        if session.run.is_running() {
+            session.run.handle(match what {
+                Polled::Steering => Input::User(said.0),
+                Polled::FollowUps => Input::FollowUp(said.0),
+            });
+        }
+    }
+}
+
+/// Hands on what a tool says of its progress, if the host lets it pass.
+pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Update) {
+    let Update { call, name, text } = update;
+    let args = (name.clone(), call.clone(), text.clone());
+    let asked = attend(session, parts.hooks.before_update(args.clone())).await;
+    let point = "before_tool_execution_update";
+    if answered(session, parts, point, asked, Decision::Go) != Decision::Go {
+        return;
+    }
+    parts.tell(&Event::ToolUpdate { call, name, text });
+    let told = attend(session, parts.hooks.after_update(args)).await;
+    let late = || vec![cut_off("after_tool_execution_update")];
+    warn(parts, told.unwrap_or_else(late));
+}
+
+/// Whether a tool call may run: the hook is asked first, then the gate. Silence of either denies.
+pub(super) async fn decide(parts: Arc<Parts>, question: Question) -> (CallId, Answer) {
+    let call = question.call.id.clone();
+    if matches!(question.whom, Whom::Hook | Whom::Both) {
+        let arguments = super::tools::arguments(&question.call);
+        let name = &question.call.name;
+        let Asked { says, faults } = parts.hooks.before_tool(name, &call, arguments).await;
+        warn(&parts, faults.clone());
+        if let Decision::No { why } = says {
+            let why = format!("`{name}` was skipped: {why}");
+            return (call, Answer::Skip { why });
+        }
+        if let Some(fault) = faults.first() {
+            let why = format!("`{name}` was not allowed, since what guards it is broken: {fault}");
+            return (call, Answer::Deny { why });
+        }
+    }
+    let answer = match question.whom {
+        Whom::Hook => Answer::Allow,
+        Whom::Gate | Whom::Both => parts.ask_gate(&question).await,
+    };
+    (call, answer)
+}
+
+/// What a hook has said; where it was cut off or is at fault, what is done all the same.
+fn answered<T>(
+    session: &Session,
+    parts: &Parts,
+    name: &str,
+    asked: Option<Asked<T>>,
+    otherwise: T,
+) -> T {
+    match asked {
+        Some(Asked { says, faults }) => {
+            warn(parts, faults);
+            says
+        }
+        None => {
+            if session.run.is_running() {
+                warn(parts, vec![cut_off(name)]);
+            }
+            otherwise
+        }
+    }
+}
+
+fn cut_off(name: &str) -> String {
+    format!("{name} was cut off: the run is interrupted, or its time is used up")
+}
+
+fn warn(parts: &Parts, texts: Vec<String>) {
+    for text in texts {
+        parts.tell(&Event::Warning { text });
+    }
+}
+
+/// What a hook is shown of the session, as far as it asks for it.
+fn seen(session: &Session, point: HookPoint) -> Seen {
+    let items = session.run.state().transcript().items();
+    let from = match point {
+        HookPoint::BeforeLoop | HookPoint::BeforeTurn | HookPoint::AfterTurn => Seq::default(),
+        HookPoint::AfterLoop => session.began,
+        _ => Seq(u64::MAX),
+    };
+    let shown = items.iter().filter(|item| item.seq >= from);
+    Seen {
+        state: Arc::clone(&session.state),
+        messages: shown.map(|item| Arc::clone(&item.message)).collect(),
+    }
+}

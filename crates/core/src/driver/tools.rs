@@ -1,0 +1,164 @@
+//! Tool calls: each has a result, whatever happens to it. Not which of them run; the machine says
+//! that.
+
+use std::sync::Arc;
+
+use plimsoll_agent::{Event, Spend};
+use plimsoll_context::{CallId, Part, ToolCall, ToolResult, head_tail};
+use serde_json::Value;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::Parts;
+use crate::allowance::Meter;
+use crate::hooks::said_by;
+use crate::tool::{
+    MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates,
+};
+
+/// What a tool call came to.
+pub(super) struct Done {
+    pub(super) result: ToolResult,
+    pub(super) pins: Vec<String>,
+    pub(super) spent: Spend,
+}
+
+impl Done {
+    /// Of a call whose tool broke down outside its own task.
+    pub(super) fn broken(call: CallId, error: &JoinError) -> Self {
+        Self {
+            result: failed(call, format!("the tool broke down: {error}")),
+            pins: Vec::new(),
+            spent: Spend::default(),
+        }
+    }
+}
+
+/// How one try of a call ended.
+enum Tried {
+    Ended(ToolResult),
+    Late,
+}
+
+/// One tool call. Where the tool is idempotent, one that does not end in time is made again.
+pub(super) async fn execute(
+    parts: Arc<Parts>,
+    tool: Option<Arc<dyn Tool>>,
+    call: ToolCall,
+    cancel: CancellationToken,
+    updates: Updates,
+) -> Done {
+    let (pins, spent) = (Pins::default(), Meter::default());
+    let result = match tool {
+        None => failed(call.id, format!("there is no tool `{}`", call.name)),
+        Some(tool) => {
+            let cx = |cancel| ToolContext {
+                call: call.id.clone(),
+                cancel,
+                pins: pins.clone(),
+                spent: spent.clone(),
+                updates: updates.clone(),
+            };
+            let tries = match tool.idempotent() {
+                true => parts.tool_retries.saturating_add(1),
+                false => 1,
+            };
+            let mut number = 1;
+            loop {
+                let cx = cx(cancel.child_token());
+                match once(&tool, &call, cx).await {
+                    Tried::Ended(result) => break result,
+                    Tried::Late if number < tries => {
+                        number += 1;
+                        let text = format!(
+                            "`{}` did not end within {} s and is called again ({number} of {tries})",
+                            call.name,
+                            tool.timeout().as_secs_f32()
+                        );
+                        parts.tell(&Event::Warning { text });
+                    }
+                    Tried::Late => break too_late(&*tool, &call, tries),
+                }
+            }
+        }
+    };
+    Done {
+        result,
+        pins: pins.take(),
+        spent: spent.total(),
+    }
+}
+
+async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext) -> Tried {
+    let (id, name, timeout) = (call.id.clone(), &call.name, tool.timeout());
+    let arguments = arguments(call);
+    let cancel = cx.cancel.clone();
+    let tool = Arc::clone(tool);
+    // A task of its own contains a panic.
+    let mut work = JoinSet::new();
+    work.spawn(async move { tool.call(arguments, cx).await });
+    Tried::Ended(
+        match tokio::time::timeout(timeout, work.join_next()).await {
+            Ok(Some(Ok(Ok(output)))) => done(id, output),
+            Ok(Some(Ok(Err(ToolError(text))))) => failed(id, text),
+            Ok(Some(Err(error))) if error.is_panic() => {
+                let text = said_by(&*error.into_panic());
+                failed(id, format!("`{name}` broke down: {text}"))
+            }
+            Ok(_) => failed(id, format!("`{name}` was stopped before it ended")),
+            Err(_) => {
+                cancel.cancel();
+                return Tried::Late;
+            }
+        },
+    )
+}
+
+/// A call's arguments; none at all are an empty object.
+pub(super) fn arguments(call: &ToolCall) -> Value {
+    serde_json::from_str(&call.arguments).unwrap_or_else(|_| serde_json::json!({}))
+}
+
+fn too_late(tool: &dyn Tool, call: &ToolCall, tries: u32) -> ToolResult {
+    let secs = tool.timeout().as_secs_f32();
+    let name = &call.name;
+    let text = match tries {
+        1 => format!("`{name}` did not end within {secs} s and was stopped"),
+        _ => format!("`{name}` did not end within {secs} s, {tries} times, and was stopped"),
+    };
+    failed(call.id.clone(), text)
+}
+
+fn done(call: CallId, output: ToolOutput) -> ToolResult {
+    let mut parts = output.parts;
+    for part in &mut parts {
+        if let Part::Text { text } = part
+            && let Some(short) = head_tail(text, MAX_TOOL_OUTPUT)
+        {
+            *text = short;
+        }
+    }
+    let says_nothing = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
+    if parts.iter().all(says_nothing) {
+        parts = vec![Part::text("(no output)")];
+    }
+    ToolResult {
+        call,
+        parts,
+        is_error: false,
+    }
+}
+
+fn failed(call: CallId, text: String) -> ToolResult {
+    let text = head_tail(&text, MAX_TOOL_OUTPUT).unwrap_or(text);
+    let text = if text.trim().is_empty() {
+        "failed without a message".to_owned()
+    } else {
+        text
+    };
+    ToolResult {
+        call,
+        parts: vec![Part::text(text)],
+        is_error: true,
+    }
+}

@@ -1,0 +1,191 @@
+//! [`RunStep`]: what a run's tools returned, kept for the host in small. Not what the model sees,
+//! which the budget governs, and not the log, which has all of it.
+
+use std::collections::{HashMap, VecDeque};
+
+use plimsoll_agent::Entry;
+use plimsoll_context::{Bytes, CallId, Message, clip, shorten_bytes};
+
+/// Bytes of one step's result, at most, where nothing else is said.
+pub const MAX_STEP_RESULT: Bytes = Bytes(8_192);
+/// Steps that a run keeps; of more, the newest.
+pub const MAX_STEPS: usize = 1_000;
+/// What stands at the end of a text that was cut.
+const TRUNCATED: &str = "[truncated]";
+
+/// One tool call of a run and what it returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunStep {
+    /// The call.
+    pub call: CallId,
+    /// The tool, as the model named it.
+    pub name: String,
+    /// The arguments, cut like the result.
+    pub arguments: String,
+    /// The texts of the result. One longer than `max_step_result_size` ends with `[truncated]`; a JSON
+    /// list or object stays one: whole items leave its middle, and a marker counts them.
+    pub result: String,
+    /// Whether the call failed or did not run.
+    pub is_error: bool,
+}
+
+/// The steps of the run under way.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    max: Bytes,
+    kept: VecDeque<RunStep>,
+    /// Calls without a result: tool and arguments.
+    open: HashMap<CallId, (String, String)>,
+    held: usize,
+    dropped: u64,
+}
+
+impl Steps {
+    pub(crate) fn new(max: Bytes) -> Self {
+        Self {
+            max,
+            kept: VecDeque::new(),
+            open: HashMap::new(),
+            held: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Takes in what the log gets.
+    pub(crate) fn see(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Replied { message, .. } => {
+                self.open.clear();
+                for call in message.calls() {
+                    let arguments = cut(&call.arguments, self.max);
+                    self.open
+                        .insert(call.id.clone(), (call.name.clone(), arguments));
+                }
+            }
+            Entry::Returned { message, .. } => {
+                if let Message::ToolResult(result) = message.as_ref() {
+                    let called = self.open.remove(&result.call);
+                    let (name, arguments) = called.unwrap_or_default();
+                    self.keep(RunStep {
+                        call: result.call.clone(),
+                        name,
+                        arguments,
+                        result: cut(&message.text(), self.max),
+                        is_error: result.is_error,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What the steps take, in bytes.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// The steps, and how many older ones were let go; the next run begins with none.
+    pub(crate) fn take(&mut self) -> (Vec<RunStep>, u64) {
+        self.held = 0;
+        self.open.clear();
+        (
+            std::mem::take(&mut self.kept).into(),
+            std::mem::take(&mut self.dropped),
+        )
+    }
+
+    fn keep(&mut self, step: RunStep) {
+        if self.kept.len() == MAX_STEPS
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            self.held -= weight(&oldest);
+            self.dropped += 1;
+        }
+        self.held += weight(&step);
+        self.kept.push_back(step);
+    }
+}
+
+fn weight(step: &RunStep) -> usize {
+    size_of::<RunStep>()
+        + step.call.0.len()
+        + step.name.len()
+        + step.arguments.len()
+        + step.result.len()
+}
+
+/// A text within so many bytes.
+fn cut(text: &str, max: Bytes) -> String {
+    if text.len() as u64 <= max.0 {
+        return text.to_owned();
+    }
+    let is_json = |text: &String| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    if let Some(json) = shorten_bytes(text, max).filter(is_json) {
+        return json;
+    }
+    match max.0.checked_sub(TRUNCATED.len() as u64) {
+        // In one piece: what is appended to may take twice its length.
+        Some(room) => [clip(text, Bytes(room)), TRUNCATED].concat(),
+        None => clip(text, max).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S22.
+    #[test]
+    fn a_result_is_cut_at_its_limit_and_not_before() {
+        let at = "x".repeat(8_192);
+        assert_eq!(cut(&at, MAX_STEP_RESULT), at);
+        let over = cut(&"x".repeat(8_193), MAX_STEP_RESULT);
+        assert!(over.ends_with("x[truncated]") && over.len() == 8_192);
+    }
+
+    #[test]
+    fn every_cut_is_utf8_and_within_its_limit() {
+        for text in ["汉字", "🦀", "e\u{301}x"] {
+            let text = text.repeat(40);
+            for max in 0..text.len() as u64 {
+                let cut = cut(&text, Bytes(max));
+                assert!(cut.len() as u64 <= max, "{max}");
+                assert_eq!(cut.ends_with(TRUNCATED), max >= 11, "{max}");
+            }
+        }
+    }
+
+    #[test]
+    fn json_stays_json_and_counts_what_left() {
+        let list: Vec<String> = (0..500).map(|n| format!("item number {n}")).collect();
+        let text = serde_json::to_string(&list).unwrap();
+        let short = cut(&text, Bytes(1_000));
+        assert!(short.len() <= 1_000);
+        let items: Vec<String> = serde_json::from_str(&short).unwrap();
+        let marker = items.iter().find(|item| item.contains("items")).unwrap();
+        let left = items.len() - 1;
+        assert!(
+            marker.contains(&format!("{} items", 500 - left)),
+            "{marker}"
+        );
+    }
+
+    #[test]
+    fn steps_are_bounded_and_their_weight_is_right() {
+        let mut steps = Steps::new(Bytes(100));
+        for n in 0..MAX_STEPS + 5 {
+            let call = CallId(format!("c{n}"));
+            let message = Message::result(call, "y".repeat(200));
+            steps.see(&Entry::Returned {
+                message: message.into(),
+                pins: Vec::new(),
+                spent: Default::default(),
+            });
+        }
+        assert_eq!(steps.held(), steps.kept.iter().map(weight).sum::<usize>());
+        let (kept, dropped) = steps.take();
+        assert_eq!((kept.len(), dropped), (MAX_STEPS, 5));
+        assert_eq!(kept[0].call.0, "c5");
+        assert_eq!(steps.held(), 0);
+    }
+}

@@ -1,0 +1,388 @@
+//! [`SubAgentTool`]: an agent as a tool of another. It works in a session and a context of its own,
+//! on what it could reserve, and gives back one bounded text. Not a hand-over: the caller goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plimsoll_agent::{
+    CountTokens, Entry, Event, ExecutionLimits, Outcome, Spend, TurnTrigger,
+};
+use plimsoll_context::{CallId, Tokens, ToolSpec, shorten};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Agent, new_session_id};
+use crate::allowance::{Grant, Limit, wanted};
+use crate::driver::Parts;
+use crate::error::Error;
+use crate::observer::Observer;
+use crate::session::{AgentOutput, Session};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
+
+mod limits;
+mod origin;
+mod relay;
+
+pub(crate) use limits::tighter;
+pub(crate) use origin::{Caller, Origin};
+use relay::Relay;
+
+/// Sub-agents of sub-agents, at most so deep; agents that call each other end there.
+pub const MAX_DEPTH: u32 = 4;
+/// A sub-agent's result, at most, where nothing else is said.
+pub const MAX_SUB_AGENT_RESULT: Tokens = Tokens(2_000);
+/// How long a sub-agent may take where nothing else is said.
+pub const SUB_AGENT_TIMEOUT: Duration = Duration::from_secs(600);
+/// So much later than its own limit a sub-agent is cut off: it ends by itself before that.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// An agent as a tool. The model gives it a task and gets its answer; where a limit ended it, what it
+/// had by then and the reason.
+///
+/// It reserves what it may use from what the calling run has left, and what it does not use comes
+/// back. Its session is `{session}.{tool}.{place}` in the caller's store. Where the caller is carried
+/// on after a crash, so is it.
+///
+/// ```
+/// use plimsoll_agent::ExecutionLimits;
+/// use plimsoll_context::Tokens;
+/// use plimsoll_core::Agent;
+/// use plimsoll_core::testing::{ScriptedProvider, Turn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedProvider::new([Turn::say("Three harbours have fuel.")]);
+/// let scout = Agent::builder(model).system("You look things up.").build()?;
+/// let scout = scout
+///     .as_tool("scout", "Looks something up and reports.")
+///     .limits(ExecutionLimits { max_turns: 10, ..ExecutionLimits::default() })
+///     .max_result(Tokens(500));
+///
+/// let model = ScriptedProvider::new([
+///     Turn::call("scout", serde_json::json!({"task": "Which harbours have fuel?"})),
+///     Turn::say("There are three."),
+/// ]);
+/// let captain = Agent::builder(model).tool(scout).build()?;
+/// assert_eq!(captain.run("Where can we refuel?").await?.text, "There are three.");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SubAgentTool {
+    spec: ToolSpec,
+    agent: Arc<Source>,
+    limits: Option<ExecutionLimits>,
+    max_result: Tokens,
+    timeout: Duration,
+    asks: bool,
+}
+
+/// Gives the agent when it is called; `None` where there is none yet.
+type Source = dyn Fn() -> Option<Agent> + Send + Sync;
+
+/// What a sub-agent is told.
+#[derive(Deserialize, JsonSchema)]
+struct TaskInput {
+    /// The task, complete: nothing else that was said here is known to who does it
+    task: String,
+}
+
+/// How a sub-agent's run ended.
+struct Report {
+    outcome: Outcome,
+    session: String,
+}
+
+impl Agent {
+    /// This agent as a tool of another.
+    #[must_use]
+    pub fn as_tool(
+        &self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+    ) -> SubAgentTool {
+        let agent = self.clone();
+        sub_agent(name, description, move || Some(agent.clone()))
+    }
+
+    /// The same agent as a part of a larger whole: in another's store, within what was reserved for
+    /// it, and seen by somebody else too.
+    pub(crate) fn within(
+        &self,
+        grant: &Grant,
+        limits: &ExecutionLimits,
+        caller: Option<&Parts>,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Self {
+        let mut agent = self.clone();
+        agent.setup.limits = Arc::new(grant.within(limits));
+        let mut parts = Parts::clone(&agent.parts);
+        if let Some(caller) = caller {
+            parts.store = Arc::clone(&caller.store);
+        }
+        parts.observers.extend(observer);
+        agent.parts = Arc::new(parts);
+        agent
+    }
+}
+
+/// An agent as a tool of another, found when it is called: so agents can call each other, and
+/// themselves, [`MAX_DEPTH`] deep.
+///
+/// ```
+/// use std::sync::{Arc, OnceLock};
+/// use plimsoll_core::testing::ScriptedProvider;
+/// use plimsoll_core::{Agent, sub_agent};
+///
+/// let itself: Arc<OnceLock<Agent>> = Arc::default();
+/// let found = Arc::clone(&itself);
+/// let again = sub_agent("divide", "Does a part of the task.", move || found.get().cloned());
+/// let agent = Agent::builder(ScriptedProvider::new([])).tool(again).build()?;
+/// let _ = itself.set(agent);
+/// # Ok::<(), plimsoll_core::Error>(())
+/// ```
+pub fn sub_agent(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    agent: impl Fn() -> Option<Agent> + Send + Sync + 'static,
+) -> SubAgentTool {
+    SubAgentTool {
+        spec: ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            schema: schema_of::<TaskInput>(),
+        },
+        agent: Arc::new(agent),
+        limits: None,
+        max_result: MAX_SUB_AGENT_RESULT,
+        timeout: SUB_AGENT_TIMEOUT,
+        asks: false,
+    }
+}
+
+impl SubAgentTool {
+    /// What one call may use, at most; it is reserved from what the calling run has left. Default:
+    /// the agent's own limits and, of what they do not limit, an equal part of what is left for each
+    /// call that runs at once.
+    #[must_use]
+    pub fn limits(mut self, limits: ExecutionLimits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// The result, at most; of a longer one head and tail are given. Default
+    /// [`MAX_SUB_AGENT_RESULT`].
+    #[must_use]
+    pub fn max_result(mut self, tokens: Tokens) -> Self {
+        self.max_result = tokens;
+        self
+    }
+
+    /// How long one call may take; towards its end the agent is asked for what it has. Default
+    /// [`SUB_AGENT_TIMEOUT`].
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The gate is asked before each call.
+    #[must_use]
+    pub fn asks(mut self) -> Self {
+        self.asks = true;
+        self
+    }
+
+    /// Its own limits, those of the agent and the timeout.
+    fn limits_of(&self, agent: &Agent) -> ExecutionLimits {
+        let own = &*agent.setup.limits;
+        let mut limits = match &self.limits {
+            Some(given) => tighter(own, given),
+            None => own.clone(),
+        };
+        let timeout = limits.max_duration.map_or(self.timeout, |max| max.min(self.timeout));
+        limits.max_duration = Some(timeout);
+        limits
+    }
+
+    /// Reserves what the call may use.
+    fn reserve(
+        &self,
+        agent: &Agent,
+        limits: &ExecutionLimits,
+        cx: &ToolContext,
+    ) -> Result<Grant, ToolError> {
+        let name = &self.spec.name;
+        let beside = cx.origin.of.as_ref().map_or(1, |caller| caller.beside);
+        let parts = beside.saturating_sub(cx.allowance.at_work() as u64).max(1);
+        let wanted = Limit {
+            // Those below it share what it does not take itself.
+            turns: None,
+            tokens: limits
+                .max_total_tokens
+                .filter(|_| limits.count_tokens == CountTokens::Processed)
+                .map(|tokens| tokens.0),
+            ..wanted(limits)
+        };
+        let grant = cx
+            .allowance
+            .reserve_part(wanted, limits.max_duration, parts)
+            .map_err(|nothing| {
+                ToolError(format!(
+                    "`{name}` was not started: {nothing} for it; do without it, and say what is left undone"
+                ))
+            })?;
+        if grant.limit().money.is_some() && agent.setup.sheet.is_none() {
+            return Err(ToolError(format!(
+                "`{name}` was not started: this run may cost only so much, and what its model costs is not known; do without it"
+            )));
+        }
+        Ok(grant)
+    }
+}
+
+#[async_trait]
+impl Tool for SubAgentTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    /// Made again after a crash, the call carries on the session that it had begun.
+    fn idempotent(&self) -> bool {
+        true
+    }
+
+    fn asks(&self) -> bool {
+        self.asks
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout.saturating_add(GRACE)
+    }
+
+    async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let name = &self.spec.name;
+        let TaskInput { task } = parse_arguments(&self.spec, arguments)?;
+        if task.trim().is_empty() {
+            return Err(ToolError(format!(
+                "the task for `{name}` is empty; say what it is to do"
+            )));
+        }
+        if cx.origin.depth >= MAX_DEPTH {
+            return Err(ToolError(format!(
+                "`{name}` was not started: agents are {MAX_DEPTH} deep here already; do it yourself"
+            )));
+        }
+        let agent = (self.agent)();
+        let agent =
+            agent.ok_or_else(|| ToolError(format!("there is no agent for `{name}` here")))?;
+        let limits = self.limits_of(&agent);
+        let grant = self.reserve(&agent, &limits, &cx)?;
+        let (counter, model) = (Arc::clone(&agent.setup.counter), agent.setup.model.clone());
+        let stop = CancellationToken::new();
+        let work = work(agent, limits, grant, name.clone(), task, cx, stop.clone());
+        // In a task of its own it closes its log also where this call is dropped.
+        let _stop_on_drop = stop.drop_guard();
+        let report = match tokio::spawn(work).await {
+            Ok(report) => report.map_err(|error| {
+                ToolError(format!("`{name}` could not work: {error}; do without it"))
+            })?,
+            Err(error) => return Err(ToolError(format!("`{name}` broke down: {error}"))),
+        };
+        let short = shorten(&report.outcome.text, self.max_result, &*counter);
+        let text = short.unwrap_or(report.outcome.text);
+        let reason = &report.outcome.reason;
+        let session = &report.session;
+        match reason {
+            reason if reason.is_answer() => Ok(text.into()),
+            reason if reason.is_limit() => Ok(format!(
+                "{text}\n\n[`{name}` has not finished: it was stopped by its limit ({}). This is what it had by then.]",
+                reason.word()
+            )
+            .into()),
+            reason => Err(ToolError(format!(
+                "`{name}` ({model}) has not done it ({}): {text}\n[Its session is {session}.]",
+                reason.word()
+            ))),
+        }
+    }
+}
+
+/// Runs the task, or carries on where a crash has ended it.
+async fn work(
+    agent: Agent,
+    limits: ExecutionLimits,
+    grant: Grant,
+    name: String,
+    task: String,
+    cx: ToolContext,
+    stop: CancellationToken,
+) -> Result<Report, Error> {
+    let caller = cx.origin.of.as_ref();
+    let id = caller.and_then(|caller| caller.session_of(&name));
+    let id = id.unwrap_or_else(new_session_id);
+    let relay = caller.map(|caller| {
+        let relay = Relay::new(
+            Arc::clone(&caller.parts),
+            cx.call.clone(),
+            name,
+            id.to_string(),
+            stop.clone(),
+        );
+        Arc::new(relay) as Arc<dyn Observer>
+    });
+    let caller = caller.map(|caller| &*caller.parts);
+    let mut agent = agent.within(&grant, &limits, caller, relay);
+    agent.setup.first_turn_trigger = TurnTrigger::SubAgent;
+    let mut session = agent.session(id.clone()).await?;
+    session.below(&grant, cx.origin.depth + 1);
+    if let Some(outcome) = ended(&session, &agent).await? {
+        grant.meter().add(&Spend {
+            usage: outcome.usage,
+            cost: outcome.cost,
+            turns: outcome.turns,
+            tool_calls: outcome.tool_calls,
+        });
+        return Ok(Report {
+            outcome,
+            session: id.to_string(),
+        });
+    }
+    let remote = session.remote();
+    let mut run = std::pin::pin!(begin(&mut session, &task));
+    let output = tokio::select! {
+        biased;
+        output = &mut run => output,
+        () = stop.cancelled() => {
+            remote.interrupt().await;
+            run.await
+        }
+    }?;
+    Ok(Report {
+        session: id.to_string(),
+        outcome: outcome_of(output),
+    })
+}
+
+async fn begin(session: &mut Session, task: &str) -> Result<AgentOutput, Error> {
+    // The call was made before, and a crash has ended it.
+    match session.view().runs() {
+        0 => session.run(task).await,
+        _ => session.carry_on().await,
+    }
+}
+
+/// How the run ended that this call has begun before, where it has: then only its result was lost.
+async fn ended(session: &Session, agent: &Agent) -> Result<Option<Outcome>, Error> {
+    if session.view().runs() == 0 {
+        return Ok(None);
+    }
+    let log = agent.parts.store.load(session.id()).await?;
+    Ok(log.into_iter().next_back().and_then(|entry| match entry {
+        Entry::Ended { outcome } => Some(outcome),
+        _ => None,
+    }))
+}
