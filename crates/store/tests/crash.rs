@@ -11,7 +11,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 
 use plimsoll_context::{Message, Seq};
-use plimsoll_core::{Archived, RecallId, SessionStore, StoreError};
+use plimsoll_core::{Archived, Fork, RecallId, SessionStore, StoreError};
 use plimsoll_store::SqliteStore;
 use script::id;
 
@@ -170,6 +170,68 @@ async fn a_killed_writer_leaves_a_whole_archive() {
         }
         let hits = store.search(&id("s"), "many", 1_000).await.unwrap();
         assert_eq!(hits.len() as u64, there);
+    }
+}
+
+/// More entries than there will be forks.
+const ENTRIES: u64 = 4_000;
+
+/// Forks a log at one entry after the other, each fork with an entry of its own, and tells how many
+/// sessions there are after each.
+async fn fork_for_ever(folder: &Path) {
+    let store = SqliteStore::open(folder).await.unwrap();
+    let mut made = store.list().await.unwrap().len() as u64;
+    if made == 0 {
+        let lease = store.acquire(&id("0")).await.unwrap();
+        let log = script::log(ENTRIES);
+        store.append(&lease, &log).await.unwrap();
+        made = 1;
+    }
+    loop {
+        let lease = store.acquire(&id(&made.to_string())).await.unwrap();
+        let of = Fork {
+            from: id("0"),
+            entries: made % ENTRIES,
+            items: Seq(0),
+        };
+        let own = [script::entry(made % ENTRIES)];
+        store.fork(&lease, &of, &own).await.unwrap();
+        made += 1;
+        tell(&made.to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_killed_writer_leaves_a_fork_whole_or_not_at_all() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return fork_for_ever(Path::new(&folder)).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0_usize..4 {
+        let mut child = Killed::start(
+            "a_killed_writer_leaves_a_fork_whole_or_not_at_all",
+            folder.path(),
+        );
+        let mut told = child.told().lines();
+        let mut promised: u64 = 0;
+        for _ in 0..=round * 3 {
+            promised = told.next().unwrap().unwrap().parse().unwrap();
+        }
+        child.kill();
+        for line in told {
+            promised = line.unwrap().parse().unwrap_or(promised).max(promised);
+        }
+
+        let store = SqliteStore::open(folder.path()).await.unwrap();
+        let there = store.list().await.unwrap().len() as u64;
+        assert!(
+            there == promised || there == promised + 1,
+            "round {round}: {promised} sessions were acknowledged, {there} are there"
+        );
+        for k in [1, there / 2, there - 1] {
+            let log = store.load(&id(&k.to_string())).await.unwrap();
+            assert_eq!(log, script::log(k % ENTRIES + 1), "round {round}");
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use plimsoll_core::{
     ArchiveBounds, Archived, Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, RecallError,
     RecallId, RecallKey, SessionId, SessionStore, StoreError,
 };
-use plimsoll_store::{Durability, FILE, Line, Options, SqliteStore};
+use plimsoll_store::{ARCHIVE, Durability, FILE, Line, Options, SqliteStore};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use script::{entry, id, log};
@@ -556,4 +556,24 @@ async fn an_archive_shows_nothing_of_another_log_that_had_the_name() {
     assert_eq!(recalled(&store, "s", "m1").await, "new one");
     assert_eq!(recalled(&store, "f", "m1").await, "new one");
     assert_eq!(listed(&store, "s").await, [(1, false)]);
+}
+
+#[tokio::test]
+async fn what_an_older_version_has_archived_is_still_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = sqlite(&folder).await;
+    let lease = store.acquire(&id("s")).await.unwrap();
+    store.append(&lease, &log(9)).await.unwrap();
+    store.archive(&lease, &[item(0, "zero")]).await.unwrap();
+    let file = rusqlite::Connection::open(folder.path().join(ARCHIVE)).unwrap();
+    // It did not say of which log it was.
+    file.execute("UPDATE sessions SET log = NULL", []).unwrap();
+    assert_eq!(recalled(&store, "s", "m0").await, "zero");
+    drop(fork(&store, "s", 3, 1, "f").await);
+    assert_eq!(recalled(&store, "f", "m0").await, "zero");
+    store.archive(&lease, &[item(1, "one")]).await.unwrap();
+    assert_eq!(listed(&store, "s").await, [(0, false), (1, false)]);
+    let sql = "SELECT count(*) FROM sessions WHERE length(log) = 16";
+    let said: i64 = file.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(said, 1);
 }
