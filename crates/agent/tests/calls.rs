@@ -143,7 +143,7 @@ fn a_name_that_may_mean_several_or_none_gets_the_nearest_for_a_result() {
     for (name, nearest) in [
         ("rm", "read, write, read_dir, bash, ls"),
         ("raed_file", "read_dir, read, "),
-        ("delete", "read, "),
+        ("delete", "ls, read, "),
     ] {
         let mut stage = Stage::new(setup.clone());
         stage.say("go").calls(&[&format!("a:{name}")]);
