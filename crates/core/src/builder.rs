@@ -14,8 +14,8 @@ use plimsoll_agent::{
     Sampling, Setup, SummaryModel, ThinkingLevel, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, Bytes, CacheConfig, ContextStrategy, Economy, Line, Memo, Policy, PriceSheet, Recall,
-    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
+    Author, Bpe, Bytes, CacheConfig, ContextStrategy, Economy, Line, Memo, Policy, PriceSheet,
+    Recall, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
 };
 
 use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};

@@ -125,8 +125,7 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 let said = underway.said.0.clone();
                 let updates = Updates::new(said, tool_call.id.clone(), tool_call.name.clone());
                 let call = tool_call.id.clone();
-                let execute =
-                    tools::execute(Arc::clone(&parts), tool, tool_call, cancel, updates);
+                let execute = tools::execute(Arc::clone(&parts), tool, tool_call, cancel, updates);
                 let task = underway.tools.spawn(execute);
                 underway.running.insert(task.id(), call);
             }

@@ -15,9 +15,9 @@ use plimsoll_agent::{Decision, HookPoint, Leaving, Moment};
 use plimsoll_context::{CallId, Item, Message, Tokens, Usage};
 use serde_json::Value;
 
-pub use reply::{HookReply, Later, MAX_STUCK, Now};
 pub(crate) use reply::said_by;
 use reply::{Had, Lane};
+pub use reply::{HookReply, Later, MAX_STUCK, Now};
 
 use crate::remote::Said;
 use crate::session::{AgentOutput, AgentState};
@@ -168,7 +168,10 @@ impl Hooks {
                 call,
                 name: tool,
                 is_error,
-            } => self.tell(name, &self.after_tool, (tool, call, is_error)).await,
+            } => {
+                self.tell(name, &self.after_tool, (tool, call, is_error))
+                    .await
+            }
             Moment::AfterTurn { usage, .. } => {
                 let args = (seen.messages, usage.unwrap_or_default());
                 self.tell(name, &self.after_turn, args).await
@@ -268,12 +271,7 @@ impl Hooks {
     }
 
     /// Asks until one says no.
-    async fn ask<A: Clone>(
-        &self,
-        name: &str,
-        hooks: &[Hook<A, bool>],
-        args: A,
-    ) -> Asked<Decision> {
+    async fn ask<A: Clone>(&self, name: &str, hooks: &[Hook<A, bool>], args: A) -> Asked<Decision> {
         let mut asked = Asked::new(Decision::Go);
         for hook in hooks {
             match hook(args.clone(), self.timeout).await {

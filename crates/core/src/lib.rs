@@ -53,8 +53,8 @@ pub use store::{
     StoreError,
 };
 pub use tool::{
-    FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, Pins, TOOL_RETRIES,
-    TOOL_TIMEOUT, TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput,
-    Updates, parse_arguments, pin_tool, schema_of, tool,
+    FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, Pins, TOOL_RETRIES, TOOL_TIMEOUT,
+    TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput, Updates,
+    parse_arguments, pin_tool, schema_of, tool,
 };
 pub use window::{WINDOW_REMEMBERED, Window};

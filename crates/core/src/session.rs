@@ -329,7 +329,10 @@ impl Session {
     #[must_use]
     pub fn current_query_memory_usage(&self) -> usize {
         match self.run.is_running() {
-            true => usize::try_from(self.run.state().memory().0).unwrap_or(usize::MAX) + self.steps.held(),
+            true => {
+                usize::try_from(self.run.state().memory().0).unwrap_or(usize::MAX)
+                    + self.steps.held()
+            }
             false => 0,
         }
     }

@@ -107,7 +107,7 @@ impl Misses {
     fn observer(&self) -> impl Fn(&Event) + Send + Sync + 'static {
         let (misses, turn) = (Arc::clone(&self.0), Mutex::new(0));
         move |event: &Event| match event {
-            Event::TurnEnd { turn: ended, .. } => *turn.lock().unwrap() = *ended,
+            Event::TurnStart { turn: begun, .. } => *turn.lock().unwrap() = *begun,
             Event::CacheMissed(miss) => {
                 let turn = *turn.lock().unwrap();
                 misses.lock().unwrap().push((turn, miss.clone()));

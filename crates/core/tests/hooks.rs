@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_agent::{EndReason, Event, Failure, MessagePhase, ToolPhase};
+use plimsoll_context::ToolSpec;
 use plimsoll_context::{ContextStrategy, Part, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, Remote, SessionId, Tool, ToolContext, ToolError, ToolOutput, Window,
     schema_of, tool,
 };
-use plimsoll_context::ToolSpec;
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -33,7 +33,10 @@ impl Diary {
     }
 
     fn has(&self, text: &str) -> usize {
-        self.lines().iter().filter(|line| line.contains(text)).count()
+        self.lines()
+            .iter()
+            .filter(|line| line.contains(text))
+            .count()
     }
 
     /// Notes every event but the deltas.
@@ -63,8 +66,8 @@ impl Diary {
     fn agent(&self, provider: &ScriptedProvider) -> AgentBuilder {
         let note = || self.clone();
         let seen = note();
-        let builder = Agent::builder(provider.clone())
-            .observer(move |event: &Event| seen.watch(event));
+        let builder =
+            Agent::builder(provider.clone()).observer(move |event: &Event| seen.watch(event));
         let d = note();
         let builder = builder.before_task(move |state| {
             d.note(format!("> before_task {}", state.session_id));
@@ -164,7 +167,9 @@ impl Tool for Fetch {
     async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         cx.update("half");
         let words = arguments["words"].as_u64().unwrap();
-        Ok("lorem ipsum ".repeat(usize::try_from(words).unwrap()).into())
+        Ok("lorem ipsum "
+            .repeat(usize::try_from(words).unwrap())
+            .into())
     }
 }
 
@@ -175,7 +180,13 @@ fn id() -> SessionId {
 fn texts(request: &Value) -> Vec<String> {
     let messages = request["messages"].as_array().unwrap().iter();
     messages
-        .map(|message| format!("{}: {}", message["role"].as_str().unwrap(), message["content"]))
+        .map(|message| {
+            format!(
+                "{}: {}",
+                message["role"].as_str().unwrap(),
+                message["content"]
+            )
+        })
         .collect()
 }
 
@@ -280,7 +291,10 @@ async fn all_hooks_and_events_in_their_order() {
     similar(&diary.lines(), &expected);
     let last = provider.requests().pop().unwrap();
     let said = texts(&last);
-    assert_eq!(said.iter().filter(|text| text.contains("Faster.")).count(), 1);
+    assert_eq!(
+        said.iter().filter(|text| text.contains("Faster.")).count(),
+        1
+    );
     assert_eq!(said.last().unwrap(), "user: \"And the rest?\"");
     // The first run of the session is over: before_task is not asked again.
     assert_eq!(diary.has("> before_task"), 1);

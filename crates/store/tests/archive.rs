@@ -672,11 +672,7 @@ async fn a_hit_says_where_it_is() {
 }
 
 async fn call(tool: &dyn Tool, arguments: Value) -> Result<String, String> {
-    let cx = ToolContext {
-        call: CallId("x".to_owned()),
-        cancel: Default::default(),
-        pins: Default::default(),
-    };
+    let cx = ToolContext::new(CallId("x".to_owned()), Default::default());
     let output = tool
         .call(arguments, cx)
         .await

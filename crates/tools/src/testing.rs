@@ -44,11 +44,7 @@ impl Workspace {
 
 /// A context that nobody cancels.
 pub(crate) fn context() -> ToolContext {
-    ToolContext {
-        call: CallId("c1".into()),
-        cancel: CancellationToken::new(),
-        pins: Default::default(),
-    }
+    ToolContext::new(CallId("c1".into()), CancellationToken::new())
 }
 
 /// Calls a tool of a toolbox and gives its text.

@@ -22,11 +22,7 @@ async fn a_flood_keeps_its_ends_and_a_later_cut_keeps_the_number_exact() {
     let folder = tempfile::tempdir().unwrap();
     let toolbox = Toolbox::new(Root::new(folder.path()).unwrap());
     let command = "echo first; yes | head -c 50000000; echo last";
-    let cx = ToolContext {
-        call: CallId("c1".into()),
-        cancel: CancellationToken::new(),
-        pins: Default::default(),
-    };
+    let cx = ToolContext::new(CallId("c1".into()), CancellationToken::new());
     let before = peak();
     let call = toolbox.tool("bash").unwrap();
     let call = call.call(serde_json::json!({ "command": command }), cx);

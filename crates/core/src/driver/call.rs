@@ -20,7 +20,13 @@ pub(super) async fn call(parts: Arc<Parts>, request: Box<Request>) -> Result<Rep
 pub(super) async fn summarize(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure> {
     let wait = parts.summary_timeout;
     let as_it_is = |reply, _: &Request| Ok(reply);
-    let work = attempts(&*parts.summarizer, &request, &parts.retry, as_it_is, &|_| {});
+    let work = attempts(
+        &*parts.summarizer,
+        &request,
+        &parts.retry,
+        as_it_is,
+        &|_| {},
+    );
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         Err(Failure::Transient {
             status: None,

@@ -18,10 +18,7 @@ use crate::session::Session;
 use crate::tool::Update;
 
 /// Waits for a hook. `None` where it is cut off: then the run has ended, or goes on without it.
-pub(super) async fn attend<T>(
-    session: &mut Session,
-    hook: impl Future<Output = T>,
-) -> Option<T> {
+pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = T>) -> Option<T> {
     let mut hook = pin!(hook);
     loop {
         let listens = session.run.is_running();

@@ -12,9 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Parts;
 use crate::allowance::Meter;
 use crate::hooks::said_by;
-use crate::tool::{
-    MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates,
-};
+use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates};
 
 /// What a tool call came to.
 pub(super) struct Done {
