@@ -8,6 +8,17 @@ use crate::exit::Stop;
 
 /// The flag that sets any key.
 const SET: &str = "set";
+/// Flags of rules for what may run; a no goes before a yes.
+const RULES: [(&str, &str); 2] = [
+    (
+        "deny",
+        "Deny calls of TOOL, or only those with such arguments; `*` stands for anything",
+    ),
+    (
+        "allow",
+        "Allow calls of TOOL without asking, or only those with such arguments",
+    ),
+];
 
 /// What the flags of settings say.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +67,14 @@ impl clap::FromArgMatches for SettingFlags {
                 flags.given.push((flag.clone(), key.path(), text.clone()));
             }
         }
+        for (name, _) in RULES {
+            let rules = matches.get_many::<String>(name);
+            for rule in rules.into_iter().flatten() {
+                let text = format!("{name} {rule}");
+                let path = "permissions".to_owned();
+                flags.given.push((format!("--{name}"), path, text));
+            }
+        }
         let set = matches.get_many::<String>(SET);
         flags.set = set.into_iter().flatten().cloned().collect();
         Ok(flags)
@@ -71,6 +90,10 @@ impl clap::Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
         let command =
             with_flags().fold(command, |command, (key, name)| command.arg(arg(key, name)));
+        let command = RULES.iter().fold(command, |command, (name, help)| {
+            let arg = Arg::new(*name).long(*name).value_name("TOOL[:PATTERN]");
+            command.arg(arg.action(ArgAction::Append).help(*help))
+        });
         command.arg(
             Arg::new(SET)
                 .long(SET)

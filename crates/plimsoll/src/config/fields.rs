@@ -53,6 +53,8 @@ pub(crate) struct Fields {
     /// Where the table begins.
     pub(crate) line: usize,
     values: BTreeMap<&'static str, (FieldValue, usize)>,
+    /// Fields that are there, and wrong, which has been said.
+    failed: Vec<&'static str>,
 }
 
 impl Fields {
@@ -67,6 +69,7 @@ impl Fields {
         let mut read = Self {
             line,
             values: BTreeMap::new(),
+            failed: Vec::new(),
         };
         let Written::Table(Table(entries)) = given else {
             faults.at(
@@ -91,6 +94,7 @@ impl Fields {
                 continue;
             };
             let Some(value) = field.kind.read(&entry.node.value) else {
+                read.failed.push(field.name);
                 let expected = field.kind.expects();
                 // What holds a key is not said, whatever it is.
                 let text = match field.kind == FieldKind::Map || field.name == "api_key" {
@@ -115,6 +119,11 @@ impl Fields {
     /// Where a field stands, or else its table.
     pub(crate) fn line_of(&self, name: &str) -> usize {
         self.values.get(name).map_or(self.line, |(_, line)| *line)
+    }
+
+    /// Whether a field was there and wrong.
+    pub(crate) fn failed(&self, name: &str) -> bool {
+        self.failed.contains(&name)
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

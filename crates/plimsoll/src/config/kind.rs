@@ -9,6 +9,8 @@ use std::time::Duration;
 use plimsoll_context::{CompactionScope, Money, Ppm, Threshold, Tokens};
 
 use super::document::{Node, Written, parse_value, snake};
+use super::hook::HookSetting;
+use super::permission::Rule;
 use super::settings::AgentSettings;
 
 /// A time, at most: what is longer is no limit.
@@ -59,6 +61,10 @@ pub enum Kind {
     Window(Set<Option<Tokens>>),
     /// Which earlier runs go into a summary.
     Earlier(Set<CompactionScope>),
+    /// Rules for what may run.
+    Rules(Set<Vec<Rule>>),
+    /// Commands that are asked or told at moments of a run.
+    Hooks(Set<Vec<HookSetting>>),
 }
 
 /// What was taken.
@@ -90,6 +96,10 @@ pub enum Value {
     None,
     /// Which earlier runs go into a summary.
     Earlier(CompactionScope),
+    /// Rules for what may run.
+    Rules(Vec<Rule>),
+    /// Commands that are asked or told.
+    Hooks(Vec<HookSetting>),
 }
 
 impl Kind {
@@ -127,6 +137,11 @@ impl Kind {
             Self::Texts(_) => texts(given).map(Value::Texts),
             Self::Counts(_) => counts(given).map(Value::Counts),
             Self::Earlier(_) => earlier(given).map(Value::Earlier),
+            Self::Rules(_) => text(given)
+                .and_then(|text| Rule::all_of(&text))
+                .map(Value::Rules),
+            // In a file they are tables, which are read elsewhere; there is no other form.
+            Self::Hooks(_) => None,
         };
         value.ok_or_else(|| self.expects())
     }
@@ -135,7 +150,12 @@ impl Kind {
     pub(crate) fn node(self, raw: &str) -> Node {
         let plain = matches!(
             self,
-            Self::Text(_) | Self::Path(_) | Self::Choice(..) | Self::Names(_) | Self::Texts(_)
+            Self::Text(_)
+                | Self::Path(_)
+                | Self::Choice(..)
+                | Self::Names(_)
+                | Self::Texts(_)
+                | Self::Rules(_)
         );
         if let (Self::Counts(_), false) = (self, raw.trim_start().starts_with('{')) {
             return parse_value(&format!("{{{raw}}}"));
@@ -180,6 +200,8 @@ impl Kind {
             }
             (Self::Counts(set), Value::Counts(counts)) => set(settings, counts.clone()),
             (Self::Earlier(set), Value::Earlier(earlier)) => set(settings, *earlier),
+            (Self::Rules(set), Value::Rules(rules)) => set(settings, rules.clone()),
+            (Self::Hooks(set), Value::Hooks(hooks)) => set(settings, hooks.clone()),
             // A key reads only values of its own kind.
             _ => {}
         }
@@ -224,6 +246,16 @@ impl Kind {
             Self::Texts(_) => "a list of texts".to_owned(),
             Self::Counts(_) => "a table of whole numbers from 0, such as { bash = 3 }".to_owned(),
             Self::Earlier(_) => "`{ fixed_count = 3 }` or \"token_budget\"".to_owned(),
+            Self::Rules(_) => {
+                "a list of tables, such as { tool = \"bash\", arguments = \"git *\", then = \
+                 \"allow\" }"
+                    .to_owned()
+            }
+            Self::Hooks(_) => {
+                "in a file, a list of tables, such as { on = \"before_tool_execution\", command = \
+                 [\"./guard\"] }"
+                    .to_owned()
+            }
         }
     }
 }
@@ -377,12 +409,19 @@ impl fmt::Display for Value {
                 write!(f, "{{ fixed_count = {count} }}")
             }
             Self::Earlier(CompactionScope::TokenBudget) => f.write_str("\"token_budget\""),
+            Self::Rules(rules) => list(f, rules),
+            Self::Hooks(hooks) => list(f, hooks),
         }
     }
 }
 
+fn list(f: &mut fmt::Formatter<'_>, items: &[impl fmt::Display]) -> fmt::Result {
+    let items: Vec<String> = items.iter().map(ToString::to_string).collect();
+    write!(f, "[{}]", items.join(", "))
+}
+
 /// A text as TOML writes it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 

@@ -4,12 +4,16 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use plimsoll_agent::Permission;
 use plimsoll_context::nearest;
 
 use super::document::{Entry, Node, Table, Written, snake};
 use super::fault::Faults;
+use super::fields::Fields;
+use super::hook::{HOOK_FIELDS, HookSetting};
 use super::key::{self, Key, Known, NAMES, PREFIX, Scope, Standing, Trust, join};
-use super::kind::Value;
+use super::kind::{Kind, Value};
+use super::permission::{PERMISSION_FIELDS, Rule};
 
 /// More names than this are not listed after a mistake.
 const MAX_LISTED: usize = 16;
@@ -121,6 +125,15 @@ impl Reader<'_> {
             let text = format!("`{name}` is another name of `{}`; write that", key.path());
             self.warnings.push_once(line, text);
         }
+        if let (Kind::Rules(_) | Kind::Hooks(_), Written::List(_)) = (key.kind, &node.value) {
+            let value = self.tables(key.kind, node);
+            return layer.found.push(Found {
+                key,
+                value,
+                origin: Origin::File(self.path.to_owned(), line),
+                written: name,
+            });
+        }
         match key.kind.read(&node) {
             Ok(value) => layer.found.push(Found {
                 key,
@@ -132,6 +145,41 @@ impl Reader<'_> {
                 let text = format!("`{name}` is {}; give {expected}", node.value);
                 self.faults.at(line, text);
             }
+        }
+    }
+
+    /// The tables of a list, each read by its own fields.
+    fn tables(&mut self, kind: Kind, node: Node) -> Value {
+        let Written::List(nodes) = node.value else {
+            return Value::None;
+        };
+        let (mut rules, mut hooks) = (Vec::new(), Vec::new());
+        for node in nodes {
+            let (line, given) = (node.line, node.value);
+            if let Kind::Hooks(_) = kind {
+                let fields = Fields::read(HOOK_FIELDS, "[[hooks]]", line, given, self.faults);
+                hooks.extend(HookSetting::of(&fields, self.faults));
+                continue;
+            }
+            let fields = Fields::read(
+                PERMISSION_FIELDS,
+                "[[permissions]]",
+                line,
+                given,
+                self.faults,
+            );
+            let rule = Rule::of(&fields, self.faults);
+            let allows = rule
+                .as_ref()
+                .is_some_and(|rule| rule.then == Permission::Allow);
+            if allows && self.named == Named::Found {
+                self.faults.at(line, not_trusted("allow", self.path));
+            }
+            rules.extend(rule);
+        }
+        match kind {
+            Kind::Hooks(_) => Value::Hooks(hooks),
+            _ => Value::Rules(rules),
         }
     }
 
@@ -257,6 +305,7 @@ impl Layer {
         match (before.map(|found| &mut found.value), value) {
             // Given more than once, the texts are a list.
             (Some(Value::Texts(before)), Value::Texts(more)) => before.extend(more),
+            (Some(Value::Rules(before)), Value::Rules(more)) => before.extend(more),
             (Some(before), value) => *before = value,
             (None, value) => self.found.push(Found {
                 key,

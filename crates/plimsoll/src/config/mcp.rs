@@ -105,6 +105,7 @@ impl McpServer {
         let name = fields.text("name");
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         match &name {
+            None if fields.failed("name") => {}
             None => faults.at(line, "[[mcp]] needs a `name`"),
             Some(name) if !name.chars().all(good) => {
                 let line = fields.line_of("name");
@@ -144,6 +145,7 @@ impl McpServer {
                 );
                 return None;
             }
+            (None, None) if fields.failed("command") || fields.failed("url") => return None,
             (None, None) => {
                 faults.at(
                     line,

@@ -3,9 +3,11 @@
 use std::fmt::Write;
 
 use super::fields::Field;
+use super::hook::HOOK_FIELDS;
 use super::key::{Key, Preset, Scope, Standing, Trust};
 use super::keys;
 use super::mcp::MCP_FIELDS;
+use super::permission::PERMISSION_FIELDS;
 use super::provider::PROVIDER_FIELDS;
 
 const HEAD: &str = "\

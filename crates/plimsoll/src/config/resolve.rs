@@ -135,8 +135,11 @@ fn is_of_context(ranked: &Ranked) -> bool {
 }
 
 fn add(upper: &mut Value, lower: &Value) {
-    if let (Value::Texts(upper), Value::Texts(lower)) = (upper, lower) {
-        upper.extend(lower.iter().cloned());
+    match (upper, lower) {
+        (Value::Texts(upper), Value::Texts(lower)) => upper.extend(lower.iter().cloned()),
+        (Value::Rules(upper), Value::Rules(lower)) => upper.extend(lower.iter().cloned()),
+        (Value::Hooks(upper), Value::Hooks(lower)) => upper.extend(lower.iter().cloned()),
+        _ => {}
     }
 }
 

@@ -4,10 +4,12 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{Field, FieldKind};
+use super::hook::HOOK_FIELDS;
 use super::key::{Key, Preset, Scope, Standing};
 use super::keys;
 use super::kind::Kind;
 use super::mcp::MCP_FIELDS;
+use super::permission::PERMISSION_FIELDS;
 use super::provider::PROVIDER_FIELDS;
 
 /// The schema.
@@ -137,6 +139,12 @@ fn of_kind(kind: Kind) -> Value {
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
         }),
         Kind::Counts(_) => json!({ "type": "object", "additionalProperties": whole(0) }),
+        Kind::Rules(_) => json!({
+            "type": "array", "items": of_fields(PERMISSION_FIELDS, &["tool", "then"])
+        }),
+        Kind::Hooks(_) => json!({
+            "type": "array", "items": of_fields(HOOK_FIELDS, &["on", "command"])
+        }),
         Kind::Earlier(_) => json!({
             "anyOf": [
                 { "enum": ["token_budget"] },

@@ -5,14 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::ExecutionLimits;
+use plimsoll_agent::{ExecutionLimits, MAX_TURNS, QueueMode, ThinkingLevel, TurnTrigger};
 use plimsoll_context::{
     ArgumentDigest, Bpe, CacheConfig, CacheStrategy, Chars4, ContextConfig, ContextStrategy,
     Economy, Estimate, Memo, Ppm, SessionPruneConfig, Summarization, SummaryConfig, Threshold,
     TokenCounter, Tokens,
 };
-use plimsoll_core::{AgentBuilder, Archive, EvictionStrategy, RetryConfig, Window};
+use plimsoll_core::{
+    AgentBuilder, Archive, EvictionStrategy, HOOK_TIMEOUT, RetryConfig, TOOL_RETRIES, Window,
+};
 use plimsoll_wire::openai_chat::ToolStyle;
+
+use super::hook::HookSetting;
+use super::permission::Rule;
 
 /// What a configuration says of one agent; what it does not say is at its default.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,6 +104,26 @@ pub struct AgentSettings {
     pub temperature: Option<f64>,
     /// Seed.
     pub seed: Option<u64>,
+    /// How hard the model thinks.
+    pub thinking: ThinkingLevel,
+    /// Rules for what may run.
+    pub permissions: Vec<Rule>,
+    /// Commands that are asked or told.
+    pub hooks: Vec<HookSetting>,
+    /// How long a hook may take.
+    pub hook_timeout: Duration,
+    /// How long a question about a tool call may stay open.
+    pub gate_timeout: Option<Duration>,
+    /// How often an idempotent tool is called again.
+    pub tool_retries: u32,
+    /// How steers are delivered.
+    pub steering: QueueMode,
+    /// How follow-ups are delivered.
+    pub follow_ups: QueueMode,
+    /// What the configuration is called in loop ids.
+    pub config_id: Option<String>,
+    /// What the first turn of a run answers.
+    pub first_turn_trigger: TurnTrigger,
     /// When a failed call is made again.
     pub retry: RetryConfig,
     /// How long a connection is waited for.
@@ -158,11 +183,21 @@ impl Default for AgentSettings {
             get_tool_response: false,
             pins: Vec::new(),
             counter: "o200k",
-            limits: ExecutionLimits::default(),
+            limits: ExecutionLimits::turns(MAX_TURNS),
             max_parallel_tools: None,
             max_tokens: None,
             temperature: None,
             seed: None,
+            thinking: ThinkingLevel::Off,
+            permissions: Vec::new(),
+            hooks: Vec::new(),
+            hook_timeout: HOOK_TIMEOUT,
+            gate_timeout: None,
+            tool_retries: TOOL_RETRIES,
+            steering: QueueMode::All,
+            follow_ups: QueueMode::All,
+            config_id: None,
+            first_turn_trigger: TurnTrigger::User,
             retry: RetryConfig::default(),
             connect_timeout: None,
             idle_timeout: None,
@@ -246,7 +281,20 @@ impl AgentSettings {
         if let Some(seed) = self.seed {
             builder = builder.seed(seed);
         }
+        if let Some(timeout) = self.gate_timeout {
+            builder = builder.gate_timeout(timeout);
+        }
+        // Its name tells its runs apart from those of another agent in one session.
+        if let Some(id) = self.config_id.as_ref().or(self.name.as_ref()) {
+            builder = builder.config_id(id);
+        }
         builder
+            .thinking_level(self.thinking)
+            .tool_retries(self.tool_retries)
+            .hook_timeout(self.hook_timeout)
+            .steering_mode(self.steering)
+            .follow_up_mode(self.follow_ups)
+            .first_turn_trigger(self.first_turn_trigger)
             .counter(self.counter())
             .archive(self.archive)
             .cache_config(self.cache)

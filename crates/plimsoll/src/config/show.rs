@@ -108,6 +108,19 @@ impl Value {
             Self::Counts(counts) => json!(counts),
             Self::None => "none".into(),
             Self::Earlier(scope) => json!(scope),
+            Self::Rules(rules) => rules
+                .iter()
+                .map(|rule| {
+                    json!({ "tool": rule.tool, "arguments": rule.arguments, "then": rule.then.name() })
+                })
+                .collect(),
+            Self::Hooks(hooks) => hooks
+                .iter()
+                .map(|hook| {
+                    let timeout = hook.timeout.map(|timeout| timeout.as_secs_f64());
+                    json!({ "on": hook.on, "command": hook.command, "timeout": timeout })
+                })
+                .collect(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Keys of what an agent is: its name, prompt and tools.
 
+use plimsoll_agent::{QueueMode, TurnTrigger};
+
 use super::super::key::{Key, Preset, key};
 use super::super::kind::Kind;
 use super::AGENT;
@@ -85,4 +87,72 @@ pub(super) const ROWS: &[Key] = &[
         "Offers `recall` under the name `get_tool_response(execution_id)` too.",
     )
     .method("get_tool_response"),
+    key(
+        AGENT,
+        "permissions",
+        Kind::Rules(|s, rules| s.permissions = rules),
+        Preset::Words("none"),
+        "Rules for what may run, of which the first that matches decides; else the tool says whether \
+         a person is asked.",
+    )
+    .adds()
+    .method("permissions"),
+    key(
+        AGENT,
+        "hooks",
+        Kind::Hooks(|s, hooks| s.hooks = hooks),
+        Preset::Words("none"),
+        "Commands that are asked or told at moments of a run: JSON on standard input, a verdict on \
+         standard output.",
+    )
+    .adds()
+    .trusted()
+    .method("before_tool_execution"),
+    key(
+        AGENT,
+        "steering_mode",
+        Kind::Choice(&MODES, |s, name| s.steering = mode(name)),
+        Preset::Value("\"all\""),
+        "Whether steers that wait are delivered all together or one at a time.",
+    )
+    .method("steering_mode"),
+    key(
+        AGENT,
+        "follow_up_mode",
+        Kind::Choice(&MODES, |s, name| s.follow_ups = mode(name)),
+        Preset::Value("\"all\""),
+        "The same of follow-ups.",
+    )
+    .method("follow_up_mode"),
+    key(
+        AGENT,
+        "config_id",
+        Kind::Text(|s, text| s.config_id = Some(text)),
+        Preset::Words("the agent's name"),
+        "What this configuration is called in loop ids, {session}.{config}.{N}.",
+    )
+    .method("config_id"),
+    key(
+        AGENT,
+        "first_turn_trigger",
+        Kind::Choice(&["user", "sub_agent", "continue"], |s, name| {
+            s.first_turn_trigger = match name {
+                "sub_agent" => TurnTrigger::SubAgent,
+                "continue" => TurnTrigger::Continue,
+                _ => TurnTrigger::User,
+            };
+        }),
+        Preset::Value("\"user\""),
+        "What the first turn of a run is said to answer, in events.",
+    )
+    .method("first_turn_trigger"),
 ];
+
+const MODES: [&str; 2] = ["all", "one_at_a_time"];
+
+fn mode(name: &str) -> QueueMode {
+    match name {
+        "one_at_a_time" => QueueMode::OneAtATime,
+        _ => QueueMode::All,
+    }
+}

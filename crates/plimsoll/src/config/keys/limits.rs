@@ -5,6 +5,7 @@ use plimsoll_context::Bytes;
 
 use super::super::key::{Key, Preset, key};
 use super::super::kind::Kind;
+use super::AGENT;
 
 /// Limits stand beside an agent's other settings, or in a table of their own.
 const LIMITS: &[&str] = &["", "limits", "execution_limits"];
@@ -24,11 +25,11 @@ pub(super) const ROWS: &[Key] = &[
         LIMITS,
         "max_total_tokens",
         Kind::TokensOrNone(|s, tokens| s.limits.max_total_tokens = tokens),
-        Preset::Value("1000000"),
-        "Tokens in a run, as `count_tokens` counts them, or \"none\" for no limit.",
+        Preset::Value("\"none\""),
+        "Tokens in a run, as `count_tokens` counts them.",
     )
     .flag("max-total-tokens")
-    .method("execution_limits"),
+    .method("max_total_tokens"),
     key(
         LIMITS,
         "count_tokens",
@@ -41,16 +42,16 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("\"processed\""),
         "Which tokens count: all that each call reads and writes, or what is new in it.",
     )
-    .method("execution_limits"),
+    .method("count_tokens"),
     key(
         LIMITS,
         "max_duration",
         Kind::TimeOrNone(|s, time| s.limits.max_duration = time),
-        Preset::Value("600"),
-        "How long a run may take, or \"none\"; a call or a tool that hangs is cut off.",
+        Preset::Value("\"none\""),
+        "How long a run may take; a call, a tool or a hook that hangs is cut off.",
     )
     .flag("max-duration")
-    .method("execution_limits"),
+    .method("max_duration"),
     key(
         LIMITS,
         "max_cost",
@@ -59,7 +60,7 @@ pub(super) const ROWS: &[Key] = &[
         "What a run may cost in dollars, summaries and sub-agents included.",
     )
     .flag("max-cost")
-    .method("execution_limits"),
+    .method("max_cost"),
     key(
         LIMITS,
         "max_tool_calls",
@@ -76,7 +77,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("{}"),
         "Calls of one tool that run in a run, by its name.",
     )
-    .method("execution_limits"),
+    .method("max_calls_per_tool"),
     key(
         LIMITS,
         "max_identical_tool_calls",
@@ -95,7 +96,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("10"),
         "Batches of tool calls that loop detection remembers.",
     )
-    .method("execution_limits"),
+    .method("tool_call_history_size"),
     key(
         LIMITS,
         "max_memory",
@@ -103,7 +104,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("no limit"),
         "What the messages of a run may take of this process's memory, in bytes.",
     )
-    .method("execution_limits"),
+    .method("max_memory"),
     key(
         LIMITS,
         "at_limit",
@@ -129,4 +130,30 @@ pub(super) const ROWS: &[Key] = &[
     )
     .flag("max-parallel-tools")
     .method("max_parallel_tools"),
+    key(
+        LIMITS,
+        "tool_retries",
+        Kind::Whole(0, |s, retries| {
+            s.tool_retries = u32::try_from(retries).unwrap_or(u32::MAX);
+        }),
+        Preset::Value("3"),
+        "How often a call of an idempotent tool is made again where it does not end in time.",
+    )
+    .method("tool_retries"),
+    key(
+        AGENT,
+        "gate_timeout",
+        Kind::TimeOrNone(|s, time| s.gate_timeout = time),
+        Preset::Value("\"none\""),
+        "How long a question about a tool call may stay open before it is a no.",
+    )
+    .method("gate_timeout"),
+    key(
+        AGENT,
+        "hook_timeout",
+        Kind::Time(|s, time| s.hook_timeout = time),
+        Preset::Value("30"),
+        "How long a hook may take before it is given up.",
+    )
+    .method("hook_timeout"),
 ];

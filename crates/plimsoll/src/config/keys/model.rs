@@ -1,5 +1,6 @@
 //! Keys of the model that an agent runs on and how it is called.
 
+use plimsoll_agent::ThinkingLevel;
 use plimsoll_context::CacheStrategy;
 use plimsoll_wire::openai_chat::ToolStyle;
 
@@ -88,6 +89,23 @@ pub(super) const ROWS: &[Key] = &[
     )
     .flag("seed")
     .method("seed"),
+    key(
+        AGENT,
+        "thinking_level",
+        Kind::Choice(&["off", "minimal", "low", "medium", "high"], |s, name| {
+            s.thinking = match name {
+                "minimal" => ThinkingLevel::Minimal,
+                "low" => ThinkingLevel::Low,
+                "medium" => ThinkingLevel::Medium,
+                "high" => ThinkingLevel::High,
+                _ => ThinkingLevel::Off,
+            };
+        }),
+        Preset::Value("\"off\""),
+        "How hard the model thinks before it answers; \"off\" is as the provider has it.",
+    )
+    .flag("thinking-level")
+    .method("thinking_level"),
     key(
         AGENT,
         "connect_timeout",

@@ -1,0 +1,103 @@
+//! [`Rule`]: a rule for what may run, as `permissions` has it. What it means is the machine's.
+
+use std::fmt;
+use std::str::FromStr;
+
+use plimsoll_agent::{Permission, PermissionRule};
+
+use super::fault::Faults;
+use super::fields::{Field, FieldKind, Fields};
+use super::kind::quoted;
+
+const PERMISSIONS: [&str; 3] = ["allow", "deny", "ask"];
+
+/// What one of `permissions` may say.
+pub const PERMISSION_FIELDS: &[Field] = &[
+    Field {
+        name: "tool",
+        kind: FieldKind::Text,
+        doc: "The tool; `*` stands for anything. Required.",
+    },
+    Field {
+        name: "arguments",
+        kind: FieldKind::Text,
+        doc: "Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN.",
+    },
+    Field {
+        name: "then",
+        kind: FieldKind::Choice(&PERMISSIONS),
+        doc: "What becomes of the call. Required.",
+    },
+];
+
+/// A rule for what may run; of several the first that matches decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Which tools, `*` standing for anything.
+    pub tool: String,
+    /// Which arguments; any where it is `None`.
+    pub arguments: Option<String>,
+    /// What becomes of the call.
+    pub then: Permission,
+}
+
+impl Rule {
+    /// As the machine has it.
+    #[must_use]
+    pub fn rule(&self) -> PermissionRule {
+        let rule = PermissionRule::new(&self.tool, self.then);
+        match &self.arguments {
+            Some(pattern) => rule.with_argument(pattern),
+            None => rule,
+        }
+    }
+
+    pub(crate) fn of(fields: &Fields, faults: &mut Faults) -> Option<Self> {
+        let (tool, then) = (fields.text("tool"), fields.text("then"));
+        for (name, is_there) in [("tool", tool.is_some()), ("then", then.is_some())] {
+            if !is_there && !fields.failed(name) {
+                faults.at(
+                    fields.line,
+                    format!("a rule of `permissions` needs `{name}`"),
+                );
+            }
+        }
+        Some(Self {
+            tool: tool?,
+            arguments: fields.text("arguments"),
+            then: Permission::from_str(&then?).ok()?,
+        })
+    }
+
+    /// `allow TOOL:PATTERN`, one a line.
+    pub(crate) fn all_of(text: &str) -> Option<Vec<Self>> {
+        let rules = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(|line| {
+                let (then, rest) = line.trim().split_once(' ')?;
+                let (tool, arguments) = match rest.split_once(':') {
+                    Some((tool, pattern)) => (tool, Some(pattern.trim().to_owned())),
+                    None => (rest, None),
+                };
+                let tool = tool.trim();
+                (!tool.is_empty()).then_some(())?;
+                Some(Self {
+                    tool: tool.to_owned(),
+                    arguments,
+                    then: Permission::from_str(then).ok()?,
+                })
+            });
+        rules.collect()
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{ tool = {}, ", quoted(&self.tool))?;
+        if let Some(pattern) = &self.arguments {
+            write!(f, "arguments = {}, ", quoted(pattern))?;
+        }
+        write!(f, "then = {} }}", quoted(self.then.name()))
+    }
+}
