@@ -210,11 +210,18 @@ impl Allowance {
         if let Some(tokens) = limit.tokens {
             let tokens = Tokens(tokens);
             limits.count_tokens = CountTokens::Processed;
-            limits.max_total_tokens =
-                Some(limits.max_total_tokens.map_or(tokens, |max| max.min(tokens)));
+            limits.max_total_tokens = Some(
+                limits
+                    .max_total_tokens
+                    .map_or(tokens, |max| max.min(tokens)),
+            );
         }
         if let Some(money) = limit.money {
-            limits.max_cost = Some(limits.max_cost.map_or(Money(money), |max| max.min(Money(money))));
+            limits.max_cost = Some(
+                limits
+                    .max_cost
+                    .map_or(Money(money), |max| max.min(Money(money))),
+            );
         }
         if let Some(turns) = limit.turns {
             limits.max_turns = limits.max_turns.min(turns);
@@ -302,7 +309,9 @@ pub(crate) fn wanted(limits: &ExecutionLimits) -> Limit {
 /// The same, with turns for those that it starts.
 pub(crate) fn with_turns_below(limit: Limit) -> Limit {
     Limit {
-        turns: limit.turns.map(|turns| turns.saturating_add(MAX_TURNS_BELOW)),
+        turns: limit
+            .turns
+            .map(|turns| turns.saturating_add(MAX_TURNS_BELOW)),
         ..limit
     }
 }

@@ -155,8 +155,9 @@ impl Ledger {
 
     /// What can still be given away.
     pub(crate) fn left(&self) -> Limit {
-        self.limit
-            .with(self.taken(), |limit, taken| Some(limit?.saturating_sub(taken)))
+        self.limit.with(self.taken(), |limit, taken| {
+            Some(limit?.saturating_sub(taken))
+        })
     }
 
     /// What the place above has to hold for this one.
