@@ -211,6 +211,9 @@ Examples:
   plimsoll sessions ledger 18f2c-a1          # what left the view, when, why, how heavy
   plimsoll sessions recall 18f2c-a1 m12      # all of m12, byte for byte
   plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
+  plimsoll sessions loops 18f2c-a1           # its runs, and which entries each is
+  plimsoll sessions undo 18f2c-a1            # the view as it was before the last run
+  plimsoll sessions fork 18f2c-a1 --at 12 --to other
 
 What leaves a view goes whole to the archive (archive.db), which a model recalls from and
 searches. The archive is bounded: 1 GiB, 256 MiB and 100,000 items a session, 30 days; beyond
@@ -245,6 +248,39 @@ pub(crate) enum SessionsCommand {
     Export {
         /// The session
         id: String,
+    },
+    /// The runs: what each was asked, how it ended, what it used, and which entries it is
+    Loops {
+        /// The session
+        id: String,
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put the view back to what it was before the last run; the log keeps everything
+    Undo {
+        /// The session
+        id: String,
+        /// How many runs
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        runs: u64,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Begin a new session as the first entries of this one, and say its name; nothing is copied
+    Fork {
+        /// The session
+        id: String,
+        /// The last entry that both have, as `loops` and `export` number them [default: the newest]
+        #[arg(long, value_name = "ENTRY")]
+        at: Option<u64>,
+        /// The new session's name [default: a new one]
+        #[arg(long, value_name = "NEW")]
+        to: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// What left the view: when, why, how heavy it was, and where it still is
     Ledger {

@@ -288,7 +288,13 @@ mod tests {
         for _ in 0..6 {
             let text = "all is well on the whole ship ".repeat(20);
             let message = Arc::new(Message::user(text));
-            read(&mut reader, Entry::Said { message, queued: None });
+            read(
+                &mut reader,
+                Entry::Said {
+                    message,
+                    queued: None,
+                },
+            );
         }
         let view = reader.state.transcript();
         let weight = |seq: u64| view.get(Seq(seq)).map_or(Tokens::ZERO, |item| item.tokens);

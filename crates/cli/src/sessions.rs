@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use plimsoll::store::SqliteStore;
 use plimsoll::wire::openai_chat::{self, Dialect, RenderInput};
-use plimsoll::{Bpe, Edit, Entry, Memo, Message, SessionId, SessionStore, State};
+use plimsoll::{Bpe, Edit, Entry, Fork, Memo, Message, SessionId, SessionStore, State};
 
 use crate::args::{SessionsArgs, SessionsCommand};
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
+use crate::fork;
 use crate::ledger;
+use crate::loops;
 use crate::out::out;
 use crate::paths;
 use crate::pins;
@@ -25,6 +27,16 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         SessionsCommand::List { json } => list(&store, *json).await,
         SessionsCommand::Show { id, json } => show(&store, id, *json).await,
         SessionsCommand::Export { id } => export(&store, id).await,
+        SessionsCommand::Loops { id, json } => {
+            loops::list(&store, &known(&store, id).await?, *json).await
+        }
+        SessionsCommand::Undo { id, runs, json } => {
+            loops::undo(&store, &known(&store, id).await?, *runs, *json).await
+        }
+        SessionsCommand::Fork { id, at, to, json } => {
+            let from = known(&store, id).await?;
+            fork::run(&store, &from, *at, to.as_deref(), *json).await
+        }
         SessionsCommand::Ledger { id, json } => {
             ledger::run(&store, &known(&store, id).await?, *json).await
         }
@@ -68,11 +80,13 @@ async fn list(store: &SqliteStore, json: bool) -> Result<u8, Stop> {
         if json {
             out!("{}", serde_json::to_string(&session).map_err(Stop::failed)?);
         } else {
+            let fork = session.fork.map(|fork| format!("  ({})", described(&fork)));
             out!(
-                "{:<24}  {:>6} entries  {}",
+                "{:<24}  {:>6} entries  {}{}",
                 session.id,
                 session.entries,
-                session.title
+                session.title,
+                fork.unwrap_or_default()
             );
         }
     }
@@ -102,6 +116,13 @@ async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
         return Ok(DONE);
     }
     out!("session {id}: {} runs, model {model}", state.runs());
+    let info = store.info(&id).await.map_err(Stop::failed)?;
+    if let Some(fork) = info.and_then(|info| info.fork) {
+        out!(
+            "{}, with which it shares what came before",
+            described(&fork)
+        );
+    }
     out!(
         "the model would see {} messages, {} tokens:",
         items.len(),
@@ -141,6 +162,11 @@ async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
         usage.output
     );
     Ok(DONE)
+}
+
+/// What a session is a fork of.
+fn described(fork: &Fork) -> String {
+    format!("fork of {} at entry {}", fork.from, fork.entries)
 }
 
 async fn export(store: &SqliteStore, id: &str) -> Result<u8, Stop> {

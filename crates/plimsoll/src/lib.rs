@@ -65,3 +65,8 @@ pub use plimsoll_wire as wire;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// What the documentation says of sessions, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sessions.md")]
+struct Sessions;

@@ -1,0 +1,40 @@
+//! `plimsoll sessions fork`: a new session that begins as the first entries of another. It runs
+//! nothing; `plimsoll run --session` goes on with it.
+
+use plimsoll::store::SqliteStore;
+use plimsoll::{Error, SessionId, StoreError, fork_session, new_session_id};
+use serde_json::json;
+
+use crate::exit::{DONE, Stop};
+use crate::out::out;
+
+/// Runs the command: the new session's name goes to standard output, what it is to stderr.
+pub(crate) async fn run(
+    store: &SqliteStore,
+    from: &SessionId,
+    at: Option<u64>,
+    to: Option<&str>,
+    json: bool,
+) -> Result<u8, Stop> {
+    let to = match to {
+        Some(name) => SessionId::new(name).map_err(Stop::usage)?,
+        None => new_session_id(),
+    };
+    let forked = fork_session(store, from, at, &to).await;
+    let (_lease, _log) = forked.map_err(|error| match error {
+        Error::Store(StoreError::CannotFork { .. }) => Stop::usage(error),
+        error => Stop::failed(error),
+    })?;
+    let info = store.info(&to).await.map_err(Stop::failed)?;
+    let fork = info.and_then(|info| info.fork);
+    if json {
+        out!("{}", json!({ "id": to, "fork": fork }));
+        return Ok(DONE);
+    }
+    out!("{to}");
+    let entries = fork.map_or(0, |fork| fork.entries);
+    crate::note(&format!(
+        "a fork of {from} at entry {entries}; go on with: plimsoll run --session {to} \"...\""
+    ));
+    Ok(DONE)
+}

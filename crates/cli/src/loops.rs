@@ -1,0 +1,126 @@
+//! `plimsoll sessions loops` and `undo`: the runs of a session, and the view as it was before one.
+//! No run is begun here.
+
+use std::sync::Arc;
+
+use plimsoll::store::SqliteStore;
+use plimsoll::{Chars4, LoopReader, LoopRecord, Policy, Run, SessionId, SessionStore, Setup, Step};
+use serde_json::json;
+
+use crate::count::preview;
+use crate::exit::{DONE, Stop};
+use crate::out::out;
+
+/// Lists the runs of a session.
+pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
+    let records = records(store, id).await?;
+    if records.is_empty() && !json {
+        crate::say(&format!("session {id} has no run yet"));
+    }
+    if json {
+        for record in &records {
+            out!("{}", serde_json::to_string(record).map_err(Stop::failed)?);
+        }
+        return Ok(DONE);
+    }
+    let width = records.iter().map(|record| record.id.to_string().len());
+    let width = width.max().unwrap_or(0).max(4);
+    if !records.is_empty() {
+        out!(
+            "{:<width$}  {:>11}  {:>5}  {:>5}  {:>8}  {:>8}  {:>9}  {:<22}  prompt",
+            "loop",
+            "entries",
+            "turns",
+            "tools",
+            "read",
+            "wrote",
+            "cost",
+            "outcome"
+        );
+    }
+    for record in &records {
+        let cost = record.cost.whole();
+        let cost = cost.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
+        let prompt = record.prompt.as_ref();
+        out!(
+            "{:<width$}  {:>11}  {:>5}  {:>5}  {:>8}  {:>8}  {cost:>9}  {:<22}  {}",
+            record.id.to_string(),
+            format!("{}-{}", record.first, record.last),
+            record.turns,
+            record.tool_calls,
+            record.usage.processed(),
+            record.usage.output,
+            outcome(record),
+            prompt.map_or_else(String::new, |prompt| preview(prompt)),
+        );
+    }
+    Ok(DONE)
+}
+
+/// Undoes the newest runs that are not undone: all that are asked for, or none.
+pub(crate) async fn undo(
+    store: &SqliteStore,
+    id: &SessionId,
+    runs: u64,
+    json: bool,
+) -> Result<u8, Stop> {
+    let lease = store.acquire(id).await.map_err(Stop::failed)?;
+    let log = store.load(id).await.map_err(Stop::failed)?;
+    // What the view weighs is of no interest, so it is weighed the quickest way.
+    let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
+    let mut run = Run::resume(&log, setup).map_err(Stop::failed)?;
+    let mut undone = Vec::new();
+    for _ in 0..runs {
+        undone.push(run.undo().map_err(Stop::usage)?);
+    }
+    let mut entries = Vec::new();
+    loop {
+        match run.poll() {
+            Step::Record(entry) => entries.push(entry),
+            Step::Wait => break,
+            _ => {}
+        }
+    }
+    store.append(&lease, &entries).await.map_err(Stop::failed)?;
+    if json {
+        out!("{}", json!({ "id": id, "undone": undone }));
+        return Ok(DONE);
+    }
+    let undone: Vec<String> = undone.iter().map(ToString::to_string).collect();
+    crate::note(&format!(
+        "run {} of session {id} is undone: the view is as it was before; the log keeps it, and what \
+         its tools did is done",
+        undone.join(", ")
+    ));
+    Ok(DONE)
+}
+
+async fn records(store: &SqliteStore, id: &SessionId) -> Result<Vec<LoopRecord>, Stop> {
+    let mut reader = LoopReader::new(id.as_str());
+    let mut after = 0;
+    loop {
+        let page = store.page(id, after).await.map_err(Stop::failed)?;
+        let Some(last) = page.last() else {
+            return Ok(reader.records());
+        };
+        after = last.n;
+        for line in &page {
+            reader.read(&line.entry);
+        }
+    }
+}
+
+/// How a run ended, in a few words.
+fn outcome(record: &LoopRecord) -> String {
+    let mut words = match &record.outcome {
+        Some(reason) => reason.word().to_owned(),
+        None => "not ended".to_owned(),
+    };
+    if record.rolled_back {
+        words.push_str(", undone");
+    }
+    if !record.continued.is_empty() {
+        words.push_str(", continued");
+    }
+    words
+}
