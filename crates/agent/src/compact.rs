@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Budget, Trigger, When, price};
+use plimsoll_context::{Budget, Plan, Tokens, Trigger, When, price};
 
 use crate::leave::Next;
 use crate::run::{Phase, Run};
@@ -28,11 +28,28 @@ pub enum CompactError {
     },
 }
 
+/// A plan that was applied because somebody had asked for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compaction {
+    /// The plan.
+    pub plan: Plan,
+    /// How many messages the view had.
+    pub messages_before: usize,
+    /// How many it has.
+    pub messages_after: usize,
+    /// What would have been sent before it.
+    pub tokens_before: Tokens,
+    /// What would be sent after it.
+    pub tokens_after: Tokens,
+}
+
 /// A plan that somebody has asked for, in the making.
 #[derive(Debug, Default)]
 pub(crate) struct Compacting {
     /// What a summary is to keep above all.
     focus: Option<Arc<str>>,
+    /// The plan, with how many messages there were and what they weighed.
+    made: Option<(Plan, usize, Tokens)>,
 }
 
 impl Compacting {
@@ -76,7 +93,9 @@ impl Run {
         }
         self.compacting = Some(Compacting {
             focus: focus.map(Arc::from),
+            ..Compacting::default()
         });
+        self.compaction = None;
         self.phase = Phase::Ready;
         Ok(())
     }
@@ -112,8 +131,30 @@ impl Run {
         };
         let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
         plan.price = Some(price(&plan, view, &line, sheet, &self.outlook()));
+        let made = (plan.clone(), view.items().len(), self.tokens());
+        if let Some(compacting) = &mut self.compacting {
+            compacting.made = Some(made);
+        }
         self.open();
         self.leave(plan, Next::Nothing);
+    }
+
+    /// The plan that was asked for last, where one was applied; it is told once.
+    pub fn take_compaction(&mut self) -> Option<Compaction> {
+        self.compaction.take()
+    }
+
+    /// The plan that was asked for is applied.
+    pub(crate) fn compacted(&mut self) {
+        let made = self.compacting.as_mut().and_then(|asked| asked.made.take());
+        self.compaction = made.map(|(plan, messages_before, tokens_before)| Compaction {
+            plan,
+            messages_before,
+            messages_after: self.state.transcript.items().len(),
+            tokens_before,
+            tokens_after: self.tokens(),
+        });
+        self.end_compacting();
     }
 
     /// Gives up the plan that is in the making.

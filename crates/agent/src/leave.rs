@@ -111,7 +111,7 @@ impl Run {
         match next {
             Next::Request => {}
             Next::Retry(refused) => self.call(refused.rung),
-            Next::Nothing => self.end_compacting(),
+            Next::Nothing => self.compacted(),
         }
     }
 

@@ -49,7 +49,7 @@ pub use arguments::{
     ArgumentFault, Arguments, Coercion, Fitted, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
 pub use branches::BranchRecord;
-pub use compact::{CompactError, MAX_FOCUS};
+pub use compact::{CompactError, Compaction, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{

@@ -11,6 +11,7 @@ use crate::entry::Entry;
 use crate::limits::ExecutionLimits;
 use crate::loop_id::{DEFAULT_CONFIG, LoopId};
 use crate::outcome::EndReason;
+use crate::request::ThinkingLevel;
 use crate::setup::Setup;
 use crate::spend::Cost;
 
@@ -37,7 +38,8 @@ pub struct LoopRecord {
     pub turns: u64,
     /// Tool calls that ran.
     pub tool_calls: u64,
-    /// What it used, summaries and sub-agents included.
+    /// What it used, summaries and sub-agents included. Branches that were not chosen have sessions
+    /// and records of their own.
     pub usage: Usage,
     /// What that cost.
     pub cost: Cost,
@@ -70,9 +72,8 @@ pub struct LoopConfigSnapshot {
     pub config_id: String,
     /// The model, as `provider/name`.
     pub model: String,
-    /// How hard the model was asked to think, where it was asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub thinking_level: Option<String>,
+    /// How hard the model was asked to think.
+    pub thinking_level: ThinkingLevel,
     /// Temperature, where it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
@@ -235,7 +236,7 @@ impl LoopConfigSnapshot {
         Self {
             config_id: setup.config_id.clone(),
             model: setup.model.clone(),
-            thinking_level: None,
+            thinking_level: setup.sampling.thinking,
             temperature: setup.sampling.temperature,
             seed: setup.sampling.seed,
             max_tokens: setup.max_output,
@@ -251,7 +252,7 @@ impl Default for LoopConfigSnapshot {
         Self {
             config_id: DEFAULT_CONFIG.to_owned(),
             model: String::new(),
-            thinking_level: None,
+            thinking_level: ThinkingLevel::Off,
             temperature: None,
             seed: None,
             max_tokens: None,

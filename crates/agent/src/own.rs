@@ -62,6 +62,12 @@ impl Run {
         }
     }
 
+    /// Tool calls that run at once, at most.
+    #[must_use]
+    pub fn max_parallel_tools(&self) -> usize {
+        self.setup.max_parallel_tools.max(1)
+    }
+
     /// Where a call of the newest batch stands: its message and its place in it. The same again
     /// after a crash, and of no other call of the session.
     #[must_use]

@@ -10,7 +10,7 @@ use plimsoll_context::{
     ToolSpec, Trigger, Usage,
 };
 
-use crate::compact::Compacting;
+use crate::compact::{Compacting, Compaction};
 use crate::decode::Prepared;
 use crate::digest::Digest;
 use crate::doom_loop::DoomLoopTracker;
@@ -102,6 +102,8 @@ pub struct Run {
     pub(crate) metered: HashMap<CallId, Spend>,
     /// A plan that somebody has asked for.
     pub(crate) compacting: Option<Compacting>,
+    /// The last of them that was applied.
+    pub(crate) compaction: Option<Compaction>,
 }
 
 /// What is under way.
@@ -195,6 +197,7 @@ impl Run {
             aside: Aside::default(),
             metered: HashMap::new(),
             compacting: None,
+            compaction: None,
         })
     }
 

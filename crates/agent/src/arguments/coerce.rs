@@ -49,6 +49,9 @@ impl Coerce {
             if let Some(words) = list(schema, "enum") {
                 self.word(words, value);
             }
+            if let Some(only) = schema.get("const") {
+                self.word(std::slice::from_ref(only), value);
+            }
             match value {
                 Value::Object(object) => self.fields(visits, schema, object),
                 Value::Array(items) => {

@@ -65,6 +65,11 @@ fn what_is_put_right() {
             "1",
             "\"1\"",
         ),
+        (
+            json!({ "oneOf": [{ "type": "string", "const": "fast" }, { "const": "Slow" }] }),
+            "\"slow\"",
+            "\"Slow\"",
+        ),
         // At any depth.
         (point.clone(), "{\"n\": \"6\"}", "{\"n\":6}"),
         (point.clone(), "\"{\\\"n\\\": \\\"6\\\"}\"", "{\"n\":6}"),
