@@ -37,22 +37,9 @@
 #[cfg(feature = "config")]
 pub mod config;
 
-pub use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Expects, Failure, FoldError, Input,
-    KnownTool, LOG_FORMAT, Leave, Leaving, LeavingItem, Lesson, LoopConfigSnapshot, LoopId,
-    LoopReader, LoopRecord, MAX_PINS, MAX_SUMMARY_CALLS, MAX_SUMMARY_FAILURES, Outcome, PinError,
-    Question, Request, Run, Sampling, Setup, State, Step, SummaryModel, ToolChoice, ToolPhase,
-    Verdict, loop_records,
-};
+pub use plimsoll_agent::*;
 pub use plimsoll_context::*;
-pub use plimsoll_core::{
-    Agent, AgentBuilder, AgentOutput, AgentState, AllowAll, Archive, ArchiveBounds, ArchiveRow,
-    Archived, DenyAll, Error, Evicted, EvictionStrategy, Extensions, FnTool, Fork, ForkFault, Gate,
-    Lease, MAX_FORK_DEPTH, MemoryStore, Observer, Provider, RECALL_LEAST_WINDOW, RecallError,
-    RecallId, RecallKey, RecallTools, Recalled, Remote, RetryConfig, Session, SessionId,
-    SessionInfo, SessionStore, StoreError, Tool, ToolContext, ToolError, ToolOutput, Window,
-    archive, fork_session, new_session_id, pin_tool, recall_tools, testing, tool,
-};
+pub use plimsoll_core::*;
 #[cfg(feature = "providers")]
 pub use plimsoll_providers as providers;
 #[cfg(feature = "store")]

@@ -116,6 +116,8 @@ pub fn markdown() -> String {
         );
     }
     for (title, fields) in [
+        ("`[[permissions]]`", PERMISSION_FIELDS),
+        ("`[[hooks]]`", HOOK_FIELDS),
         ("`[[mcp]]`", MCP_FIELDS),
         ("`[providers.NAME]`", PROVIDER_FIELDS),
     ] {
