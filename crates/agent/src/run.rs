@@ -213,6 +213,26 @@ impl Run {
         !matches!(self.phase, Phase::Idle)
     }
 
+    /// What the next run is given.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Gives the next run another setup, between two runs, and gives back the one before. The view is
+    /// weighed as before: the counter stays.
+    pub fn set_setup(&mut self, setup: Setup) -> Setup {
+        let setup = Setup {
+            counter: Arc::clone(&self.setup.counter),
+            ..setup
+        };
+        self.specs = setup.tools.iter().map(|tool| tool.spec.clone()).collect();
+        self.overhead = setup.overhead();
+        self.max_output = setup.max_output;
+        self.recall = setup.recall;
+        std::mem::replace(&mut self.setup, setup)
+    }
+
     /// Sets what belongs after the history of each request from now on.
     pub fn set_dynamic_context(&mut self, context: Option<Arc<str>>) {
         self.setup.dynamic_context = context;

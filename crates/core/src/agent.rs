@@ -25,8 +25,9 @@ pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 pub const RECALL_LEAST_WINDOW: Tokens = Tokens(8_192);
 /// A key that a provider's cache is found by has at most this many characters; OpenAI refuses more.
 const MAX_CACHE_KEY: usize = 64;
-/// Tool calls at once, at most, whatever is asked for.
-pub const MAX_PARALLEL_TOOLS: usize = 64;
+
+/// The tools that recall, those by which we call it first.
+pub(crate) const RECALL_TOOLS: [&str; 3] = ["recall", "recall_search", "get_tool_response"];
 
 /// A model, its tools and its limits.
 #[derive(Clone)]
@@ -199,11 +200,11 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
 /// Whether the tools that recall are worth what they take of the window, in every request; an agent
 /// that was given no tools gets none of ours.
 fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, log: &[Entry]) -> bool {
-    let ours: &[&str] = match names {
-        RecallNames::Ours => &["recall", "recall_search"],
-        RecallNames::Both => &["recall", "recall_search", "get_tool_response"],
-    };
-    let is_ours = |tool: &KnownTool| ours.contains(&tool.spec.name.as_str());
+    let ours = RECALL_TOOLS.iter().take(match names {
+        RecallNames::Ours => 2,
+        RecallNames::Both => RECALL_TOOLS.len(),
+    });
+    let is_ours = |tool: &KnownTool| ours.clone().any(|name| *name == tool.spec.name);
     let learned = learned(log, &setup.model);
     let room = window
         .is_some_and(|window| window.min(learned.unwrap_or(Tokens::MAX)) >= RECALL_LEAST_WINDOW);

@@ -99,6 +99,12 @@ impl Allowance {
         }
     }
 
+    /// No limits at all.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self::of(Limit::default(), None)
+    }
+
     /// Takes `min(requested, left)` of each kind out of what is left; of what `requested` does not
     /// limit, all that is left.
     ///
@@ -259,6 +265,11 @@ impl Books {
             known: Spend::default(),
             tokens: Tokens::ZERO,
         }
+    }
+
+    /// Books what others have used for a run that goes on after a crash.
+    pub(crate) fn carry(&mut self, own: &Own) {
+        self.allowance.meter.add(&own.others);
     }
 
     /// Books what a run has used itself since.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, Leave, MAX_TURNS, QueueMode,
-    Sampling, Setup, SummaryModel, ThinkingLevel, TurnTrigger,
+    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, Leave, MAX_TURNS, Permissions,
+    QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
     Author, Bpe, Bytes, CacheConfig, ContextStrategy, Economy, Line, Memo, Policy, PriceSheet,
@@ -76,6 +76,8 @@ pub struct AgentBuilder {
     hooks: Hooks,
     limits: ExecutionLimits,
     max_parallel_tools: Option<usize>,
+    tool_execution: Option<ToolExecutionStrategy>,
+    permissions: Permissions,
     tool_retries: u32,
     gate_timeout: Option<Duration>,
     input_filters: InputFilters,
@@ -126,6 +128,8 @@ impl Agent {
             hooks: Hooks::default(),
             limits: ExecutionLimits::turns(MAX_TURNS),
             max_parallel_tools: None,
+            tool_execution: None,
+            permissions: Permissions::default(),
             tool_retries: TOOL_RETRIES,
             gate_timeout: None,
             input_filters: InputFilters::default(),
@@ -307,6 +311,7 @@ impl AgentBuilder {
             return Err(Error::Build(faults));
         }
         let beside = self.beside();
+        let max_parallel_tools = self.parallel_tools();
         let counter = self
             .counter
             .unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())));
@@ -348,7 +353,8 @@ impl AgentBuilder {
             follow_ups: self.follow_ups,
             config_id: self.config_id.unwrap_or_else(|| DEFAULT_CONFIG.to_owned()),
             first_turn_trigger: self.first_turn_trigger,
-            max_parallel_tools: self.max_parallel_tools.unwrap_or(1),
+            permissions: self.permissions,
+            max_parallel_tools,
             max_output: self.max_tokens,
             sampling: self.sampling,
             ..Setup::new(String::new(), counter, policy)
@@ -381,6 +387,13 @@ impl AgentBuilder {
             pins: self.pins,
             parts: Arc::new(parts),
         })
+    }
+
+    /// Tool calls at once, whichever way it was said; where both were, they agree by now.
+    fn parallel_tools(&self) -> usize {
+        let strategy = self.tool_execution.unwrap_or_default();
+        self.max_parallel_tools
+            .unwrap_or_else(|| strategy.max_parallel_tools().unwrap_or(1))
     }
 
     fn beside(&self) -> Beside {

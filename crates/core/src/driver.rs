@@ -1,7 +1,9 @@
 //! The driver: the one loop that does what the machine says. It decides nothing; see `agent`.
 
+pub(crate) mod asked;
 mod call;
 mod hooked;
+mod purse;
 mod tools;
 
 use std::collections::HashMap;
@@ -28,6 +30,8 @@ use crate::session::Session;
 use crate::store::SessionStore;
 use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
 use crate::window::told;
+
+pub(crate) use purse::Purse;
 
 /// Everything a driver acts through.
 #[derive(Clone)]
@@ -81,6 +85,7 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
     let open = session.inbox.open();
     tell_time(session);
     session.run.handle(input);
+    session.open_books();
     let outcome = follow(session).await;
     drop(open);
     outcome
@@ -125,7 +130,9 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 let said = underway.said.0.clone();
                 let updates = Updates::new(said, tool_call.id.clone(), tool_call.name.clone());
                 let call = tool_call.id.clone();
-                let execute = tools::execute(Arc::clone(&parts), tool, tool_call, cancel, updates);
+                let may_use = session.for_call(&call);
+                let parts = Arc::clone(&parts);
+                let execute = tools::execute(parts, tool, tool_call, cancel, updates, may_use);
                 let task = underway.tools.spawn(execute);
                 underway.running.insert(task.id(), call);
             }
@@ -133,9 +140,13 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 let decide = hooked::decide(Arc::clone(&parts), question);
                 underway.asks.push(Box::pin(decide));
             }
-            Step::Abort => underway = Underway::new(),
+            Step::Abort => {
+                underway = Underway::new();
+                session.forget_calls();
+            }
             Step::Wait => {
                 flush(session).await?;
+                session.book();
                 match wait(session, &mut underway).await {
                     Heard::Update(update) if underway.runs(&update.call) => {
                         hooked::update(session, &parts, update).await;
@@ -146,6 +157,7 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 }
             }
             Step::Finish(mut outcome) => {
+                session.book();
                 flush(session).await?;
                 outcome
                     .undelivered
@@ -175,6 +187,7 @@ async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
         hooked::poll(session, parts, Polled::Steering).await;
     }
     tell_time(session);
+    session.tell_meters(&input);
     session.run.handle(input);
 }
 
@@ -291,6 +304,7 @@ fn end_open(session: &mut Session) {
         for (kind, parts) in taken {
             session.run.handle(said(kind, parts));
         }
+        session.tell_meters(&Input::Interrupt);
         session.run.handle(Input::Interrupt);
         while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
     }
@@ -305,6 +319,7 @@ pub(crate) fn between_runs(session: &mut Session) -> Result<(), Error> {
         return Err(Error::Stale);
     }
     end_open(session);
+    session.restore();
     Ok(())
 }
 

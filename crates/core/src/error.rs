@@ -1,6 +1,6 @@
 //! [`Error`]: what keeps a run from being had at all. A run that is had and fails has an outcome.
 
-use plimsoll_agent::{FoldError, PinError, UndoError};
+use plimsoll_agent::{CompactError, FoldError, PinError, UndoError};
 
 use crate::store::StoreError;
 
@@ -23,6 +23,9 @@ pub enum Error {
     /// There is no run to undo.
     #[error(transparent)]
     Undo(#[from] UndoError),
+    /// Nothing can be planned now.
+    #[error(transparent)]
+    Compact(#[from] CompactError),
     /// The log does not fold.
     #[error(transparent)]
     Fold(#[from] FoldError),

@@ -6,6 +6,7 @@ mod agent;
 mod allowance;
 pub mod archive;
 mod builder;
+mod compact;
 mod context;
 mod driver;
 mod error;
@@ -13,6 +14,7 @@ mod fork;
 mod gate;
 mod heard;
 mod hooks;
+mod loop_config;
 mod memory_store;
 mod observer;
 pub mod process;
@@ -22,13 +24,12 @@ mod retry;
 mod session;
 mod steps;
 mod store;
+mod sub_agent;
 pub mod testing;
 mod tool;
 mod window;
 
-pub use agent::{
-    Agent, Archive, MAX_PARALLEL_TOOLS, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id,
-};
+pub use agent::{Agent, Archive, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
 pub use allowance::{
     Allowance, Amounts, Grant, Kind as AllowanceKind, MAX_TURNS_BELOW, Meter, NothingLeft,
 };
@@ -41,8 +42,10 @@ pub use error::Error;
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{Evicted, HOOK_TIMEOUT, HookReply, Later, MAX_STUCK, Messages, Now};
+pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
 pub use observer::Observer;
+pub use plimsoll_agent::MAX_PARALLEL_TOOLS;
 pub use provider::Provider;
 pub use remote::{INBOX, Remote, Said};
 pub use retry::RetryConfig;
@@ -51,6 +54,9 @@ pub use steps::{MAX_STEP_RESULT, MAX_STEPS, RunStep};
 pub use store::{
     BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore,
     StoreError,
+};
+pub use sub_agent::{
+    MAX_DEPTH, MAX_RELAYED, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT, SubAgentTool, sub_agent,
 };
 pub use tool::{
     FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, Pins, TOOL_RETRIES, TOOL_TIMEOUT,

@@ -9,6 +9,8 @@ use plimsoll_agent::Waiting;
 use plimsoll_context::Part;
 use tokio::sync::Notify;
 
+use crate::error::Error;
+
 /// Messages that wait for the driver, at most; a sender waits beyond that.
 pub const INBOX: usize = 64;
 
@@ -183,6 +185,17 @@ impl Shared {
     fn close(&self) {
         self.lock().open = false;
         self.room.notify_waiters();
+    }
+}
+
+impl Said {
+    /// Its parts, if it says anything.
+    pub(crate) fn checked(self) -> Result<Vec<Part>, Error> {
+        let says = |part: &Part| part.as_text().is_none_or(|text| !text.trim().is_empty());
+        match self.0.iter().any(says) {
+            true => Ok(self.0),
+            false => Err(Error::EmptyTask),
+        }
     }
 }
 

@@ -10,8 +10,9 @@ use plimsoll_agent::{Cost, EndReason, Entry, Event, ExecutionTracker, Input, Out
 use plimsoll_context::{CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
 
 use crate::agent::{Agent, Fittings};
-use crate::driver::{self, Parts};
+use crate::driver::{self, Parts, Purse};
 use crate::error::Error;
+use crate::loop_config::Base;
 use crate::remote::{Inbox, Remote};
 use crate::steps::{RunStep, Steps};
 use crate::store::{Lease, SessionId};
@@ -33,6 +34,8 @@ pub struct Session {
     pub(crate) archives: bool,
     /// What the run under way has done, in small.
     pub(crate) steps: Steps,
+    /// What the run may use.
+    pub(crate) purse: Purse,
     /// When the run began that is under way, or was last.
     pub(crate) started: tokio::time::Instant,
     /// What was said in that run has this number or a later one.
@@ -45,6 +48,8 @@ pub struct Session {
     pub(crate) endpoint: String,
     /// By what the provider may find this session's cache.
     pub(crate) cache_key: Option<Arc<str>>,
+    /// What to go back to once a run has ended that is configured otherwise.
+    pub(crate) base: Option<Base>,
 }
 
 /// What a host attaches to a session.
@@ -114,12 +119,14 @@ impl Session {
             tools: HashMap::new(),
             archives: false,
             steps: Steps::new(parts.max_step_result),
+            purse: Purse::default(),
             started: tokio::time::Instant::now(),
             began: Seq::default(),
             called: None,
             found: None,
             endpoint: String::new(),
             cache_key: None,
+            base: None,
             parts,
         }
     }
@@ -251,6 +258,7 @@ impl Session {
         if parts.is_empty() {
             return Err(Error::EmptyTask);
         }
+        driver::between_runs(self)?;
         self.drive(Input::User(parts)).await
     }
 
@@ -263,6 +271,7 @@ impl Session {
         if self.run.state().transcript().items().is_empty() {
             return Err(Error::EmptyTask);
         }
+        driver::between_runs(self)?;
         self.drive(Input::Continue).await
     }
 
@@ -307,10 +316,7 @@ impl Session {
         self.run.line().window
     }
 
-    async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
-        if self.stale {
-            return Err(Error::Stale);
-        }
+    pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
         if let Some(context) = &self.state.dynamic_context {
             self.run.set_dynamic_context(Some(context.as_str().into()));
         }

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{
-    CountTokens, Entry, Event, ExecutionLimits, Outcome, Spend, TurnTrigger,
-};
-use plimsoll_context::{CallId, Tokens, ToolSpec, shorten};
+use plimsoll_agent::{CountTokens, EndReason, Entry, ExecutionLimits, Outcome, Spend, TurnTrigger};
+use plimsoll_context::{Tokens, ToolSpec, shorten};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,6 +26,7 @@ mod relay;
 
 pub(crate) use limits::tighter;
 pub(crate) use origin::{Caller, Origin};
+pub use relay::MAX_RELAYED;
 use relay::Relay;
 
 /// Sub-agents of sub-agents, at most so deep; agents that call each other end there.
@@ -92,18 +91,15 @@ struct TaskInput {
 
 /// How a sub-agent's run ended.
 struct Report {
-    outcome: Outcome,
+    text: String,
+    reason: EndReason,
     session: String,
 }
 
 impl Agent {
     /// This agent as a tool of another.
     #[must_use]
-    pub fn as_tool(
-        &self,
-        name: impl Into<String>,
-        description: impl Into<String>,
-    ) -> SubAgentTool {
+    pub fn as_tool(&self, name: impl Into<String>, description: impl Into<String>) -> SubAgentTool {
         let agent = self.clone();
         sub_agent(name, description, move || Some(agent.clone()))
     }
@@ -203,7 +199,9 @@ impl SubAgentTool {
             Some(given) => tighter(own, given),
             None => own.clone(),
         };
-        let timeout = limits.max_duration.map_or(self.timeout, |max| max.min(self.timeout));
+        let timeout = limits
+            .max_duration
+            .map_or(self.timeout, |max| max.min(self.timeout));
         limits.max_duration = Some(timeout);
         limits
     }
@@ -292,11 +290,10 @@ impl Tool for SubAgentTool {
             })?,
             Err(error) => return Err(ToolError(format!("`{name}` broke down: {error}"))),
         };
-        let short = shorten(&report.outcome.text, self.max_result, &*counter);
-        let text = short.unwrap_or(report.outcome.text);
-        let reason = &report.outcome.reason;
+        let short = shorten(&report.text, self.max_result, &*counter);
+        let text = short.unwrap_or(report.text);
         let session = &report.session;
-        match reason {
+        match &report.reason {
             reason if reason.is_answer() => Ok(text.into()),
             reason if reason.is_limit() => Ok(format!(
                 "{text}\n\n[`{name}` has not finished: it was stopped by its limit ({}). This is what it had by then.]",
@@ -347,7 +344,8 @@ async fn work(
             tool_calls: outcome.tool_calls,
         });
         return Ok(Report {
-            outcome,
+            text: outcome.text,
+            reason: outcome.reason,
             session: id.to_string(),
         });
     }
@@ -362,16 +360,17 @@ async fn work(
         }
     }?;
     Ok(Report {
+        text: output.text,
+        reason: output.reason,
         session: id.to_string(),
-        outcome: outcome_of(output),
     })
 }
 
 async fn begin(session: &mut Session, task: &str) -> Result<AgentOutput, Error> {
-    // The call was made before, and a crash has ended it.
-    match session.view().runs() {
-        0 => session.run(task).await,
-        _ => session.carry_on().await,
+    match session.view().transcript().items().is_empty() {
+        true => session.run(task).await,
+        // The call was made before, and a crash has ended it.
+        false => session.carry_on().await,
     }
 }
 

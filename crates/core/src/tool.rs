@@ -17,7 +17,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::allowance::Meter;
+use crate::allowance::{Allowance, Meter};
+use crate::sub_agent::Origin;
 
 /// One result is never kept beyond this, whatever the budget: a bound for the process.
 pub const MAX_TOOL_OUTPUT: Bytes = Bytes(16 * 1024 * 1024);
@@ -78,18 +79,24 @@ pub struct ToolContext {
     pub spent: Meter,
     /// Where a tool says how far it is.
     pub updates: Updates,
+    /// What the call may use: a tool that starts agents reserves from it what they may use.
+    pub allowance: Allowance,
+    pub(crate) origin: Origin,
 }
 
 impl ToolContext {
     /// For a call whose pins, spending and progress nobody is interested in.
     #[must_use]
     pub fn new(call: CallId, cancel: CancellationToken) -> Self {
+        let allowance = Allowance::unlimited();
         Self {
             call,
             cancel,
             pins: Pins::default(),
-            spent: Meter::default(),
+            spent: allowance.meter().clone(),
             updates: Updates::default(),
+            allowance,
+            origin: Origin::default(),
         }
     }
 

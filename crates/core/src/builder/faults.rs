@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::MAX_FILTERS;
+use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS};
 use plimsoll_context::{Author, LEAST_SUMMARY, Threshold, Tokens};
 
 use super::AgentBuilder;
-use crate::agent::MAX_PARALLEL_TOOLS;
+use crate::agent::RECALL_TOOLS;
 use crate::tool::MAX_TOOL_RETRIES;
 use crate::window::Window;
 
@@ -22,6 +22,18 @@ impl AgentBuilder {
                 faults.push(text);
             }
         };
+        let strategy = self.tool_execution.unwrap_or_default();
+        let by_strategy = strategy.max_parallel_tools();
+        match (&by_strategy, self.max_parallel_tools) {
+            (Err(why), _) => fault(true, why.clone()),
+            (Ok(at_once), Some(max)) => fault(
+                self.tool_execution.is_some() && *at_once != max,
+                format!(
+                    "tool_execution runs {at_once} tool calls at once and max_parallel_tools {max}; keep the one you mean"
+                ),
+            ),
+            (Ok(_), None) => {}
+        }
         let parallel = self.max_parallel_tools.unwrap_or(1);
         fault(
             parallel == 0 || parallel > MAX_PARALLEL_TOOLS,
@@ -105,6 +117,12 @@ impl AgentBuilder {
                     "the target ({target}) is above the trigger ({trigger}); a plan must end below it"
                 ),
             );
+        }
+        let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
+        // Those are offered by the session, which is not there yet.
+        let names = names.chain(RECALL_TOOLS.iter().copied());
+        for text in self.permissions.faults(names) {
+            fault(true, text);
         }
         let mut names = HashSet::new();
         for tool in &self.tools {

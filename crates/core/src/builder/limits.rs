@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::{AtLimit, CountTokens, ExecutionLimits};
+use plimsoll_agent::{AtLimit, CountTokens, ExecutionLimits, Permissions, ToolExecutionStrategy};
 use plimsoll_context::{Bytes, Money, Tokens};
 
 use super::AgentBuilder;
@@ -90,6 +90,20 @@ impl AgentBuilder {
     /// Tool calls at once, at most. Default 1.
     pub fn max_parallel_tools(mut self, calls: usize) -> Self {
         self.max_parallel_tools = Some(calls);
+        self
+    }
+
+    /// Tool calls at once, by another name: sequential is 1, parallel as many as may be. Where
+    /// [`Self::max_parallel_tools`] is set too, both must say the same.
+    pub fn tool_execution(mut self, strategy: ToolExecutionStrategy) -> Self {
+        self.tool_execution = Some(strategy);
+        self
+    }
+
+    /// Which tool calls run, which do not, and of which the gate is asked: the first rule that matches
+    /// a call decides. Default: the tool says whether to ask.
+    pub fn permissions(mut self, permissions: Permissions) -> Self {
+        self.permissions = permissions;
         self
     }
 

@@ -10,8 +10,9 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::Parts;
-use crate::allowance::Meter;
+use crate::allowance::Allowance;
 use crate::hooks::said_by;
+use crate::sub_agent::Origin;
 use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates};
 
 /// What a tool call came to.
@@ -45,8 +46,9 @@ pub(super) async fn execute(
     call: ToolCall,
     cancel: CancellationToken,
     updates: Updates,
+    (allowance, origin): (Allowance, Origin),
 ) -> Done {
-    let (pins, spent) = (Pins::default(), Meter::default());
+    let (pins, spent) = (Pins::default(), allowance.meter().clone());
     let result = match tool {
         None => failed(call.id, format!("there is no tool `{}`", call.name)),
         Some(tool) => {
@@ -56,6 +58,8 @@ pub(super) async fn execute(
                 pins: pins.clone(),
                 spent: spent.clone(),
                 updates: updates.clone(),
+                allowance: allowance.clone(),
+                origin: origin.clone(),
             };
             let tries = match tool.idempotent() {
                 true => parts.tool_retries.saturating_add(1),

@@ -34,7 +34,7 @@ pub trait HookReply<T, M>: Send + Sized + 'static {
 
 /// What was had of a hook.
 #[doc(hidden)]
-pub type Had<T> = Result<T, Fault>;
+pub(crate) type Had<T> = Result<T, Fault>;
 
 /// Why nothing was had of a hook.
 #[doc(hidden)]

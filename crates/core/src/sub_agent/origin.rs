@@ -65,7 +65,9 @@ mod tests {
 
     #[test]
     fn each_call_has_a_session_of_its_own_whatever_the_names() {
-        let agent = crate::Agent::builder(ScriptedProvider::new([])).build().unwrap();
+        let agent = crate::Agent::builder(ScriptedProvider::new([]))
+            .build()
+            .unwrap();
         let caller = |session: &str, place| Caller {
             session: SessionId::new(session).unwrap(),
             parts: Arc::clone(&agent.parts),

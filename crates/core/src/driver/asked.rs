@@ -1,0 +1,49 @@
+//! A plan that somebody asks for between two runs: the machine makes it, and what it takes is done
+//! here as in a run. Nobody is called but the model that writes summaries.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use plimsoll_agent::{Failure, Input, Step};
+use plimsoll_context::Reply;
+
+use crate::driver::{call, flush, hooked, step};
+use crate::error::Error;
+use crate::session::Session;
+
+/// Does what the machine says until nothing is under way. Dropping it drops the summary; the view is
+/// then as it was.
+pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
+    let parts = Arc::clone(&session.parts);
+    let mut summary: Option<BoxFuture<'static, Result<Reply, Failure>>> = None;
+    loop {
+        match step(session) {
+            Step::Summarize(request) => {
+                flush(session).await?;
+                summary = Some(Box::pin(call::summarize(Arc::clone(&parts), request)));
+            }
+            Step::Leave(leaving) => {
+                flush(session).await?;
+                let verdict = hooked::keep(session, &parts, &leaving).await;
+                session.run.handle(Input::Left(verdict));
+            }
+            Step::Gone(leaving) => {
+                flush(session).await?;
+                hooked::gone(session, &parts, &leaving).await;
+            }
+            Step::Abort => summary = None,
+            Step::Wait | Step::Finish(_) => {
+                flush(session).await?;
+                match summary.take() {
+                    Some(summary) if session.run.is_running() => {
+                        let reply = summary.await;
+                        session.run.handle(Input::Summarized(Box::new(reply)));
+                    }
+                    _ => return Ok(()),
+                }
+            }
+            // Between two runs nothing else is asked for.
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! [`AgentLoopConfig`]: what one run does otherwise than its agent, and [`agent_loop`], which makes
+//! such a run. What is not set falls back to the agent. For another policy or other tools, see
+//! [`Session::switch`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use plimsoll_agent::{
+    ExecutionLimits, Input, InputFilter, InputFilters, Setup, ThinkingLevel, ToolExecutionStrategy,
+    TurnTrigger,
+};
+use plimsoll_context::{CacheConfig, FALLBACK_WINDOW, Tokens};
+
+use crate::driver::{self, Parts};
+use crate::error::Error;
+use crate::provider::Provider;
+use crate::remote::Said;
+use crate::retry::RetryConfig;
+use crate::session::{AgentOutput, Session};
+
+/// What one run does otherwise than its agent; `None` falls back to the agent's.
+#[derive(Clone, Default)]
+pub struct AgentLoopConfig {
+    /// Who answers, in place of the agent's provider. Of a model with another name no price is known.
+    pub provider_override: Option<Arc<dyn Provider>>,
+    /// How hard the model thinks.
+    pub thinking_level: Option<ThinkingLevel>,
+    /// Tokens of one answer, at most.
+    pub max_tokens: Option<Tokens>,
+    /// Temperature.
+    pub temperature: Option<f64>,
+    /// How long the run may be.
+    pub execution_limits: Option<ExecutionLimits>,
+    /// How the provider's prompt cache is used.
+    pub cache_config: Option<CacheConfig>,
+    /// Tool calls at once.
+    pub tool_execution: Option<ToolExecutionStrategy>,
+    /// When a failed model call is made again.
+    pub retry_config: Option<RetryConfig>,
+    /// What looks at what a person says, in place of the agent's filters.
+    pub input_filters: Option<Vec<Arc<dyn InputFilter>>>,
+    /// What the first turn answers.
+    pub first_turn_trigger: Option<TurnTrigger>,
+    /// What the configuration is called in loop ids.
+    pub config_id: Option<String>,
+}
+
+/// What a session works with between two runs that are configured otherwise.
+pub(crate) struct Base {
+    setup: Setup,
+    parts: Arc<Parts>,
+    endpoint: String,
+}
+
+/// Runs a task in a session, configured as `config` says and otherwise as the session's agent.
+///
+/// # Errors
+/// Where the task is empty, the configuration faulty, or the log cannot be written.
+pub async fn agent_loop(
+    session: &mut Session,
+    prompt: impl Into<Said>,
+    config: &AgentLoopConfig,
+) -> Result<AgentOutput, Error> {
+    let parts = prompt.into().checked()?;
+    session.with(config, Input::User(parts)).await
+}
+
+/// Goes on without a new prompt, configured as `config` says and otherwise as the session's agent: see
+/// [`Session::carry_on`].
+///
+/// # Errors
+/// Where the session is empty, the configuration faulty, or the log cannot be written.
+pub async fn agent_loop_continue(
+    session: &mut Session,
+    config: &AgentLoopConfig,
+) -> Result<AgentOutput, Error> {
+    if session.view().transcript().items().is_empty() {
+        return Err(Error::EmptyTask);
+    }
+    session.with(config, Input::Continue).await
+}
+
+impl Session {
+    async fn with(&mut self, config: &AgentLoopConfig, input: Input) -> Result<AgentOutput, Error> {
+        driver::between_runs(self)?;
+        driver::settle(self).await?;
+        let faults = config.faults(self.run.setup());
+        if !faults.is_empty() {
+            return Err(Error::Build(faults));
+        }
+        let mut setup = self.run.setup().clone();
+        let mut parts = Parts::clone(&self.parts);
+        let mut endpoint = self.endpoint.clone();
+        if let Some(provider) = &config.provider_override {
+            if setup.model != provider.model() {
+                setup.model = provider.model().to_owned();
+                setup.sheet = None;
+            }
+            if setup.line.window.is_some() {
+                let window = provider.window().await;
+                setup.line.window = Some(window.unwrap_or(FALLBACK_WINDOW));
+            }
+            endpoint = provider.endpoint();
+            parts.provider = Arc::clone(provider);
+        }
+        if let Some(retry) = config.retry_config {
+            parts.retry = retry;
+        }
+        config.apply(&mut setup);
+        self.base = Some(Base {
+            setup: self.run.set_setup(setup),
+            parts: std::mem::replace(&mut self.parts, Arc::new(parts)),
+            endpoint: std::mem::replace(&mut self.endpoint, endpoint),
+        });
+        let output = self.drive(input).await;
+        self.restore();
+        output
+    }
+
+    /// Works as the agent says again, where a run did otherwise.
+    pub(crate) fn restore(&mut self) {
+        if let Some(base) = self.base.take() {
+            self.run.set_setup(base.setup);
+            self.parts = base.parts;
+            if self.endpoint != base.endpoint {
+                self.called = None;
+                self.found = None;
+            }
+            self.endpoint = base.endpoint;
+        }
+    }
+}
+
+impl AgentLoopConfig {
+    fn apply(&self, setup: &mut Setup) {
+        if let Some(level) = self.thinking_level {
+            setup.sampling.thinking = level;
+        }
+        if let Some(tokens) = self.max_tokens {
+            setup.max_output = Some(tokens);
+            setup.line.max_output = Some(tokens);
+        }
+        if let Some(temperature) = self.temperature {
+            setup.sampling.temperature = Some(temperature);
+        }
+        if let Some(limits) = &self.execution_limits {
+            setup.limits = Arc::new(limits.clone());
+        }
+        if let Some(cache) = self.cache_config {
+            setup.cache = cache;
+        }
+        if let Some(Ok(calls)) = self.tool_execution.map(|how| how.max_parallel_tools()) {
+            setup.max_parallel_tools = calls;
+        }
+        if let Some(filters) = &self.input_filters {
+            setup.input_filters = InputFilters::default();
+            for filter in filters {
+                setup.input_filters.push(Arc::clone(filter));
+            }
+        }
+        if let Some(trigger) = self.first_turn_trigger {
+            setup.first_turn_trigger = trigger;
+        }
+        if let Some(id) = &self.config_id {
+            setup.config_id.clone_from(id);
+        }
+    }
+
+    /// Everything that is wrong with it beside what it falls back to.
+    fn faults(&self, setup: &Setup) -> Vec<String> {
+        let mut faults = Vec::new();
+        if let Some(limits) = &self.execution_limits {
+            faults.extend(limits.faults());
+        }
+        let limits = self.execution_limits.as_ref().unwrap_or(&setup.limits);
+        let same = |provider: &Arc<dyn Provider>| provider.model() == setup.model;
+        let priced = setup.sheet.is_some() && self.provider_override.as_ref().is_none_or(same);
+        if limits.max_cost.is_some() && !priced {
+            let model = self
+                .provider_override
+                .as_ref()
+                .map_or(&*setup.model, |p| p.model());
+            faults.push(format!("max_cost needs to know what `{model}` costs"));
+        }
+        if self.max_tokens == Some(Tokens::ZERO) {
+            faults.push("max_tokens is 0; allow at least 1 token".to_owned());
+        }
+        let temperature = self.temperature.unwrap_or_default();
+        if !temperature.is_finite() || temperature < 0.0 {
+            faults.push(format!(
+                "temperature is {temperature}; choose a number from 0"
+            ));
+        }
+        if self
+            .retry_config
+            .is_some_and(|retry| retry.max_attempts == 0)
+        {
+            faults.push("max_attempts is 0; allow at least 1".to_owned());
+        }
+        faults.extend(
+            self.tool_execution
+                .and_then(|how| how.max_parallel_tools().err()),
+        );
+        if self.config_id.as_ref().is_some_and(String::is_empty) {
+            faults.push("config_id is empty; name it, or leave it out".to_owned());
+        }
+        faults
+    }
+}
+
+impl fmt::Debug for AgentLoopConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentLoopConfig")
+            .field(
+                "provider_override",
+                &self
+                    .provider_override
+                    .as_ref()
+                    .map(|p| p.model().to_owned()),
+            )
+            .field("thinking_level", &self.thinking_level)
+            .field("max_tokens", &self.max_tokens)
+            .field("temperature", &self.temperature)
+            .field("execution_limits", &self.execution_limits)
+            .field("tool_execution", &self.tool_execution)
+            .field("config_id", &self.config_id)
+            .finish_non_exhaustive()
+    }
+}
