@@ -11,13 +11,14 @@
 
 mod stage;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
     Answer, AtLimit, CountTokens, EndReason, Entry, Event, ExecutionLimits, Failure, FilterResult,
-    HookPoint, Input, InputFilters, Leave, QueueMode, Setup, SummaryModel, Verdict,
+    HookPoint, Input, InputFilters, Leave, Permission, PermissionRule, Permissions, QueueMode,
+    Setup, SummaryModel, Verdict,
 };
 use plimsoll_context::{
     Bytes, CallId, ContextStrategy, Economy, Exchange, Item, Message, Opaque, Part, Pinned, Policy,
@@ -469,16 +470,32 @@ fn any_verdict(random: &mut Random) -> Verdict {
 fn any_call(random: &mut Random) -> String {
     let tool = match random.below(20) {
         0 => "nothing",
-        1..10 => "read",
+        1 => "Read",
+        2 => "wirte",
+        3 => "bash_command",
+        4..10 => "read",
         10..16 => "write",
         _ => "bash",
     };
     let arguments = match random.below(30) {
         0 => "{\"path\": ".to_owned(),
         1 => String::new(),
+        2 => {
+            serde_json::json!(serde_json::json!({ "path": random.text(2) }).to_string()).to_string()
+        }
+        3 => "{\"path\": \"the same\"}".to_owned(),
         _ => serde_json::json!({ "path": random.text(3) }).to_string(),
     };
     format!("{tool}:{arguments}")
+}
+
+fn any_permissions(random: &mut Random) -> Permissions {
+    let rules = [
+        PermissionRule::new("bash", Permission::Allow),
+        PermissionRule::new("write", Permission::Ask).with_argument("path=*x*"),
+        PermissionRule::new("*", Permission::Deny).with_argument("*🦀*"),
+    ];
+    Permissions::new(rules.into_iter().filter(|_| random.chance(15)))
 }
 
 fn any_mode(random: &mut Random) -> QueueMode {
@@ -573,9 +590,14 @@ fn any_setup(random: &mut Random) -> Setup {
                 .chance(20)
                 .then(|| Bytes(1_000 + random.size(5) as u64)),
             max_identical_tool_calls: random.chance(30).then(|| 1 + random.below(3)),
+            max_calls_per_tool: match random.chance(20) {
+                true => [("write".to_owned(), random.below(4))].into(),
+                false => BTreeMap::new(),
+            },
             ..ExecutionLimits::default()
         }),
         hooks: any_hooks(random),
+        permissions: any_permissions(random),
         input_filters: any_filters(random),
         steering: any_mode(random),
         follow_ups: any_mode(random),
