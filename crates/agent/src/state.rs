@@ -16,6 +16,7 @@ use crate::inbox::Queued;
 use crate::limits::CountTokens;
 use crate::memory::RunMemory;
 use crate::notice;
+use crate::outcome::EndReason;
 use crate::pins;
 use crate::spend::{Cost, Spend};
 use crate::tool_names::{Named, ToolNames};
@@ -32,6 +33,8 @@ pub struct State {
     /// The tools of the newest run.
     pub(crate) names: ToolNames,
     pub(crate) learned: Option<Tokens>,
+    /// That window was inferred from a refusal: nobody has named it.
+    guessed: bool,
     /// What tools want pinned and nobody has said yet.
     pub(crate) to_pin: Vec<String>,
     /// How the view grows, turn by turn.
@@ -123,6 +126,7 @@ impl State {
             doom_loop: DoomLoopTracker::default(),
             names: ToolNames::default(),
             learned: None,
+            guessed: false,
             to_pin: Vec::new(),
             pace: Pace::default(),
             heard: None,
@@ -331,8 +335,13 @@ impl State {
                 self.marks.keep(&self.transcript);
                 self.transcript.unpin(*seq);
             }
-            Entry::Learned { window, used, .. } => {
+            Entry::Learned {
+                window,
+                used,
+                lesson,
+            } => {
                 self.learned = Some(*window);
+                self.guessed = !lesson.is_told();
                 if let Some((counted, reported)) = used {
                     self.calibration.refused(*counted, *reported);
                 }
@@ -354,7 +363,13 @@ impl State {
                 judged,
                 ..
             } => self.branched(branches, *winner, judged),
-            Entry::Ended { .. } => {
+            Entry::Ended { outcome } => {
+                // A refusal may have said nothing of the window after all: a guess that leaves no room
+                // would end the session.
+                if matches!(outcome.reason, EndReason::CannotFit { .. }) && self.guessed {
+                    self.learned = None;
+                    self.guessed = false;
+                }
                 self.running = false;
                 self.waiting.clear();
                 self.memory.end();
