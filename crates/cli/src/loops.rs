@@ -86,11 +86,16 @@ pub(crate) async fn undo(
         out!("{}", json!({ "id": id, "undone": undone }));
         return Ok(DONE);
     }
-    let undone: Vec<String> = undone.iter().map(ToString::to_string).collect();
+    let what = match undone.as_slice() {
+        [one] => format!("run {one} of session {id} is undone"),
+        several => {
+            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
+            format!("runs {} of session {id} are undone", several.join(", "))
+        }
+    };
     crate::note(&format!(
-        "run {} of session {id} is undone: the view is as it was before; the log keeps it, and what \
-         its tools did is done",
-        undone.join(", ")
+        "{what}: the view is as it was before; the log keeps it, and what \
+         its tools did is done"
     ));
     Ok(DONE)
 }

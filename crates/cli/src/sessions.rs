@@ -83,7 +83,7 @@ async fn list(store: &SqliteStore, json: bool) -> Result<u8, Stop> {
             let fork = session.fork.map(|fork| format!("  ({})", described(&fork)));
             out!(
                 "{:<24}  {:>6} entries  {}{}",
-                session.id,
+                session.id.as_str(),
                 session.entries,
                 session.title,
                 fork.unwrap_or_default()
