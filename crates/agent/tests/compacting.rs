@@ -85,6 +85,14 @@ fn a_view_under_its_trigger_is_brought_to_its_target() {
     assert_eq!(plan.price.unwrap().reason, Reason::Asked);
     assert_eq!(stage.leaving.len(), 1, "the host was asked");
     assert_eq!(stage.gone.len(), 1, "and told");
+    let done = stage.run.take_compaction().unwrap();
+    assert_eq!(done.plan, *plan);
+    assert_eq!(
+        (done.tokens_before, done.tokens_after),
+        (before, stage.run.tokens())
+    );
+    assert!(done.messages_after < done.messages_before);
+    assert_eq!(stage.run.take_compaction(), None, "it is told once");
     let seqs: Vec<_> = stage
         .run
         .state()

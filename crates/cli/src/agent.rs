@@ -12,11 +12,10 @@ use plimsoll::{
     Agent, AgentBuilder, RECALL_LEAST_WINDOW, SessionId, SessionStore, Tokens, Window, pin_tool,
 };
 
-use crate::args::RunArgs;
 use crate::choice::{self, Choice, RunRates, Said};
 use crate::exit::Stop;
 use crate::paths;
-use crate::settings::Resolved;
+use crate::settings::{Resolved, Sources};
 
 /// The built-in system prompt.
 const SYSTEM: &str = include_str!("../prompts/system.md");
@@ -41,13 +40,17 @@ pub(crate) struct Prepared {
 }
 
 /// Resolves the arguments and finds the model. `goes_on` names a session that has to be there.
-pub(crate) async fn prepare(args: &RunArgs, goes_on: Option<&SessionId>) -> Result<Prepared, Stop> {
+pub(crate) async fn prepare(
+    sources: &Sources,
+    said: Said,
+    goes_on: Option<&SessionId>,
+) -> Result<Prepared, Stop> {
     let Resolved {
         config,
         mut agent,
         notes,
-    } = args.sources.resolve()?;
-    for note in notes.iter().filter(|_| !args.quiet) {
+    } = sources.resolve()?;
+    for note in notes.iter().filter(|_| said == Said::Everything) {
         crate::say(note);
     }
     if let Some(server) = config.mcp().first() {
@@ -72,10 +75,6 @@ pub(crate) async fn prepare(args: &RunArgs, goes_on: Option<&SessionId>) -> Resu
             "there is no session {id} to go on with; `plimsoll sessions list` lists them"
         )));
     }
-    let said = match args.json || args.quiet {
-        true => Said::Nothing,
-        false => Said::Everything,
-    };
     let choice = choice::choose(&agent, said).await?;
     let rates = choice.rates(summarizer.as_ref());
     adapt(agent.settings_mut(), &choice);

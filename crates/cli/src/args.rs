@@ -33,11 +33,13 @@ your own stand in prices.toml there.";
 pub(crate) enum Command {
     /// Give an agent a task and let it work
     Run(Box<RunArgs>),
+    /// Talk with an agent, line by line; a line steers it while it works
+    Chat(Box<ChatArgs>),
     /// Make a chat fit a token budget: JSON in, JSON out, no model needed
     Compact(CompactArgs),
     /// Count the tokens of a chat, message by message
     Count(CountArgs),
-    /// List, show and export sessions; say what left their views, and bring it back
+    /// List, show, export, fork and undo sessions; say what left their views, and bring it back
     Sessions(SessionsArgs),
     /// Fetch, list and remove local models
     Model(ModelArgs),
@@ -77,6 +79,37 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) json: bool,
     /// Print nothing but the answer
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+const CHAT_EXAMPLES: &str = "\
+Examples:
+  plimsoll chat                              # a server on this machine, else the local model
+  plimsoll chat --model openai/gpt-5-mini \"What does this project do?\"
+  plimsoll chat --agent reviewer --config plimsoll.toml
+  plimsoll chat --session 18f2c-a1           # go on with that session
+  plimsoll chat --quiet < questions.txt      # a line, an answer; the exit code is the last run's
+
+A line begins a run; typed while one is under way, it steers it. /later TEXT waits for the answer.
+Ctrl-C ends the run, twice leaves; Ctrl-D leaves. /help lists what else there is. From a pipe, lines
+are heard one after the other: /steer TEXT does not wait.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CHAT_EXAMPLES)]
+pub(crate) struct ChatArgs {
+    /// The first message
+    pub(crate) task: Option<String>,
+    /// Where its settings come from.
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+    /// Carry on with this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Allow every tool call without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Print nothing but answers and what commands are asked for
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

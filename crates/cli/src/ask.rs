@@ -1,8 +1,8 @@
 //! [`Ask`]: the gate at a terminal. Where there is nobody to ask, silence denies.
 
+use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use plimsoll::{AllowAll, Answer, DenyAll, Gate, Question};
@@ -12,7 +12,8 @@ use crate::screen::Screen;
 /// Asks the person at the terminal.
 struct Ask {
     screen: Option<Arc<Screen>>,
-    always: AtomicBool,
+    /// Tools that need not be asked about any more.
+    always: Mutex<HashSet<String>>,
 }
 
 /// Everything with `--yes`, a question at a terminal, no otherwise.
@@ -22,7 +23,7 @@ pub(crate) fn gate(yes: Consent, screen: Option<Arc<Screen>>) -> Arc<dyn Gate> {
         Consent::Asked if io::stdin().is_terminal() && io::stderr().is_terminal() => {
             Arc::new(Ask {
                 screen,
-                always: AtomicBool::new(false),
+                always: Mutex::default(),
             })
         }
         Consent::Asked => Arc::new(DenyAll),
@@ -49,7 +50,7 @@ pub(crate) fn consent(yes: bool) -> Consent {
 #[async_trait]
 impl Gate for Ask {
     async fn decide(&self, question: &Question) -> Answer {
-        if self.always.load(Ordering::Relaxed) {
+        if self.always().contains(&question.call.name) {
             return Answer::Allow;
         }
         let text = format!("{} {}", question.call.name, question.call.arguments);
@@ -59,30 +60,96 @@ impl Gate for Ask {
             Some(screen) => screen.aside(|| prompt(&text)),
             None => prompt(&text),
         });
-        match said
-            .await
-            .unwrap_or_default()
-            .trim()
-            .to_lowercase()
-            .as_str()
-        {
-            "y" | "yes" => Answer::Allow,
-            "a" | "always" => {
-                self.always.store(true, Ordering::Relaxed);
-                Answer::Allow
-            }
-            _ => Answer::Deny {
-                why: "the user did not allow this call; ask, or go on without it".to_owned(),
-            },
+        let said = said.await.unwrap_or_default();
+        let reply = Reply::of(&said).unwrap_or(Reply::No(None));
+        if reply == Reply::Always {
+            self.always().insert(question.call.name.clone());
+        }
+        answer(&question.call.name, reply)
+    }
+}
+
+impl Ask {
+    fn always(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.always.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a person says to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Yes,
+    /// To this tool, from now on.
+    Always,
+    /// And why, where they say.
+    No(Option<String>),
+    /// There was nobody to say anything.
+    Nobody,
+}
+
+impl Reply {
+    /// `None` where a line is no answer.
+    pub(crate) fn of(line: &str) -> Option<Self> {
+        let line = line.trim();
+        let (word, why) = match line.find(|c: char| !c.is_alphabetic()) {
+            Some(end) => line.split_at_checked(end)?,
+            None => (line, ""),
+        };
+        let why = why.trim_start_matches(|c: char| c.is_whitespace() || ",.:;-".contains(c));
+        match (word.to_lowercase().as_str(), why.is_empty()) {
+            ("y" | "yes", true) => Some(Self::Yes),
+            ("a" | "always", true) => Some(Self::Always),
+            ("n" | "no", true) => Some(Self::No(None)),
+            ("n" | "no", false) => Some(Self::No(Some(why.to_owned()))),
+            _ => None,
         }
     }
 }
 
+/// The same as the model reads it.
+pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
+    let why = match reply {
+        Reply::Yes | Reply::Always => return Answer::Allow,
+        Reply::No(None) => "the user did not allow this call; ask, or go on without it".to_owned(),
+        Reply::No(Some(why)) => format!("the user did not allow this call, and says: {why}"),
+        Reply::Nobody => format!(
+            "`{name}` was not allowed: it must be approved and nobody has answered; go on without it"
+        ),
+    };
+    Answer::Deny { why }
+}
+
 fn prompt(text: &str) -> String {
-    eprint!("{text}\nAllow? [y]es, [a]lways, [N]o: ");
+    eprint!("{text}\nAllow? [y]es, [a]lways this tool, [N]o: ");
     let _ = io::stderr().flush();
     let mut line = String::new();
     // An end of input is a no.
     let _ = io::stdin().read_line(&mut line);
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_an_answer_only_where_it_is_nothing_else() {
+        let no = |why: &str| Some(Reply::No(Some(why.to_owned())));
+        for (line, reply) in [
+            ("y", Some(Reply::Yes)),
+            (" YES ", Some(Reply::Yes)),
+            ("a", Some(Reply::Always)),
+            ("n", Some(Reply::No(None))),
+            ("no.", Some(Reply::No(None))),
+            ("No, use tabs", no("use tabs")),
+            ("n: not in vendor/", no("not in vendor/")),
+            ("yes, but use tabs", None),
+            ("a file", None),
+            ("now", None),
+            ("", None),
+            ("/stop", None),
+        ] {
+            assert_eq!(Reply::of(line), reply, "{line}");
+        }
+    }
 }

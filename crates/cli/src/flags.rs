@@ -43,6 +43,18 @@ impl SettingFlags {
         Ok(over)
     }
 
+    /// Says one more, or another text of one that was given.
+    pub(crate) fn set(&mut self, flag: &str, path: &str, text: &str) {
+        self.unset(path);
+        self.given
+            .push((flag.to_owned(), path.to_owned(), text.to_owned()));
+    }
+
+    /// Takes one back.
+    pub(crate) fn unset(&mut self, path: &str) {
+        self.given.retain(|(_, of, _)| of != path);
+    }
+
     /// The text of one, where it was given.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         let found = self.given.iter().find(|(_, of, _)| of == path);

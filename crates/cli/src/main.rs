@@ -8,6 +8,7 @@
 mod agent;
 mod args;
 mod ask;
+mod chat;
 mod chat_file;
 mod choice;
 mod compact;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Count(args) => count::run(args),
         Command::Config(args) => config::run(args),
         Command::Run(args) => wait_for(run::run(args)),
+        Command::Chat(args) => wait_for(chat::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Model(args) => wait_for(local::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),

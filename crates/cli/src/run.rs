@@ -10,7 +10,7 @@ use plimsoll::{AgentOutput, Error, Event, Remote, Session, SessionId, new_sessio
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::args::RunArgs;
 use crate::ask;
-use crate::choice::RunRates;
+use crate::choice::{RunRates, Said};
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
 use crate::outcome::{code_of, reason_text, stop_of, summary};
@@ -23,6 +23,10 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         Some(id) => SessionId::new(id).map_err(Stop::usage)?,
         None => new_session_id(),
     };
+    let said = match args.json || args.quiet {
+        true => Said::Nothing,
+        false => Said::Everything,
+    };
     // Without a task there must be something to go on with.
     let goes_on = task.is_none().then_some(&id);
     let Prepared {
@@ -31,7 +35,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         choice,
         rates,
         ..
-    } = agent::prepare(args, goes_on).await?;
+    } = agent::prepare(&args.sources, said, goes_on).await?;
     let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(rates)));
     if let Some(screen) = &screen {
         screen.say(&agent::headline(config.settings(), &choice, &id));

@@ -338,7 +338,7 @@ fn gauge(tokens: Tokens, trigger: Option<Tokens>, window: Tokens) -> String {
 }
 
 /// The first words on one line.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
     match line.char_indices().nth(LINE) {

@@ -12,7 +12,9 @@
 )]
 
 mod bad_calls;
+mod chat;
 mod chats;
+mod chatting;
 mod command;
 mod compact;
 mod compact_bad;

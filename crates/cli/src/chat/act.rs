@@ -1,0 +1,270 @@
+//! The commands of a chat, done between runs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll::{
+    Agent, Error, Message, Observer, Session, SessionId, State, StoreError, new_session_id,
+};
+
+use super::order::{COMMANDS, Order};
+use super::voice::{compacted, plural};
+use super::{Chat, Next, Went, fill, paper, save};
+use crate::agent::{self, Prepared};
+use crate::choice::Said;
+use crate::exit::Stop;
+use crate::outcome::stop_of;
+use crate::screen::one_line;
+
+impl Chat {
+    /// Does what was asked for.
+    pub(super) async fn act(&mut self, order: Order) -> Result<Next, Stop> {
+        match order {
+            Order::Help => self.help(),
+            Order::Context => {
+                for line in fill::table(&self.session.window_use()) {
+                    self.paper.say(&line);
+                }
+            }
+            Order::Cost => self.cost(),
+            Order::Pins => self.pins(),
+            Order::Pin(rule) => {
+                let seq = self.session.pin_text(&rule).await.map_err(Stop::failed)?;
+                self.paper.say(&format!("{seq} is pinned: {rule}"));
+            }
+            Order::Compact(focus) => return self.compact(focus.as_deref()).await,
+            Order::Undo => self.undo().await?,
+            Order::Fork(name) => self.fork(name).await?,
+            Order::Model(None) => {
+                let model = self.choice.provider.model().to_owned();
+                self.paper.say(&format!("the model is {model}"));
+            }
+            Order::Model(Some(name)) => self.switch(name).await?,
+            Order::Session(None) => {
+                self.paper
+                    .say(&format!("this is session {}", self.session.id()));
+            }
+            Order::Session(Some(id)) => self.session(id).await?,
+            Order::Save(file) => self.save(&file).await?,
+            Order::Stop => self.paper.must("no run is under way"),
+            Order::Unknown(text) => return Err(Stop::usage(text)),
+            // These are no commands; whoever reads lines has done them.
+            Order::Nothing
+            | Order::Say(_)
+            | Order::Steer(_)
+            | Order::Later(_)
+            | Order::GoOn
+            | Order::Quit => {}
+        }
+        Ok(Next::Line)
+    }
+
+    fn help(&self) {
+        for command in &COMMANDS {
+            self.paper
+                .say(&format!("  {:<24} {}", command.usage(), command.does));
+        }
+        self.paper.say(
+            "A line begins a run; while one is under way it steers it. Ctrl-C ends the run, and leaves \
+             where there is none. A \\ at the end of a line carries it on.",
+        );
+    }
+
+    fn cost(&self) {
+        let state = self.session.view();
+        let (usage, cost) = (state.usage(), state.cost());
+        let money = match cost.unpriced {
+            0 => cost.known.to_string(),
+            unpriced => format!("{} and {unpriced} calls of unknown price", cost.known),
+        };
+        let runs = state.runs();
+        self.paper.say(&format!(
+            "{runs} {}: read {} ({:.0} % cached), wrote {}, {money}",
+            plural(usize::try_from(runs).unwrap_or(usize::MAX), "run"),
+            usage.processed(),
+            usage.cache_hit_rate() * 100.0,
+            usage.output,
+        ));
+        if runs > 0 {
+            let used = self.session.tracker();
+            self.paper.say(&format!(
+                "the last run: {} of {} turns, {} tool calls",
+                used.turns, used.limits.max_turns, used.tool_calls
+            ));
+        }
+    }
+
+    fn pins(&self) {
+        let mut none = true;
+        for (seq, message) in self.session.pinned() {
+            none = false;
+            self.paper.say(&format!("{seq}  {}", message.text()));
+        }
+        if none {
+            self.paper
+                .say("nothing is pinned; /pin RULE pins a rule, and it stays in view, whole");
+        }
+    }
+
+    /// A plan now. Ctrl-C ends it like a run.
+    async fn compact(&mut self, focus: Option<&str>) -> Result<Next, Stop> {
+        self.begin();
+        let (session, talk) = (&mut self.session, &mut self.talk);
+        let done = tokio::select! {
+            biased;
+            done = session.compact(focus) => Some(done),
+            () = talk.until_stopped() => None,
+        };
+        let went = self.end();
+        match done {
+            None => self.paper.must("interrupted; the view is as it was"),
+            // Whoever watches was told as it was applied; a script asked for it, and gets it.
+            Some(Ok(Some(done))) if !self.paper.is_live() => {
+                let gone = done.messages_before.saturating_sub(done.messages_after);
+                self.paper.say(&compacted(&done.plan, gone));
+            }
+            Some(Ok(Some(_))) => {}
+            Some(Ok(None)) => self.paper.say(&self.nothing_to_do()),
+            Some(Err(error)) => return Err(stop_of(&error)),
+        }
+        Ok(match went {
+            Went::On => Next::Line,
+            Went::Away => Next::Leave,
+        })
+    }
+
+    fn nothing_to_do(&self) -> String {
+        let now = self.session.window_use();
+        match now.target {
+            None => "nothing to do: the window is not known, so nothing says what is too much"
+                .to_owned(),
+            Some(target) if now.used > target => format!(
+                "nothing was done: what is left of the {} tokens must stay, or the plan was refused",
+                now.used
+            ),
+            Some(target) => format!(
+                "nothing to do: {} tokens would be sent, and a plan ends at {target}",
+                now.used
+            ),
+        }
+    }
+
+    async fn undo(&mut self) -> Result<(), Stop> {
+        let run = match self.session.undo().await {
+            Ok(run) => run,
+            Err(error @ Error::Undo(_)) => return Err(Stop::usage(error)),
+            Err(error) => return Err(stop_of(&error)),
+        };
+        let last = last_said(self.session.view());
+        self.paper.say(&format!(
+            "run {run} is undone: the view is what it was before{last}"
+        ));
+        Ok(())
+    }
+
+    async fn fork(&mut self, name: Option<String>) -> Result<(), Stop> {
+        let to = match name {
+            Some(name) => SessionId::new(name).map_err(Stop::usage)?,
+            None => new_session_id(),
+        };
+        let from = self.session.id().clone();
+        let fork = match self.agent.fork(&from, None, to.clone()).await {
+            Ok(fork) => fork,
+            Err(Error::Store(error @ StoreError::CannotFork { .. })) => {
+                return Err(Stop::usage(error));
+            }
+            Err(error) => return Err(stop_of(&error)),
+        };
+        self.take(fork);
+        self.paper.say(&format!(
+            "this is session {to} now, a fork of {from}; that one is as it was: plimsoll chat --session {from}"
+        ));
+        Ok(())
+    }
+
+    /// Goes on with another model. Where that fails, all is as it was.
+    async fn switch(&mut self, name: String) -> Result<(), Stop> {
+        let mut sources = self.sources.clone();
+        let before = self.choice.provider.model().to_owned();
+        let vendor = |name: &str| name.split_once('/').map(|(vendor, _)| vendor.to_owned());
+        // An address belongs to whoever was reached there.
+        if vendor(&before) != vendor(&name) {
+            sources.flags.unset("base_url");
+        }
+        sources.flags.set("--model", "model", &name);
+        let Prepared {
+            config,
+            builder,
+            choice,
+            ..
+        } = agent::prepare(&sources, Said::Nothing, None).await?;
+        let agent = builder
+            .shared_gate(Arc::clone(&self.gate))
+            .shared_observer(Arc::clone(&self.voice) as Arc<dyn Observer>)
+            .build()
+            .map_err(|error| Stop::usage(config.place(&error)))?;
+        self.session
+            .switch(&agent)
+            .await
+            .map_err(|error| stop_of(&error))?;
+        let after = choice.provider.model().to_owned();
+        (self.sources, self.agent, self.config, self.choice) = (sources, agent, config, choice);
+        self.words.add_models([after.clone()]);
+        self.paper
+            .say(&format!("the model is {after} now; it was {before}"));
+        Ok(())
+    }
+
+    /// Goes on with another session.
+    async fn session(&mut self, id: String) -> Result<(), Stop> {
+        let id = SessionId::new(id).map_err(Stop::usage)?;
+        if id == *self.session.id() {
+            self.paper.say(&format!("this is session {id}"));
+            return Ok(());
+        }
+        if self.store.info(&id).await.map_err(Stop::failed)?.is_none() {
+            return Err(Stop::usage(format!(
+                "there is no session {id}; `plimsoll sessions list` lists them"
+            )));
+        }
+        let next = open(&self.agent, id.clone()).await?;
+        let last = last_said(next.view());
+        let before = self.take(next);
+        self.paper
+            .say(&format!("this is session {id} now{last}; it was {before}"));
+        Ok(())
+    }
+
+    /// Takes another session in this one's place, and gives this one's name.
+    fn take(&mut self, session: Session) -> SessionId {
+        let before = std::mem::replace(&mut self.session, session);
+        before.id().clone()
+    }
+
+    async fn save(&mut self, file: &Path) -> Result<(), Stop> {
+        let saved = save::save(&*self.store, &self.session, file).await?;
+        self.paper.say(&format!(
+            "{saved} {} in {}",
+            plural(saved, "message"),
+            file.display()
+        ));
+        Ok(())
+    }
+}
+
+async fn open(agent: &Agent, id: SessionId) -> Result<Session, Stop> {
+    agent.session(id).await.map_err(|error| stop_of(&error))
+}
+
+/// What a person said last, to know a session by; empty where nobody has said anything.
+pub(super) fn last_said(state: &State) -> String {
+    let mut items = state.transcript().items().iter().rev();
+    let last = items.find(|item| matches!(*item.message, Message::User { .. }));
+    match last {
+        Some(item) => format!(
+            "; last said: {}",
+            one_line(&paper::clean(&item.message.text()))
+        ),
+        None => String::new(),
+    }
+}

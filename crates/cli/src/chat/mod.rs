@@ -1,0 +1,391 @@
+//! `plimsoll chat`: lines in, runs of one session out, and commands between them. The runs are in the
+//! library; what a line means is [`order`]'s, and what a run says is [`voice`]'s.
+
+mod act;
+mod asks;
+mod editor;
+pub(crate) mod fill;
+mod interrupts;
+mod order;
+mod paper;
+mod prompt;
+mod save;
+mod talk;
+mod typed;
+mod voice;
+mod words;
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::time::Instant;
+
+use plimsoll::config::AgentConfig;
+use plimsoll::providers::{self, ServerState, VENDORS};
+use plimsoll::store::SqliteStore;
+use plimsoll::{
+    Agent, AgentOutput, EndReason, Error, Gate, Observer, Session, SessionId, SessionStore,
+    new_session_id,
+};
+
+use crate::agent::{self, Prepared};
+use crate::args::ChatArgs;
+use crate::ask::{self, Consent};
+use crate::chat::asks::Asks;
+use crate::chat::editor::LineEditor;
+use crate::chat::interrupts::Press;
+use crate::chat::order::Order;
+use crate::chat::paper::{Paper, Says};
+use crate::chat::prompt::{Doing, Gauge};
+use crate::chat::talk::{Talk, Went};
+use crate::chat::typed::{Keys, Typed, keys};
+use crate::chat::voice::{Voice, plural};
+use crate::chat::words::Words;
+use crate::choice::{Choice, Said};
+use crate::exit::{self, Stop};
+use crate::outcome::{code_of, reason_text, stop_of};
+use crate::paths;
+use crate::settings::Sources;
+
+/// A chat under way.
+struct Chat {
+    /// Where settings come from, with what `/model` has changed.
+    sources: Sources,
+    agent: Agent,
+    config: AgentConfig,
+    /// It keeps our own server running.
+    choice: Choice,
+    store: Arc<SqliteStore>,
+    session: Session,
+    gate: Arc<dyn Gate>,
+    voice: Arc<Voice>,
+    talk: Talk,
+    gauge: Arc<Gauge>,
+    paper: Arc<Paper>,
+    words: Arc<Words>,
+    keys: Keys,
+    /// How the last run ended.
+    code: u8,
+}
+
+/// How the chat goes on after a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Line,
+    Leave,
+}
+
+/// What a run begins with.
+enum Work {
+    Say(String),
+    GoOn,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
+    let id = match &args.session {
+        Some(id) => SessionId::new(id).map_err(Stop::usage)?,
+        None => new_session_id(),
+    };
+    let goes_on = args.session.is_some().then_some(&id);
+    let said = match args.quiet {
+        true => Said::Nothing,
+        false => Said::Everything,
+    };
+    let prepared = agent::prepare(&args.sources, said, goes_on).await?;
+    let mut chat = Chat::open(args, prepared, id).await?;
+    let left = chat.talk(args.task.clone()).await;
+    chat.bye();
+    left
+}
+
+impl Chat {
+    async fn open(args: &ChatArgs, prepared: Prepared, id: SessionId) -> Result<Self, Stop> {
+        let keys = Keys::default();
+        let words = Arc::new(Words::default());
+        let says = match args.quiet {
+            true => Says::Answers,
+            false => Says::Everything,
+        };
+        let gauge = Arc::new(Gauge::new(editor::colours()));
+        let headline = agent::headline(prepared.config.settings(), &prepared.choice, &id);
+        let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+        let data = paths::data()?;
+        let line_editor = terminal
+            .then(|| LineEditor::open(Some(&data), Arc::clone(&gauge), Arc::clone(&words)))
+            .flatten();
+        let (asks, questions) = Asks::new();
+        let gate: Arc<dyn Gate> = match ask::consent(args.yes) {
+            Consent::Given => Arc::new(plimsoll::AllowAll),
+            Consent::Asked => Arc::new(asks),
+        };
+        let (paper, line_editor) = match line_editor {
+            Some((line_editor, printer)) => {
+                let paper = Paper::above(printer, editor::colours(), says);
+                (Arc::new(paper), Some(line_editor))
+            }
+            None => (Arc::new(Paper::plain(says)), None),
+        };
+        let voice = Arc::new(Voice::new(Arc::clone(&paper), Arc::clone(&gauge)));
+        let Prepared {
+            config,
+            builder,
+            choice,
+            store,
+            ..
+        } = prepared;
+        let agent = builder
+            .shared_gate(Arc::clone(&gate))
+            .shared_observer(Arc::clone(&voice) as Arc<dyn Observer>)
+            .build()
+            .map_err(|error| Stop::usage(config.place(&error)))?;
+        let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
+        paper.note(&paper.dim(&headline));
+        let is_live = line_editor.is_some();
+        let (sender, lines) = match line_editor {
+            Some(line_editor) => line_editor.read(Arc::clone(&keys), Arc::clone(&paper)),
+            None => typed::piped(),
+        };
+        typed::signals(sender, Arc::clone(&keys))
+            .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
+        let chat = Self {
+            sources: args.sources.clone(),
+            agent,
+            config,
+            choice,
+            store,
+            session,
+            gate,
+            voice,
+            talk: Talk::new(lines, questions, Arc::clone(&paper), Arc::clone(&gauge)),
+            gauge,
+            paper,
+            words,
+            keys,
+            code: exit::DONE,
+        };
+        if is_live {
+            chat.welcome().await;
+        }
+        chat.measure();
+        Ok(chat)
+    }
+
+    /// Takes line after line until the chat is left.
+    async fn talk(&mut self, first: Option<String>) -> Result<u8, Stop> {
+        if let Some(first) = first
+            && self.work(Work::Say(first)).await? == Next::Leave
+        {
+            return Ok(self.left());
+        }
+        loop {
+            let next = match self.talk.next().await {
+                Typed::Line(line) => self.line(&line).await?,
+                Typed::Press(Press::Leave) => {
+                    self.code = exit::INTERRUPTED;
+                    return Ok(self.code);
+                }
+                Typed::Press(Press::Warn) => {
+                    self.paper
+                        .must("Ctrl-C once more leaves, and so does Ctrl-D; what is typed is kept");
+                    Next::Line
+                }
+                // The run had ended when it came.
+                Typed::Press(Press::Stop) => Next::Line,
+                Typed::Bad(text) => {
+                    self.paper.must(&format!("plimsoll: {text}"));
+                    self.code = exit::FAILED;
+                    Next::Line
+                }
+                Typed::End => Next::Leave,
+            };
+            if let Some(stop) = self.paper.failed() {
+                return Err(stop);
+            }
+            if next == Next::Leave {
+                return Ok(self.left());
+            }
+        }
+    }
+
+    async fn line(&mut self, line: &str) -> Result<Next, Stop> {
+        match Order::of(line) {
+            Order::Nothing => Ok(Next::Line),
+            // With no run under way, now is when it is said.
+            Order::Say(text) | Order::Steer(text) | Order::Later(text) => {
+                self.work(Work::Say(text)).await
+            }
+            Order::GoOn => self.work(Work::GoOn).await,
+            Order::Quit => Ok(Next::Leave),
+            order => {
+                let done = self.act(order).await;
+                self.measure();
+                match done {
+                    Ok(next) => Ok(next),
+                    Err(stop) => {
+                        self.paper.must(&format!("plimsoll: {stop}"));
+                        self.code = stop.code;
+                        Ok(Next::Line)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Drives one run, and hears what is said meanwhile.
+    async fn work(&mut self, work: Work) -> Result<Next, Stop> {
+        self.begin();
+        let remote = self.session.remote();
+        let (session, talk) = (&mut self.session, &mut self.talk);
+        let run = async {
+            match &work {
+                Work::Say(text) => session.run(text).await,
+                Work::GoOn => session.carry_on().await,
+            }
+        };
+        let ended = tokio::select! {
+            biased;
+            output = run => Some(output),
+            () = talk.attend(&remote) => None,
+        };
+        let went = self.end();
+        match ended {
+            Some(output) => self.ended(output)?,
+            None => self.code = exit::INTERRUPTED,
+        }
+        self.list_sessions().await;
+        Ok(match went {
+            Went::On => Next::Line,
+            Went::Away => Next::Leave,
+        })
+    }
+
+    /// Something begins that Ctrl-C ends.
+    fn begin(&self) {
+        keys(&self.keys).begin();
+        self.gauge.doing(Doing::Working);
+    }
+
+    fn end(&mut self) -> Went {
+        keys(&self.keys).end(Instant::now());
+        self.gauge.doing(Doing::Idle);
+        self.measure();
+        self.talk.rest()
+    }
+
+    /// Says how a run ended.
+    fn ended(&mut self, output: Result<AgentOutput, Error>) -> Result<(), Stop> {
+        let output = match output {
+            Ok(output) => output,
+            Err(Error::EmptyTask) => {
+                self.paper
+                    .must("plimsoll: nothing was said yet, so there is nothing to go on with");
+                self.code = exit::USAGE;
+                return Ok(());
+            }
+            // Where nobody is there to try again, a log that cannot be written ends the chat.
+            Err(error) if !self.paper.is_live() => return Err(stop_of(&error)),
+            Err(error) => {
+                self.paper.must(&format!("plimsoll: {error}"));
+                self.code = exit::FAILED;
+                return Ok(());
+            }
+        };
+        self.code = code_of(&output.reason);
+        match &output.reason {
+            EndReason::Answered => {}
+            EndReason::Interrupted => self.paper.must("interrupted; /go goes on"),
+            reason if reason.is_limit() => self.paper.must(&format!(
+                "ended by a limit ({}): the work may not be done; /go goes on",
+                reason.word()
+            )),
+            reason => {
+                let text = reason_text(self.config.settings(), reason);
+                self.paper
+                    .must(&format!("plimsoll: {}", paper::clean(&text)));
+            }
+        }
+        self.paper.note(&self.paper.dim(&used(&output)));
+        Ok(())
+    }
+
+    /// Shows how full the window is.
+    fn measure(&self) {
+        let now = self.session.window_use();
+        self.gauge.set(now.used, now.trigger, now.window);
+    }
+
+    async fn welcome(&self) {
+        let runs = self.session.view().runs();
+        if runs > 0 {
+            let last = act::last_said(self.session.view());
+            self.paper.note(&self.paper.dim(&format!(
+                "{runs} {} so far{last}",
+                plural(usize::try_from(runs).unwrap_or(usize::MAX), "run")
+            )));
+        }
+        self.paper.note(
+            &self
+                .paper
+                .dim("/help lists commands; Ctrl-C ends a run, Ctrl-D the chat"),
+        );
+        let vendors = VENDORS.iter().map(|vendor| format!("{}/", vendor.name));
+        let current = [self.choice.provider.model().to_owned()];
+        self.words.add_models(current.into_iter().chain(vendors));
+        self.list_sessions().await;
+        let words = Arc::clone(&self.words);
+        // Servers that run here; whoever is asked for a name may as well be told of them.
+        tokio::spawn(async move {
+            for server in providers::detect(&providers::environment).await.servers {
+                if let ServerState::Up { models } = server.state {
+                    let names = models.into_iter().map(|model| model.name);
+                    words.add_models(names.map(|name| format!("{}/{name}", server.provider)));
+                }
+            }
+        });
+    }
+
+    /// Completion offers the sessions that there are.
+    async fn list_sessions(&self) {
+        if self.paper.is_live()
+            && let Ok(sessions) = self.store.list().await
+        {
+            self.words
+                .set_sessions(sessions.into_iter().map(|session| session.id.to_string()));
+        }
+    }
+
+    /// The exit code of a chat that was left in the ordinary way: for scripts, the last run's.
+    fn left(&self) -> u8 {
+        match self.paper.is_live() && self.code != exit::INTERRUPTED {
+            true => exit::DONE,
+            false => self.code,
+        }
+    }
+
+    fn bye(&self) {
+        if self.session.view().runs() > 0 {
+            let id = self.session.id();
+            self.paper
+                .note(&format!("carry on with: plimsoll chat --session {id}"));
+        }
+    }
+}
+
+/// 3 turns, 2 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012
+fn used(output: &AgentOutput) -> String {
+    let count = |count: u64, noun| {
+        let number = usize::try_from(count).unwrap_or(usize::MAX);
+        format!("{count} {}", plural(number, noun))
+    };
+    let usage = output.tokens_used;
+    let money = output.cost.whole();
+    format!(
+        "{}, {} │ read {} ({:.0} % cached), wrote {} │ {}",
+        count(output.turns, "turn"),
+        count(output.tool_calls, "tool call"),
+        usage.processed(),
+        usage.cache_hit_rate() * 100.0,
+        usage.output,
+        money.map_or("price unknown".to_owned(), |money| money.to_string()),
+    )
+}

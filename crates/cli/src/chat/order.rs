@@ -1,0 +1,272 @@
+//! [`Order`]: what a line of a chat asks for: something to say, or a command. It does none of it.
+
+use std::path::PathBuf;
+
+/// What a line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Nothing: an empty line.
+    Nothing,
+    /// Something for the model.
+    Say(String),
+    Help,
+    Compact(Option<String>),
+    Context,
+    Undo,
+    Fork(Option<String>),
+    Model(Option<String>),
+    Save(PathBuf),
+    Cost,
+    Pins,
+    Pin(String),
+    Session(Option<String>),
+    /// Something for the run that is under way.
+    Steer(String),
+    /// Something for when it has its answer.
+    Later(String),
+    Stop,
+    GoOn,
+    Quit,
+    /// No command of ours, and what to say about it.
+    Unknown(String),
+}
+
+/// A command, as the help has it.
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    /// What follows it.
+    pub(crate) takes: Takes,
+    pub(crate) does: &'static str,
+}
+
+/// What follows a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Nothing,
+    May(&'static str),
+    Must(&'static str),
+}
+
+/// All commands, in the order of the help.
+pub(crate) const COMMANDS: [Command; 16] = [
+    command("help", Takes::Nothing, "these lines"),
+    command(
+        "steer",
+        Takes::Must("TEXT"),
+        "say it to the run under way; at a terminal a plain line does the same",
+    ),
+    command(
+        "later",
+        Takes::Must("TEXT"),
+        "say it once the run under way has its answer",
+    ),
+    command(
+        "stop",
+        Takes::Nothing,
+        "end the run under way, as Ctrl-C does",
+    ),
+    command("go", Takes::Nothing, "go on where the last run ended"),
+    command(
+        "compact",
+        Takes::May("FOCUS"),
+        "make the view smaller now; a summary keeps FOCUS above all",
+    ),
+    command("context", Takes::Nothing, "what fills the window now"),
+    command("cost", Takes::Nothing, "what the session has used"),
+    command("pins", Takes::Nothing, "the rules that stay in view"),
+    command(
+        "pin",
+        Takes::Must("RULE"),
+        "a rule that stays in view from now on",
+    ),
+    command(
+        "undo",
+        Takes::Nothing,
+        "the view as it was before the last run",
+    ),
+    command(
+        "fork",
+        Takes::May("NAME"),
+        "go on in a new session; this one stays as it is",
+    ),
+    command(
+        "model",
+        Takes::May("PROVIDER/NAME"),
+        "go on with another model, or say which it is",
+    ),
+    command(
+        "session",
+        Takes::May("ID"),
+        "go on with another session, or say which it is",
+    ),
+    command(
+        "save",
+        Takes::Must("FILE"),
+        "the chat as JSON in OpenAI's shape, or as text where FILE ends in .md",
+    ),
+    command("quit", Takes::Nothing, "leave; Ctrl-D does the same"),
+];
+
+const fn command(name: &'static str, takes: Takes, does: &'static str) -> Command {
+    Command { name, takes, does }
+}
+
+impl Command {
+    /// With what follows it, as one types it.
+    pub(crate) fn usage(&self) -> String {
+        match self.takes {
+            Takes::Nothing => format!("/{}", self.name),
+            Takes::May(what) => format!("/{} [{what}]", self.name),
+            Takes::Must(what) => format!("/{} {what}", self.name),
+        }
+    }
+}
+
+impl Order {
+    /// What a line asks for. `//` begins what is said with one slash.
+    pub(crate) fn of(line: &str) -> Self {
+        let line = line.trim();
+        if line.is_empty() {
+            return Self::Nothing;
+        }
+        let Some(rest) = line.strip_prefix('/') else {
+            return Self::Say(line.to_owned());
+        };
+        if rest.starts_with('/') {
+            return Self::Say(rest.to_owned());
+        }
+        let (name, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let name = match name {
+            "exit" | "q" => "quit",
+            "?" | "h" => "help",
+            "continue" => "go",
+            name => name,
+        };
+        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+            return Self::Unknown(unknown(name));
+        };
+        let text = text.trim();
+        let given = (!text.is_empty()).then(|| text.to_owned());
+        match (command.takes, &given) {
+            (Takes::Must(what), None) => {
+                return Self::Unknown(format!("/{name} needs {what}, as in {}", command.usage()));
+            }
+            (Takes::Nothing, Some(_)) => {
+                return Self::Unknown(format!(
+                    "nothing follows /{name}; to say it to the model, write //{rest}"
+                ));
+            }
+            _ => {}
+        }
+        match name {
+            "help" => Self::Help,
+            "steer" => Self::Steer(given.unwrap_or_default()),
+            "later" => Self::Later(given.unwrap_or_default()),
+            "stop" => Self::Stop,
+            "go" => Self::GoOn,
+            "compact" => Self::Compact(given),
+            "context" => Self::Context,
+            "cost" => Self::Cost,
+            "pins" => Self::Pins,
+            "pin" => Self::Pin(given.unwrap_or_default()),
+            "undo" => Self::Undo,
+            "fork" => Self::Fork(given),
+            "model" => Self::Model(given),
+            "session" => Self::Session(given),
+            "save" => Self::Save(given.unwrap_or_default().into()),
+            _ => Self::Quit,
+        }
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let near = COMMANDS
+        .iter()
+        .map(|command| {
+            (
+                strsim::damerau_levenshtein(command.name, name),
+                command.name,
+            )
+        })
+        .min()
+        .filter(|(far, of)| *far <= 2 && *far < of.len());
+    let hint = match near {
+        Some((_, near)) => format!("did you mean /{near}? "),
+        None => String::new(),
+    };
+    format!(
+        "there is no command /{name}; {hint}/help lists them, and //{name} says it to the model"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_said_or_is_a_command() {
+        let some = |text: &str| Some(text.to_owned());
+        for (line, order) in [
+            ("", Order::Nothing),
+            ("  \t", Order::Nothing),
+            ("Port it.", Order::Say("Port it.".into())),
+            (
+                " what does /help do?",
+                Order::Say("what does /help do?".into()),
+            ),
+            ("//usr is full", Order::Say("/usr is full".into())),
+            ("/help", Order::Help),
+            ("  /?", Order::Help),
+            ("/compact", Order::Compact(None)),
+            (
+                "/compact  the file names ",
+                Order::Compact(some("the file names")),
+            ),
+            (
+                "/later\tand the tests",
+                Order::Later("and the tests".into()),
+            ),
+            ("/save a b.md", Order::Save("a b.md".into())),
+            ("/model openai/gpt-5", Order::Model(some("openai/gpt-5"))),
+            ("/exit", Order::Quit),
+            ("/continue", Order::GoOn),
+        ] {
+            assert_eq!(Order::of(line), order, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_command_of_the_help_is_one() {
+        for command in &COMMANDS {
+            let line = match command.takes {
+                Takes::Nothing => format!("/{}", command.name),
+                _ => format!("/{} x", command.name),
+            };
+            assert!(!matches!(Order::of(&line), Order::Unknown(_)), "{line}");
+            let bare = Order::of(&format!("/{}", command.name));
+            let needs = matches!(command.takes, Takes::Must(_));
+            assert_eq!(matches!(bare, Order::Unknown(_)), needs, "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_told_the_nearest() {
+        for (line, says) in [
+            ("/contxt", "did you mean /context?"),
+            ("/quti", "did you mean /quit?"),
+            ("/usr/bin is empty", "//usr/bin says it"),
+            ("/save", "/save needs FILE"),
+            ("/undo it", "nothing follows /undo"),
+            ("/", "there is no command /"),
+        ] {
+            let Order::Unknown(text) = Order::of(line) else {
+                panic!("{line}");
+            };
+            assert!(text.contains(says), "{text}");
+        }
+        let Order::Unknown(text) = Order::of("/frobnicate") else {
+            panic!();
+        };
+        assert!(!text.contains("did you mean"), "{text}");
+    }
+}

@@ -1,0 +1,414 @@
+//! [`Paper`]: where a chat writes: above the line that is being edited, or plain lines where there is
+//! no terminal. What it says is decided elsewhere.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use console::measure_text_width;
+use rustyline::ExternalPrinter;
+
+use crate::exit::Stop;
+use crate::out;
+
+/// The width that is written to where the terminal does not say its own.
+const COLUMNS: u16 = 80;
+/// Columns of a terminal, at least: of a narrower one nothing can be read anyway.
+const LEAST_COLUMNS: usize = 20;
+/// What stands for a tab, whose width depends on where it stands.
+const TAB: &str = "    ";
+/// Up one row, to its beginning, and empty it.
+const OVERWRITE: &str = "\u{1b}[1A\r\u{1b}[2K";
+
+/// Where a chat writes.
+pub(crate) struct Paper {
+    sheet: Option<Mutex<Sheet>>,
+    colours: Colours,
+    says: Says,
+    failed: Mutex<Option<Stop>>,
+}
+
+/// Whether there are any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colours {
+    None,
+    Ansi,
+}
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Says {
+    Everything,
+    /// Answers, and what was asked for.
+    Answers,
+}
+
+/// The rows above the prompt.
+struct Sheet {
+    printer: Box<dyn ExternalPrinter + Send>,
+    /// Streamed text whose row is not full.
+    row: String,
+    /// What stands there while nothing is streamed.
+    status: Option<String>,
+    /// Whether the last row above the prompt is one of these two, to be written over.
+    shown: bool,
+}
+
+impl Paper {
+    /// Plain lines: what is asked for to standard output, the rest to standard error.
+    pub(crate) fn plain(says: Says) -> Self {
+        Self {
+            sheet: None,
+            colours: Colours::None,
+            says,
+            failed: Mutex::default(),
+        }
+    }
+
+    /// The rows above the line that is being edited.
+    pub(crate) fn above(
+        printer: Box<dyn ExternalPrinter + Send>,
+        colours: Colours,
+        says: Says,
+    ) -> Self {
+        Self {
+            sheet: Some(Mutex::new(Sheet {
+                printer,
+                row: String::new(),
+                status: None,
+                shown: false,
+            })),
+            colours,
+            says,
+            failed: Mutex::default(),
+        }
+    }
+
+    /// Whether it is a terminal, on which text streams.
+    pub(crate) fn is_live(&self) -> bool {
+        self.sheet.is_some()
+    }
+
+    /// Whole lines of what was asked for.
+    pub(crate) fn say(&self, text: &str) {
+        match self.sheet() {
+            Some(mut sheet) => sheet.lines(&clean(text)),
+            None => self.keep(out::line(format_args!("{text}"))),
+        }
+    }
+
+    /// Whole lines of what else there is to know.
+    pub(crate) fn note(&self, text: &str) {
+        if self.says == Says::Answers {
+            return;
+        }
+        self.must(text);
+    }
+
+    /// The same, but never left out: something is wrong, or somebody is asked.
+    pub(crate) fn must(&self, text: &str) {
+        match self.sheet() {
+            Some(mut sheet) => sheet.lines(text),
+            // What a person should know is lost with its reader.
+            None => drop(writeln!(io::stderr().lock(), "{text}")),
+        }
+    }
+
+    /// A piece of text as it comes; only where it [`is_live`](Self::is_live).
+    pub(crate) fn stream(&self, text: &str) {
+        if let Some(mut sheet) = self.sheet() {
+            sheet.stream(&clean(text));
+        }
+    }
+
+    /// What is under way, in a row that the next one takes; `None` where nothing is.
+    pub(crate) fn status(&self, text: Option<&str>) {
+        if self.says == Says::Answers {
+            return;
+        }
+        if let Some(mut sheet) = self.sheet() {
+            sheet.status = text.map(clean);
+            if sheet.row.is_empty() {
+                sheet.print(Vec::new());
+            }
+        }
+    }
+
+    /// Streamed text ends here.
+    pub(crate) fn end_row(&self) {
+        if let Some(mut sheet) = self.sheet() {
+            sheet.end_row();
+        }
+    }
+
+    /// Somebody has sent a line: what stands above it stays as it is.
+    pub(crate) fn entered(&self) {
+        if let Some(mut sheet) = self.sheet() {
+            sheet.row.clear();
+            sheet.shown = false;
+        }
+    }
+
+    /// Why nothing more can be written, if that is so; said once.
+    pub(crate) fn failed(&self) -> Option<Stop> {
+        lock(&self.failed).take()
+    }
+
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.painted("2", text)
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.painted("1", text)
+    }
+
+    fn painted(&self, code: &str, text: &str) -> String {
+        match self.colours {
+            Colours::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            Colours::None => text.to_owned(),
+        }
+    }
+
+    fn keep(&self, written: Result<(), Stop>) {
+        if let Err(stop) = written {
+            lock(&self.failed).get_or_insert(stop);
+        }
+    }
+
+    fn sheet(&self) -> Option<MutexGuard<'_, Sheet>> {
+        self.sheet.as_ref().map(lock)
+    }
+}
+
+impl Sheet {
+    fn lines(&mut self, text: &str) {
+        let mut lines = self.take_row();
+        lines.extend(text.lines().map(str::to_owned));
+        self.print(lines);
+    }
+
+    fn end_row(&mut self) {
+        let lines = self.take_row();
+        if !lines.is_empty() {
+            self.print(lines);
+        }
+    }
+
+    fn take_row(&mut self) -> Vec<String> {
+        let row = std::mem::take(&mut self.row);
+        match row.is_empty() {
+            true => Vec::new(),
+            false => vec![row],
+        }
+    }
+
+    fn stream(&mut self, text: &str) {
+        self.row.push_str(text);
+        let lines = full_rows(&mut self.row, columns());
+        self.print(lines);
+    }
+
+    /// Writes whole lines and, below them, what is not whole yet.
+    fn print(&mut self, lines: Vec<String>) {
+        let mut text = String::new();
+        if self.shown {
+            text.push_str(OVERWRITE);
+        }
+        for line in &lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        let row = match (self.row.is_empty(), &self.status) {
+            (false, _) => Some(self.row.clone()),
+            (true, Some(status)) => Some(clip(status, columns())),
+            // The row that was there is emptied, and taken by whatever comes next.
+            (true, None) if self.shown && lines.is_empty() => Some(String::new()),
+            (true, None) => None,
+        };
+        self.shown = row.is_some();
+        if let Some(row) = row {
+            text.push_str(&row);
+            text.push('\n');
+        }
+        if text.is_empty() {
+            return;
+        }
+        // Where nobody edits a line any more, the terminal is ours.
+        if self.printer.print(text.clone()).is_err() {
+            let mut out = io::stdout().lock();
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        }
+    }
+}
+
+/// Takes the rows out of a text that are full or ended; the rest of it stays.
+fn full_rows(text: &mut String, width: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    loop {
+        let (line, ended) = match text.split_once('\n') {
+            Some((line, _)) => (line, true),
+            None => (text.as_str(), false),
+        };
+        let cut = cut_at(line, width);
+        let (row, used) = match (cut, ended) {
+            (Some(at), _) => {
+                let (row, rest) = line.split_at_checked(at).unwrap_or((line, ""));
+                let spaces = rest.len() - rest.trim_start_matches(' ').len();
+                (row.trim_end_matches(' ').to_owned(), at + spaces)
+            }
+            (None, true) => (line.to_owned(), line.len() + 1),
+            (None, false) => return rows,
+        };
+        rows.push(row);
+        text.drain(..used);
+    }
+}
+
+/// Where a line has to be broken that is wider than the terminal: after the last word that fits.
+fn cut_at(line: &str, width: usize) -> Option<usize> {
+    // No character is narrower than its bytes are many, escapes aside, of which there are none.
+    if line.len() <= width || measure_text_width(line) <= width {
+        return None;
+    }
+    let (mut taken, mut fits, mut word) = (0, 0, None);
+    for (at, c) in line.char_indices() {
+        taken += measure_text_width(c.encode_utf8(&mut [0; 4]));
+        if taken > width {
+            break;
+        }
+        fits = at + c.len_utf8();
+        if c == ' ' && at > 0 {
+            word = Some(fits);
+        }
+    }
+    // A single character that is wider than the terminal takes a row all the same.
+    let first = line.chars().next().map_or(0, char::len_utf8);
+    Some(word.unwrap_or(fits).max(first))
+}
+
+/// As much of a text as one row takes.
+fn clip(text: &str, width: usize) -> String {
+    console::truncate_str(text, width, "…").into_owned()
+}
+
+/// A text without what would move the cursor, colour the screen or ring the bell.
+pub(crate) fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => clean.push(c),
+            '\t' => clean.push_str(TAB),
+            '\r' => {}
+            c if c.is_control() => clean.push('\u{fffd}'),
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+/// The columns that are written to: one less than there are, since terminals differ in what they do
+/// after the last.
+fn columns() -> usize {
+    let size = console::Term::stdout().size_checked();
+    let columns = size.map_or(COLUMNS, |(_, columns)| columns);
+    usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Rows as a terminal would have them.
+    #[derive(Clone, Default)]
+    struct Rows(Arc<Mutex<Vec<String>>>);
+
+    impl ExternalPrinter for Rows {
+        fn print(&mut self, text: String) -> rustyline::Result<()> {
+            assert!(text.ends_with('\n'), "{text:?}");
+            let mut rows = self.0.lock().unwrap();
+            let text = match text.strip_prefix(OVERWRITE) {
+                Some(rest) => {
+                    rows.pop().unwrap();
+                    rest.to_owned()
+                }
+                None => text,
+            };
+            assert!(!text.contains(OVERWRITE));
+            rows.extend(text.lines().map(str::to_owned));
+            Ok(())
+        }
+    }
+
+    fn paper() -> (Paper, Rows) {
+        let rows = Rows::default();
+        let paper = Paper::above(Box::new(rows.clone()), Colours::None, Says::Everything);
+        (paper, rows)
+    }
+
+    #[test]
+    fn text_streams_into_one_row_after_the_other() {
+        let (paper, rows) = paper();
+        for piece in ["It is", " forty-", "two.\nAnd", " so on"] {
+            paper.stream(piece);
+        }
+        assert_eq!(*rows.0.lock().unwrap(), ["It is forty-two.", "And so on"]);
+        paper.note("done");
+        paper.stream("x");
+        assert_eq!(
+            *rows.0.lock().unwrap(),
+            ["It is forty-two.", "And so on", "done", "x"]
+        );
+    }
+
+    #[test]
+    fn a_status_is_written_over_and_leaves_nothing_behind() {
+        let (paper, rows) = paper();
+        paper.status(Some("read runs"));
+        paper.status(Some("bash runs"));
+        assert_eq!(*rows.0.lock().unwrap(), ["bash runs"]);
+        paper.note("· bash → 2 lines");
+        assert_eq!(*rows.0.lock().unwrap(), ["· bash → 2 lines", "bash runs"]);
+        paper.status(None);
+        paper.stream("It passes.");
+        assert_eq!(*rows.0.lock().unwrap(), ["· bash → 2 lines", "It passes."]);
+    }
+
+    #[test]
+    fn what_stands_above_a_sent_line_is_not_written_over() {
+        let (paper, rows) = paper();
+        paper.stream("It is for");
+        rows.0.lock().unwrap().push("> hurry".to_owned());
+        paper.entered();
+        paper.stream("ty-two.");
+        assert_eq!(*rows.0.lock().unwrap(), ["It is for", "> hurry", "ty-two."]);
+    }
+
+    #[test]
+    fn rows_break_between_words_and_count_columns() {
+        for (text, width, full, rest) in [
+            ("one two three", 8, vec!["one two"], "three"),
+            ("one two", 8, vec![], "one two"),
+            ("abcdefghij", 4, vec!["abcd", "efgh"], "ij"),
+            ("汉字汉字", 5, vec!["汉字"], "汉字"),
+            ("a\n\nb", 8, vec!["a", ""], "b"),
+            ("汉", 1, vec!["汉"], ""),
+            ("x   y", 3, vec!["x"], "y"),
+        ] {
+            let mut left = text.to_owned();
+            assert_eq!(full_rows(&mut left, width), full, "{text}");
+            assert_eq!(left, rest, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_a_model_says_reaches_the_terminal_as_a_command() {
+        assert_eq!(clean("a\u{1b}[2Jb\u{7}\r\n\tc"), "a�[2Jb�\n    c");
+    }
+}

@@ -1,0 +1,120 @@
+//! [`Gauge`]: the prompt, which shows how full the window is and what a line would do now.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use plimsoll::Tokens;
+
+use crate::chat::paper::Colours;
+
+/// Columns of the prompt, whatever it shows: the editor measures it once, when it begins to read.
+const WIDTH: usize = 8;
+
+/// The prompt.
+pub(crate) struct Gauge {
+    colours: Colours,
+    shows: Mutex<Shows>,
+}
+
+/// What a line would do now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It begins a run.
+    #[default]
+    Idle,
+    /// It steers the run under way.
+    Working,
+    /// It answers a question.
+    Asking,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Shows {
+    doing: Doing,
+    used: Tokens,
+    window: Option<Tokens>,
+    trigger: Option<Tokens>,
+}
+
+impl Gauge {
+    pub(crate) fn new(colours: Colours) -> Self {
+        Self {
+            colours,
+            shows: Mutex::default(),
+        }
+    }
+
+    /// What would be sent now, where a plan is due, and where the window ends.
+    pub(crate) fn set(&self, used: Tokens, trigger: Option<Tokens>, window: Option<Tokens>) {
+        let mut shows = self.lock();
+        (shows.used, shows.trigger, shows.window) = (used, trigger, window);
+    }
+
+    pub(crate) fn doing(&self, doing: Doing) {
+        self.lock().doing = doing;
+    }
+
+    /// The prompt as wide as it will be.
+    pub(crate) fn blank(&self) -> String {
+        " ".repeat(WIDTH)
+    }
+
+    /// The prompt as it is now.
+    pub(crate) fn prompt(&self) -> String {
+        let shows = *self.lock();
+        let mark = match shows.doing {
+            Doing::Idle => '>',
+            Doing::Working => '+',
+            Doing::Asking => '?',
+        };
+        let text = format!("{:>5} {mark} ", level(shows.used, shows.window));
+        let is_full = shows.trigger.is_some_and(|trigger| shows.used >= trigger);
+        match self.colours {
+            Colours::None => text,
+            Colours::Ansi if is_full => format!("\u{1b}[33m{text}\u{1b}[0m"),
+            Colours::Ansi => format!("\u{1b}[2m{text}\u{1b}[0m"),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shows> {
+        self.shows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How full a window is, in five columns at most; of an unknown one, what is in it.
+fn level(used: Tokens, window: Option<Tokens>) -> String {
+    if let Some(window) = window.filter(|window| *window > Tokens::ZERO) {
+        let percent = used.0.saturating_mul(100) / window.0;
+        return format!("{} %", percent.min(999));
+    }
+    match used.0 {
+        used @ 0..10_000 => used.to_string(),
+        used @ 10_000..10_000_000 => format!("{}k", used / 1_000),
+        used => format!("{}M", (used / 1_000_000).min(9_999)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prompt_is_always_as_wide() {
+        let gauge = Gauge::new(Colours::None);
+        for (used, window, prompt) in [
+            (0, Some(8_192), "  0 % > "),
+            (4_100, Some(8_192), " 50 % > "),
+            (9_000, Some(8_192), "109 % > "),
+            (u64::MAX, Some(1), "999 % > "),
+            (812, None, "  812 > "),
+            (12_345, None, "  12k > "),
+            (9_999_999, None, "9999k > "),
+            (u64::MAX, None, "9999M > "),
+        ] {
+            gauge.set(Tokens(used), None, window.map(Tokens));
+            assert_eq!(gauge.prompt(), prompt);
+            assert_eq!(gauge.prompt().chars().count(), gauge.blank().len());
+        }
+        gauge.doing(Doing::Working);
+        assert!(gauge.prompt().ends_with("+ "));
+    }
+}

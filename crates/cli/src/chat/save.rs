@@ -1,0 +1,120 @@
+//! A chat as a file: JSON in OpenAI's shape, which every tool reads, or Markdown for people. What the
+//! model would see is saved; what has left the view is in the log.
+
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll::wire::openai_chat::{self, Dialect, RenderInput};
+use plimsoll::{Entry, Item, Message, Session, SessionStore, State};
+use serde_json::Value;
+
+use crate::exit::Stop;
+
+/// Writes a session's view, and gives how many messages it has. A file that is there stays as it is.
+pub(super) async fn save(
+    store: &dyn SessionStore,
+    session: &Session,
+    file: &Path,
+) -> Result<usize, Stop> {
+    let log = store.load(session.id()).await.map_err(Stop::failed)?;
+    let (model, system) = started(&log);
+    let text = match file.extension().is_some_and(|end| end == "md") {
+        true => markdown(&model, session.view().transcript().items()),
+        false => {
+            let chat = openai(&model, &system, session.view())?;
+            serde_json::to_string_pretty(&chat).map_err(Stop::failed)? + "\n"
+        }
+    };
+    let opened = OpenOptions::new().write(true).create_new(true).open(file);
+    let mut opened = opened.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Stop::usage(format!(
+            "{} is there already; choose another name",
+            file.display()
+        )),
+        _ => Stop::failed(format!("{} cannot be written: {error}", file.display())),
+    })?;
+    opened
+        .write_all(text.as_bytes())
+        .map_err(|error| Stop::failed(format!("{} cannot be written: {error}", file.display())))?;
+    Ok(session.view().transcript().items().len())
+}
+
+/// The model and the system prompt that a log was last run with.
+pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
+    let last = log.iter().rev().find_map(|entry| match entry {
+        Entry::Started { model, system, .. } => Some((model.clone(), Arc::clone(system))),
+        _ => None,
+    });
+    last.unwrap_or_default()
+}
+
+/// What a model would see, as a request to OpenAI has it.
+pub(crate) fn openai(model: &str, system: &str, state: &State) -> Result<Value, Stop> {
+    let input = RenderInput {
+        model,
+        system: Some(system).filter(|text| !text.is_empty()),
+        ..RenderInput::default()
+    };
+    let items = state.transcript().items().iter();
+    let messages = items.map(|item| item.message.as_ref());
+    let (request, _) =
+        openai_chat::request(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
+    Ok(serde_json::json!({ "messages": request.messages }))
+}
+
+fn markdown(model: &str, items: &[Item]) -> String {
+    let mut text = format!("# A chat with {model}\n");
+    for item in items {
+        let message = item.message.as_ref();
+        let title = match message {
+            Message::System { .. } => "System",
+            Message::User { .. } => "You",
+            Message::Notice { .. } => "Notice of the run",
+            Message::Summary { .. } => "Summary of what was said before",
+            Message::Assistant { .. } => "Model",
+            Message::ToolResult(_) => "Result",
+        };
+        let _ = write!(text, "\n## {title}\n");
+        let said = match message {
+            Message::Assistant { parts } => {
+                let texts = parts.iter().filter_map(|part| part.as_text());
+                texts.collect::<Vec<_>>().join("\n\n")
+            }
+            Message::ToolResult(_) => fenced(&message.text()),
+            message => message.text(),
+        };
+        if !said.trim().is_empty() {
+            let _ = write!(text, "\n{}\n", said.trim_end());
+        }
+        for call in message.calls() {
+            let _ = write!(
+                text,
+                "\nCalls `{}`:\n\n{}\n",
+                call.name,
+                fenced(&call.arguments)
+            );
+        }
+    }
+    text
+}
+
+/// A text as a block that none of its own lines closes.
+fn fenced(text: &str) -> String {
+    let runs = text.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or_default().max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_closed_by_its_own_fence_only() {
+        assert_eq!(fenced("a\n"), "```\na\n```");
+        assert_eq!(fenced("```\nb\n```"), "````\n```\nb\n```\n````");
+    }
+}

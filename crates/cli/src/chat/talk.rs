@@ -1,0 +1,280 @@
+//! [`Talk`]: what is said while a run is under way, and what waits for its end. It steers, answers and
+//! interrupts; the run itself is driven elsewhere.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use plimsoll::Remote;
+use tokio::sync::mpsc::Receiver;
+
+use crate::ask::Reply;
+use crate::chat::asks::Asked;
+use crate::chat::interrupts::Press;
+use crate::chat::order::Order;
+use crate::chat::paper::{Paper, clean};
+use crate::chat::prompt::{Doing, Gauge};
+use crate::chat::typed::{Typed, WAITING};
+
+/// Of a call's arguments a question shows so many characters, at most.
+const SHOWN: usize = 2_000;
+
+/// What is said, and by whom it is waited for.
+pub(crate) struct Talk {
+    lines: Receiver<Typed>,
+    questions: Receiver<Asked>,
+    /// Questions that wait for a line, the first of them asked.
+    asked: VecDeque<Asked>,
+    /// Lines that wait for the end of a run.
+    held: VecDeque<Typed>,
+    /// Nothing more will be typed.
+    ended: bool,
+    /// The chat is to be left as soon as nothing is under way.
+    leaving: bool,
+    paper: Arc<Paper>,
+    gauge: Arc<Gauge>,
+}
+
+/// Whether the chat goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Went {
+    On,
+    Away,
+}
+
+/// What happens while something is under way.
+enum Heard {
+    Question(Asked),
+    Typed(Typed),
+}
+
+impl Talk {
+    pub(crate) fn new(
+        lines: Receiver<Typed>,
+        questions: Receiver<Asked>,
+        paper: Arc<Paper>,
+        gauge: Arc<Gauge>,
+    ) -> Self {
+        Self {
+            lines,
+            questions,
+            asked: VecDeque::new(),
+            held: VecDeque::new(),
+            ended: false,
+            leaving: false,
+            paper,
+            gauge,
+        }
+    }
+
+    /// The next thing that comes in, with nothing under way.
+    pub(crate) async fn next(&mut self) -> Typed {
+        match self.held.pop_front() {
+            Some(typed) => typed,
+            None if self.ended => Typed::End,
+            None => self.lines.recv().await.unwrap_or(Typed::End),
+        }
+    }
+
+    /// What was under way has ended: nobody waits for answers any more.
+    pub(crate) fn rest(&mut self) -> Went {
+        self.asked.clear();
+        while self.questions.try_recv().is_ok() {}
+        match std::mem::take(&mut self.leaving) {
+            true => Went::Away,
+            false => Went::On,
+        }
+    }
+
+    /// Hears what is said during a run. It comes back only where the run is to be dropped.
+    pub(crate) async fn attend(&mut self, remote: &Remote) {
+        loop {
+            match self.hear().await {
+                Heard::Question(asked) => self.question(asked),
+                Heard::Typed(Typed::Line(line)) => self.line(line, remote).await,
+                Heard::Typed(Typed::Press(Press::Leave)) => {
+                    self.leaving = true;
+                    return;
+                }
+                Heard::Typed(Typed::Press(_)) => self.stop(remote).await,
+                Heard::Typed(Typed::Bad(text)) => self.paper.must(&text),
+                Heard::Typed(Typed::End) => self.end(),
+            }
+        }
+    }
+
+    /// Hears what is said while something else is under way that Ctrl-C ends.
+    pub(crate) async fn until_stopped(&mut self) {
+        loop {
+            match self.hear().await {
+                // No tool runs now; where it is dropped, the answer is no.
+                Heard::Question(_) => {}
+                Heard::Typed(Typed::Press(press)) => {
+                    self.leaving = press == Press::Leave;
+                    return;
+                }
+                Heard::Typed(Typed::End) => self.end(),
+                Heard::Typed(typed) => self.held.push_back(typed),
+            }
+        }
+    }
+
+    async fn hear(&mut self) -> Heard {
+        // Whoever writes into a pipe waits while as much is held as may be.
+        let listens = !self.ended && self.held.len() < WAITING;
+        tokio::select! {
+            biased;
+            Some(asked) = self.questions.recv() => Heard::Question(asked),
+            typed = self.lines.recv(), if listens => Heard::Typed(typed.unwrap_or(Typed::End)),
+            // Nothing can be said and nothing is asked: what is under way ends by itself.
+            else => std::future::pending().await,
+        }
+    }
+
+    async fn line(&mut self, line: String, remote: &Remote) {
+        self.asked.retain(Asked::is_open);
+        if !self.asked.is_empty() {
+            return self.answer(line, remote).await;
+        }
+        let order = Order::of(&line);
+        match order {
+            Order::Steer(text) => self.steer(text, remote).await,
+            Order::Later(text) => {
+                if !remote.follow_up(text.clone()).await {
+                    self.held.push_front(Typed::Line(line));
+                }
+            }
+            Order::Stop => self.stop(remote).await,
+            Order::Nothing => {}
+            // A script's lines are heard one after the other, however long each takes.
+            _ if !self.paper.is_live() => self.held.push_back(Typed::Line(line)),
+            Order::Say(text) => self.steer(text, remote).await,
+            Order::Quit => {
+                self.leaving = true;
+                self.stop(remote).await;
+            }
+            Order::Unknown(text) => self.paper.must(&text),
+            _ => self.paper.must(
+                "that can be done between runs; a line steers this one, /later waits for its answer, Ctrl-C ends it",
+            ),
+        }
+    }
+
+    /// Says something to the run, or to the next where it has just ended.
+    async fn steer(&mut self, text: String, remote: &Remote) {
+        if !remote.steer(text.clone()).await {
+            // With nothing under way it is said all the same.
+            let line = match text.strip_prefix('/') {
+                Some(rest) => format!("//{rest}"),
+                None => text,
+            };
+            self.held.push_front(Typed::Line(line));
+        }
+    }
+
+    async fn stop(&mut self, remote: &Remote) {
+        remote.interrupt().await;
+    }
+
+    /// A tool call asks.
+    fn question(&mut self, asked: Asked) {
+        self.asked.retain(Asked::is_open);
+        self.asked.push_back(asked);
+        if self.asked.len() == 1 {
+            self.ask();
+        }
+    }
+
+    /// Puts the first question, unless the answer is known.
+    fn ask(&mut self) {
+        while let Some(asked) = self.asked.front() {
+            let call = &asked.question.call;
+            let arguments = clean(&call.arguments);
+            let mut shown: String = arguments.chars().take(SHOWN).collect();
+            if shown.len() < arguments.len() {
+                shown.push_str(&format!(
+                    "… and {} bytes more",
+                    arguments.len() - shown.len()
+                ));
+            }
+            let name = clean(&call.name);
+            self.paper
+                .must(&format!("{} {shown}", self.paper.bold(&name)));
+            self.gauge.doing(Doing::Asking);
+            self.paper
+                .must(&format!("Allow? [y]es, [a]lways {name}, [n]o"));
+            let known = match (self.held.front(), self.ended) {
+                (Some(Typed::Line(line)), _) => Some(Reply::of(line)),
+                (Some(_), _) => Some(None),
+                (None, true) => Some(None),
+                (None, false) => None,
+            };
+            match known {
+                None => return,
+                Some(Some(reply)) => {
+                    self.held.pop_front();
+                    self.give(reply);
+                }
+                // A script that has something else to say does not answer.
+                Some(None) => self.give(Reply::Nobody),
+            }
+        }
+        self.gauge.doing(Doing::Working);
+    }
+
+    /// A line that comes while a question waits.
+    async fn answer(&mut self, line: String, remote: &Remote) {
+        if let Some(reply) = Reply::of(&line) {
+            self.give(reply);
+            return self.ask();
+        }
+        match Order::of(&line) {
+            Order::Stop => self.stop(remote).await,
+            Order::Quit if self.paper.is_live() => {
+                self.leaving = true;
+                self.stop(remote).await;
+            }
+            Order::Steer(text) => {
+                self.steer(text, remote).await;
+                self.ask();
+            }
+            Order::Say(text) if self.paper.is_live() => {
+                self.steer(text, remote).await;
+                self.ask();
+            }
+            Order::Nothing if self.paper.is_live() => {
+                self.give(Reply::No(None));
+                self.ask();
+            }
+            _ if self.paper.is_live() => self.ask(),
+            _ => {
+                self.held.push_back(Typed::Line(line));
+                self.give(Reply::Nobody);
+                self.ask();
+            }
+        }
+    }
+
+    fn give(&mut self, reply: Reply) {
+        let Some(asked) = self.asked.pop_front() else {
+            return;
+        };
+        let word = match reply {
+            Reply::Yes => "allowed",
+            Reply::Always => "allowed, and so is every further call of it",
+            Reply::No(_) => "denied",
+            Reply::Nobody => "denied: nobody answered",
+        };
+        if asked.answer(reply) {
+            self.paper.note(&self.paper.dim(&format!("· {word}")));
+        }
+    }
+
+    /// Nothing more will be typed: what is asked from now on is denied.
+    fn end(&mut self) {
+        self.ended = true;
+        while !self.asked.is_empty() {
+            self.give(Reply::Nobody);
+        }
+        self.gauge.doing(Doing::Working);
+    }
+}

@@ -1,0 +1,278 @@
+//! [`Voice`]: what a run says in a chat: text as it streams, a line for each tool call, plan and
+//! limit. It decides nothing and asks nobody.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll::{
+    CallId, Delta, Event, Message, MessagePhase, Observer, Outcome, Part, Plan, Price, Tokens,
+    ToolPhase, Waiting,
+};
+
+use crate::chat::paper::{Paper, clean};
+use crate::chat::prompt::Gauge;
+use crate::screen::one_line;
+
+/// What a run says.
+pub(crate) struct Voice {
+    paper: Arc<Paper>,
+    gauge: Arc<Gauge>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Text of the turn that is not written yet: where nothing streams, what is written must stand.
+    text: String,
+    /// What was last said, whole.
+    said: String,
+    /// Tools that run, with their arguments.
+    running: HashMap<CallId, String>,
+    trigger: Option<Tokens>,
+    window: Option<Tokens>,
+}
+
+impl Voice {
+    pub(crate) fn new(paper: Arc<Paper>, gauge: Arc<Gauge>) -> Self {
+        Self {
+            paper,
+            gauge,
+            state: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn dim(&self, text: &str) {
+        self.paper.note(&self.paper.dim(text));
+    }
+
+    fn warn(&self, text: &str) {
+        let note = self.paper.bold("note:");
+        self.paper.note(&format!("{note} {}", clean(text)));
+    }
+
+    /// Writes what the turn has said, now that it stands.
+    fn write(&self, state: &mut State) {
+        if state.text.trim().is_empty() {
+            state.text.clear();
+            return;
+        }
+        state.said = std::mem::take(&mut state.text);
+        match self.paper.is_live() {
+            true => self.paper.end_row(),
+            false => self.paper.say(state.said.trim_end_matches('\n')),
+        }
+    }
+
+    fn tool(&self, state: &mut State, phase: ToolPhase, call: &CallId, name: &str, text: &str) {
+        let arguments = match phase {
+            ToolPhase::Start => {
+                let arguments = one_line(&clean(text));
+                self.paper.status(Some(&format!("· {name} {arguments} …")));
+                state.running.insert(call.clone(), arguments);
+                return;
+            }
+            _ => state.running.remove(call).unwrap_or_default(),
+        };
+        if state.running.is_empty() {
+            self.paper.status(None);
+        }
+        let called = format!("· {name} {arguments}");
+        let called = called.trim_end();
+        match phase {
+            ToolPhase::Success => self.dim(&format!("{called} → {}", size(text))),
+            ToolPhase::Skipped => {
+                self.dim(&format!("{called} → skipped: {}", one_line(&clean(text))))
+            }
+            ToolPhase::Error => {
+                let error = self.paper.bold("error:");
+                let text = one_line(&clean(text));
+                self.paper.note(&format!(
+                    "{} {error} {text}",
+                    self.paper.dim(&format!("{called} →"))
+                ));
+            }
+            ToolPhase::Start => {}
+        }
+    }
+
+    fn message(&self, kind: Waiting, phase: MessagePhase, parts: &[Part]) {
+        let text = Message::User {
+            parts: parts.to_vec(),
+        };
+        let text = one_line(&clean(&text.text()));
+        let line = match (phase, kind) {
+            (MessagePhase::Queued, Waiting::Steer) => format!("queued for the next call: {text}"),
+            (MessagePhase::Queued, Waiting::FollowUp) => {
+                format!("queued for after the answer: {text}")
+            }
+            (MessagePhase::Delivered, _) => format!("delivered: {text}"),
+            (MessagePhase::Undelivered, _) => {
+                return self.warn(&format!("not delivered, the run had ended: {text}"));
+            }
+        };
+        self.dim(&line);
+    }
+
+    fn end(&self, state: &mut State, outcome: &Outcome) {
+        // What a call that was cut off had said is not in the log, and a pipe is given what stands.
+        if !self.paper.is_live() {
+            state.text.clear();
+        }
+        self.write(state);
+        state.running.clear();
+        self.paper.status(None);
+        // What the run adds to the model's words, or says in their place.
+        let said = std::mem::take(&mut state.said);
+        let answered = outcome.reason.is_answer() || outcome.reason.is_limit();
+        let rest = outcome
+            .text
+            .strip_prefix(said.trim())
+            .unwrap_or(&outcome.text);
+        if answered && !rest.trim().is_empty() {
+            self.paper.say(rest.trim());
+        }
+    }
+}
+
+impl Observer for Voice {
+    fn see(&self, event: &Event) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        match event {
+            Event::TurnStart {
+                tokens,
+                trigger,
+                window,
+                ..
+            } => {
+                (state.trigger, state.window) = (*trigger, *window);
+                self.gauge.set(*tokens, *trigger, *window);
+                self.paper.status(Some("· the model reads …"));
+            }
+            Event::Delta(Delta::Text { text }) => {
+                self.paper.stream(text);
+                state.text.push_str(text);
+            }
+            Event::Delta(Delta::Thinking { .. }) => self.paper.status(Some("· the model thinks …")),
+            Event::Delta(_) => {}
+            Event::Retrying {
+                attempt,
+                wait_ms,
+                why,
+            } => {
+                state.text.clear();
+                let seconds = *wait_ms as f64 / 1_000.0;
+                self.dim(&format!(
+                    "try {attempt} in {seconds:.1} s, what it had said is void: {}",
+                    one_line(&clean(why))
+                ));
+            }
+            Event::Overflow {
+                window, message, ..
+            } => {
+                state.text.clear();
+                let known =
+                    window.map_or_else(String::new, |window| format!(" (window: {window})"));
+                self.dim(&format!(
+                    "too long{known}, made smaller and sent again: {}",
+                    one_line(&clean(message))
+                ));
+            }
+            Event::ToolCall {
+                phase,
+                call,
+                name,
+                text,
+            } => {
+                self.write(state);
+                self.tool(state, *phase, call, &clean(name), text);
+            }
+            Event::TurnEnd { .. } => self.write(state),
+            Event::Message {
+                kind, phase, parts, ..
+            } => self.message(*kind, *phase, parts),
+            Event::InputRejected { why } => self.warn(&format!("not let in: {why}")),
+            Event::CompactionEnded {
+                plan,
+                messages_before,
+                messages_after,
+                tokens_after,
+                ..
+            } => {
+                self.gauge.set(*tokens_after, state.trigger, state.window);
+                self.dim(&compacted(
+                    plan,
+                    messages_before.saturating_sub(*messages_after),
+                ));
+            }
+            Event::SummaryStarted {
+                model, messages, ..
+            } => self.paper.status(Some(&format!(
+                "· {} sums up {messages} messages …",
+                clean(model)
+            ))),
+            Event::SummaryEnded { failure, .. } => {
+                self.paper.status(None);
+                if let Some(why) = failure {
+                    self.warn(&format!(
+                        "no summary: {why}; what was said stands word for word"
+                    ));
+                }
+            }
+            // What a plan breaks, its own line has told.
+            Event::CacheMissed(miss) if !miss.is_planned() => self.dim(&miss.to_string()),
+            Event::LimitReached { notice } => self.paper.note(&self.paper.bold(&clean(notice))),
+            Event::Warning { text } => self.warn(text),
+            Event::AgentEnd { outcome } => self.end(state, outcome),
+            _ => {}
+        }
+    }
+}
+
+/// What a plan did, in one line: compacted: 12 messages, 3400 tokens freed, est. $0.01 saved.
+pub(crate) fn compacted(plan: &Plan, gone: usize) -> String {
+    let messages = match gone {
+        0 => plan.edits.len(),
+        gone => gone,
+    };
+    let what = match gone {
+        0 => "shortened",
+        _ => "compacted",
+    };
+    let saved = plan.price.as_ref().and_then(Price::net).map(|net| {
+        let money = plimsoll::Money(u64::try_from(net.unsigned_abs()).unwrap_or(u64::MAX));
+        match net >= 0 {
+            true => format!(", est. {money} saved"),
+            false => format!(", est. {money} spent"),
+        }
+    });
+    format!(
+        "{what}: {messages} {}, {} tokens freed{}",
+        plural(messages, "message"),
+        plan.frees,
+        saved.unwrap_or_default()
+    )
+}
+
+/// How large a result is.
+fn size(text: &str) -> String {
+    // An event carries the beginning of a result, with a mark where there is more.
+    let more = if text.ends_with('…') { "over " } else { "" };
+    let lines = text.lines().count();
+    format!(
+        "{more}{} bytes, {lines} {}",
+        text.len(),
+        plural(lines, "line")
+    )
+}
+
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    match count {
+        1 => noun.to_owned(),
+        _ => format!("{noun}s"),
+    }
+}

@@ -1,0 +1,95 @@
+//! [`Words`]: what can be completed: commands, and behind some of them sessions and models.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::chat::order::COMMANDS;
+
+/// Candidates of one kind that are held, at most: nobody reads a longer list.
+pub(crate) const MAX_WORDS: usize = 1_000;
+
+/// What can be completed.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    sessions: Mutex<Vec<String>>,
+    models: Mutex<Vec<String>>,
+}
+
+impl Words {
+    /// The sessions that there are, newest first.
+    pub(crate) fn set_sessions(&self, ids: impl IntoIterator<Item = String>) {
+        *lock(&self.sessions) = ids.into_iter().take(MAX_WORDS).collect();
+    }
+
+    /// More models.
+    pub(crate) fn add_models(&self, names: impl IntoIterator<Item = String>) {
+        let mut models = lock(&self.models);
+        for name in names {
+            if models.len() < MAX_WORDS && !models.contains(&name) {
+                models.push(name);
+            }
+        }
+    }
+
+    /// Where the word begins that can be completed, and what it can become.
+    pub(crate) fn complete(&self, line: &str) -> (usize, Vec<String>) {
+        let nothing = (line.len(), Vec::new());
+        let Some(rest) = line.strip_prefix('/') else {
+            return nothing;
+        };
+        let Some((name, word)) = rest.split_once(' ') else {
+            let names = COMMANDS
+                .iter()
+                .filter(|command| command.name.starts_with(rest));
+            return (
+                0,
+                names.map(|command| format!("/{}", command.name)).collect(),
+            );
+        };
+        let of = match name {
+            "session" => &self.sessions,
+            "model" => &self.models,
+            _ => return nothing,
+        };
+        let word = word.trim_start();
+        let fit = lock(of)
+            .iter()
+            .filter(|of| of.starts_with(word))
+            .cloned()
+            .collect();
+        (line.len() - word.len(), fit)
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_sessions_and_models_are_completed() {
+        let words = Words::default();
+        words.set_sessions(["18f2c-a1".to_owned(), "18f2d-00".to_owned(), "x".to_owned()]);
+        words.add_models(["openai/gpt-5".to_owned(), "ollama/qwen3".to_owned()]);
+        words.add_models(["openai/gpt-5".to_owned()]);
+        for (line, at, found) in [
+            ("/co", 0, vec!["/compact", "/context", "/cost"]),
+            ("/unknown", 0, vec![]),
+            ("/session 18", 9, vec!["18f2c-a1", "18f2d-00"]),
+            ("/session ", 9, vec!["18f2c-a1", "18f2d-00", "x"]),
+            ("/model  o", 8, vec!["openai/gpt-5", "ollama/qwen3"]),
+            ("/undo ", 6, vec![]),
+            ("say /co", 7, vec![]),
+            ("", 0, vec![]),
+        ] {
+            let (start, words) = words.complete(line);
+            assert_eq!(
+                (start, words),
+                (at, found.into_iter().map(str::to_owned).collect()),
+                "{line}"
+            );
+        }
+    }
+}

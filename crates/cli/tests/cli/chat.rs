@@ -1,0 +1,321 @@
+//! `plimsoll chat` over pipes, as a script or another program drives it: one line, one message; what a
+//! run is told while it works; and how it ends.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::chatting::Chat;
+use super::command::Home;
+use super::fake::{Answer, Fake};
+use super::runs::messages;
+use serde_json::Value;
+
+/// A server whose first answer waits until the test says so; then the others, the last for ever.
+fn held(first: Answer, then: Vec<Answer>) -> (Fake, Receiver<()>, Sender<()>) {
+    let (arrived, arrivals) = channel();
+    let (go, gone) = channel();
+    let mut answers = then.into_iter().peekable();
+    let fake = Fake::scripted("compatible", Vec::new(), move |_, n| {
+        if n == 0 {
+            arrived.send(()).unwrap();
+            gone.recv().unwrap();
+            return first.clone();
+        }
+        let next = answers.next().expect("no further request was expected");
+        next
+    });
+    (fake, arrivals, go)
+}
+
+fn read() -> Answer {
+    Answer::call(&[("read", "{\"path\":\"notes.txt\"}")])
+}
+
+fn home() -> Home {
+    let home = Home::new();
+    home.file("notes.txt", "the number is forty-two\n");
+    home
+}
+
+/// The users' messages of a request.
+fn said(request: &Value) -> Vec<String> {
+    let all = messages(request).into_iter();
+    all.filter(|(role, _)| role == "user")
+        .map(|(_, text)| text)
+        .collect()
+}
+
+#[test]
+fn a_line_is_a_message_and_the_end_of_the_lines_is_the_end() {
+    let home = home();
+    let fake = Fake::new([
+        read(),
+        Answer::say("Forty-two."),
+        Answer::say("Even.\nQuite."),
+    ]);
+    let chat = Chat::start(&home, &fake, &[]);
+    let said = chat.lines("Which number?\n\n  \nIs it even?\n");
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(said.out, "Forty-two.\nEven.\nQuite.\n");
+    let asked = fake.asked();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(self::said(&asked[2]), ["Which number?", "Is it even?"]);
+    for part in [
+        "openai-compatible/m in .",
+        "· read {\"path\":\"notes.txt\"} → ",
+        " bytes, ",
+        "2 turns, 1 tool call │ read 200 (40 % cached), wrote 20 │ price unknown",
+        "carry on with: plimsoll chat --session ",
+    ] {
+        assert!(said.err.contains(part), "no {part}: {}", said.err);
+    }
+    assert!(
+        !(said.err + &said.out).contains('\u{1b}'),
+        "a pipe gets no escapes"
+    );
+}
+
+#[test]
+fn the_first_message_can_be_an_argument_and_quiet_says_answers_alone() {
+    let (home, fake) = (
+        home(),
+        Fake::new([Answer::say("Hello."), Answer::say("Bye.")]),
+    );
+    let said = Chat::start(&home, &fake, &["--quiet", "Hi"]).lines("Bye\n");
+    assert_eq!(
+        (said.out.as_str(), said.err.as_str()),
+        ("Hello.\nBye.\n", "")
+    );
+    assert_eq!(said.code, Some(0));
+}
+
+#[test]
+fn a_steer_is_read_before_the_next_call() {
+    let home = home();
+    let (fake, arrived, go) = held(read(), vec![Answer::say("With tabs: forty-two.")]);
+    let mut chat = Chat::start(&home, &fake, &[]);
+    chat.say("Which number?");
+    arrived.recv().unwrap();
+    chat.say("/steer Use tabs.");
+    chat.err_until("queued for the next call: Use tabs.");
+    go.send(()).unwrap();
+    chat.err_until("delivered: Use tabs.");
+    assert_eq!(chat.out(), "With tabs: forty-two.");
+    assert_eq!(chat.end().code, Some(0));
+    assert_eq!(said(&fake.asked()[1]), ["Which number?", "Use tabs."]);
+}
+
+#[test]
+fn a_message_for_later_follows_the_answer_and_both_answers_are_printed() {
+    let home = home();
+    let (fake, arrived, go) = held(Answer::say("Forty-two."), vec![Answer::say("It is even.")]);
+    let mut chat = Chat::start(&home, &fake, &[]);
+    chat.say("Which number?");
+    arrived.recv().unwrap();
+    chat.say("/later Is it even?");
+    chat.err_until("queued for after the answer: Is it even?");
+    go.send(()).unwrap();
+    assert_eq!(
+        (chat.out().as_str(), chat.out().as_str()),
+        ("Forty-two.", "It is even.")
+    );
+    let ended = chat.end();
+    assert!(ended.err.contains("2 turns"), "one run: {}", ended.err);
+}
+
+#[test]
+fn a_scripts_lines_wait_for_the_run_before_them() {
+    let home = home();
+    let answers = vec![Answer::say("two"), Answer::say("three")];
+    let (fake, arrived, go) = held(Answer::say("one"), answers);
+    let mut chat = Chat::start(&home, &fake, &[]);
+    chat.say("First.");
+    arrived.recv().unwrap();
+    chat.say("Second.");
+    chat.say("/undo");
+    chat.say("Third.");
+    go.send(()).unwrap();
+    assert_eq!(chat.out(), "one");
+    assert_eq!(chat.out(), "two");
+    assert!(chat.out().starts_with("run 2 is undone"));
+    assert_eq!(chat.out(), "three");
+    assert_eq!(chat.end().code, Some(0));
+    assert_eq!(said(&fake.asked()[2]), ["First.", "Third."]);
+}
+
+#[test]
+fn a_first_interrupt_ends_the_run_and_the_chat_goes_on() {
+    let home = home();
+    let fake = Fake::new([
+        Answer::say("never whole").hang(),
+        Answer::say("Here again."),
+    ]);
+    let mut chat = Chat::start(&home, &fake, &[]);
+    chat.say("Take your time.");
+    fake.wait();
+    chat.interrupt();
+    chat.err_until("interrupted; /go goes on");
+    chat.say("Are you there?");
+    assert_eq!(chat.out(), "Here again.");
+    let ended = chat.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(
+        said(&fake.asked()[1]),
+        ["Take your time.", "Are you there?"]
+    );
+}
+
+#[test]
+fn two_interrupts_leave_and_the_session_can_be_carried_on() {
+    let home = home();
+    let fake = Fake::new([
+        Answer::say("never whole").hang(),
+        Answer::say("Done after all."),
+    ]);
+    let mut chat = Chat::start(&home, &fake, &[]);
+    chat.say("Take your time.");
+    fake.wait();
+    chat.interrupt();
+    chat.err_until("interrupted; /go goes on");
+    chat.interrupt();
+    let left = chat.wait();
+    assert_eq!(left.code, Some(130), "{}", left.err);
+    let id = left.session();
+    let again = Chat::start(&home, &fake, &["--session", &id]).lines("/go\n");
+    assert_eq!(
+        (again.code, again.out.as_str()),
+        (Some(0), "Done after all.\n")
+    );
+    assert_eq!(again.session(), id);
+}
+
+#[test]
+fn an_interrupt_with_nothing_under_way_leaves() {
+    let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
+    let mut chat = Chat::start(&home, &fake, &[]);
+    chat.say("/session");
+    chat.out();
+    chat.interrupt();
+    assert_eq!(chat.wait().code, Some(130));
+}
+
+#[test]
+fn stop_does_what_an_interrupt_does() {
+    let home = home();
+    let fake = Fake::new([
+        Answer::say("never whole").hang(),
+        Answer::say("Here again."),
+    ]);
+    let mut chat = Chat::start(&home, &fake, &[]);
+    chat.say("/stop");
+    chat.err_until("no run is under way");
+    chat.say("Take your time.");
+    fake.wait();
+    chat.say("/stop");
+    chat.err_until("interrupted; /go goes on");
+    chat.say("Are you there?");
+    assert_eq!(chat.out(), "Here again.");
+}
+
+#[test]
+fn the_exit_code_is_the_last_runs() {
+    let home = home();
+    let fake = Fake::new([Answer::error(400, "the model is being replaced")]);
+    let failed = Chat::start(&home, &fake, &[]).lines("Hi\n");
+    assert_eq!(failed.code, Some(5), "{}", failed.err);
+    assert!(failed.err.contains("the model is being replaced"));
+    let fake = Fake::new([read(), Answer::say("So far: forty-two.")]);
+    let limit = Chat::start(&home, &fake, &["--max-tool-calls", "1"]).lines("Go on for ever.\n");
+    assert_eq!(limit.code, Some(3), "{}", limit.err);
+    assert_eq!(limit.out, "So far: forty-two.\n");
+    assert!(
+        limit.err.contains("ended by a limit (tool_limit)"),
+        "{}",
+        limit.err
+    );
+    let fake = Fake::new([read()]);
+    let limit = Chat::start(&home, &fake, &["--max-tool-calls", "1"]).lines("Go on for ever.\n");
+    assert!(
+        limit.out.contains("Max tool calls reached (1/1)"),
+        "{}",
+        limit.out
+    );
+    let fake = Fake::new([Answer::error(400, "not now"), Answer::say("Hello.")]);
+    let sound = Chat::start(&home, &fake, &[]).lines("Hi\nHi again\n");
+    assert_eq!((sound.code, sound.out.as_str()), (Some(0), "Hello.\n"));
+}
+
+#[test]
+fn what_a_tool_asks_is_answered_by_a_line() {
+    let home = home();
+    let bash = |n: u32| Answer::call(&[("bash", &format!("{{\"command\":\"echo ran-{n}\"}}"))]);
+    let answers = [bash(1), bash(2), bash(3), bash(4), Answer::say("done")];
+    let fake = Fake::new(answers);
+    let mut chat = Chat::start(&home, &fake, &[]);
+    chat.say("Run it.");
+    chat.err_until("Allow? [y]es, [a]lways bash, [n]o");
+    chat.say("y");
+    chat.err_until("· allowed");
+    chat.err_until("Allow? [y]es, [a]lways bash, [n]o");
+    chat.say("no, use make");
+    chat.err_until("· denied");
+    chat.err_until("Allow? [y]es, [a]lways bash, [n]o");
+    chat.say("always");
+    assert_eq!(chat.out(), "done");
+    assert_eq!(chat.end().code, Some(0));
+    let sent = messages(&fake.asked()[4]);
+    let results: Vec<&str> = sent
+        .iter()
+        .filter(|(role, _)| role == "tool")
+        .map(|(_, text)| text.as_str())
+        .collect();
+    assert!(results[0].contains("ran-1"), "{results:?}");
+    assert!(
+        results[1].contains("use make") && !results[1].contains("ran-2"),
+        "{results:?}"
+    );
+    assert!(
+        results[2].contains("ran-3") && results[3].contains("ran-4"),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn a_script_that_says_something_else_denies_and_so_does_its_end() {
+    let home = home();
+    let bash = || Answer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
+    let fake = Fake::new([bash(), Answer::say("one"), bash(), Answer::say("two")]);
+    let said = Chat::start(&home, &fake, &[]).lines("Run it.\nRun it again.\n");
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (Some(0), "one\ntwo\n"),
+        "{}",
+        said.err
+    );
+    for request in [1, 3] {
+        let (role, text) = messages(&fake.asked()[request]).pop().unwrap();
+        assert!(
+            role == "tool" && text.contains("nobody has answered"),
+            "{text}"
+        );
+    }
+    let fake = Fake::new([bash(), Answer::say("ran")]);
+    let said = Chat::start(&home, &fake, &["--yes"]).lines("Run it.\n");
+    assert!(!said.err.contains("Allow?"), "{}", said.err);
+    assert!(messages(&fake.asked()[1]).pop().unwrap().1.contains("ran"));
+}
+
+#[test]
+fn a_session_that_is_not_there_is_no_chat() {
+    let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
+    let said = Chat::start(&home, &fake, &["--session", "nobody"]).lines("Hi\n");
+    said.refused(2, &["there is no session nobody"]);
+    assert!(fake.asked().is_empty());
+}
+
+#[test]
+fn a_line_that_is_no_text_is_passed_over() {
+    let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
+    let said = Chat::start(&home, &fake, &[]).lines(b"\xff\xfe\nHi\n");
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "Hello.\n"));
+    assert!(said.err.contains("not UTF-8"), "{}", said.err);
+}
