@@ -34,9 +34,15 @@ pub(crate) struct Queued {
 }
 
 impl Run {
+    /// Whether one more message may wait.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.state.waiting.len() < MAX_WAITING
+    }
+
     /// A message arrives while a run is under way.
     pub(crate) fn enqueue(&mut self, kind: Waiting, parts: Vec<Part>) {
-        if self.state.waiting.len() >= MAX_WAITING {
+        if !self.has_room() {
             return self.warn(format!(
                 "{MAX_WAITING} messages wait already; this one was not taken"
             ));

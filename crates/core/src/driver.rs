@@ -246,6 +246,14 @@ fn until(session: &Session) -> BoxFuture<'static, ()> {
     }
 }
 
+/// The next that somebody says, or an interrupt. What the machine has no room for waits in the inbox.
+async fn command(session: &Session) -> Command {
+    match session.run.has_room() {
+        true => session.inbox.next().await,
+        false => session.inbox.interrupt().await,
+    }
+}
+
 /// What somebody says, as the machine is told.
 fn said(kind: Waiting, parts: Vec<Part>) -> Input {
     match kind {
@@ -375,7 +383,7 @@ async fn wait(session: &Session, underway: &mut Underway) -> Heard {
     let idle = call.is_none() && summary.is_none() && tools.is_empty() && asks.is_empty();
     let input = tokio::select! {
         biased;
-        command = session.inbox.next() => match command {
+        command = command(session) => match command {
             Command::Say(kind, parts) => said(kind, parts),
             Command::Interrupt => Input::Interrupt,
         },

@@ -141,6 +141,16 @@ impl Inbox {
         }
     }
 
+    /// The next interrupt; everything else waits.
+    pub(crate) async fn interrupt(&self) -> Command {
+        loop {
+            if std::mem::take(&mut self.0.lock().interrupted) {
+                return Command::Interrupt;
+            }
+            self.0.arrived.notified().await;
+        }
+    }
+
     /// A run takes no more messages. What it has not taken comes back.
     pub(crate) fn close(&self) -> Vec<(Waiting, Vec<Part>)> {
         self.0.close();

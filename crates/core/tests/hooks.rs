@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{EndReason, Event, Failure, MessagePhase, ToolPhase};
+use plimsoll_agent::{EndReason, Event, Failure};
 use plimsoll_context::ToolSpec;
 use plimsoll_context::{ContextStrategy, Part, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -147,7 +147,8 @@ struct Fetch(ToolSpec);
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Size {
     /// Words.
-    words: usize,
+    #[serde(rename = "words")]
+    _words: usize,
 }
 
 fn fetch() -> Fetch {
@@ -304,4 +305,430 @@ fn similar(got: &[String], expected: &[&str]) {
     let got = got.join("\n");
     let expected = expected.join("\n");
     assert!(got == expected, "got:\n{got}\n\nexpected:\n{expected}");
+}
+
+fn plain(diary: &Diary, provider: &ScriptedProvider) -> AgentBuilder {
+    let seen = diary.clone();
+    let ran = diary.clone();
+    let look = move |_: Nothing| {
+        ran.note("ran");
+        async { Ok::<_, ToolError>("a line") }
+    };
+    Agent::builder(provider.clone())
+        .tool(tool("look", "Looks.", look))
+        .observer(move |event: &Event| seen.watch(event))
+}
+
+fn two_turns() -> ScriptedProvider {
+    ScriptedProvider::new([Turn::call("look", json!({})), Turn::say("Land!")])
+}
+
+/// A no stops exactly what it is asked about, and says so.
+#[tokio::test]
+async fn a_no_stops_exactly_that() {
+    let refused = |by: &str| EndReason::Refused {
+        by: by.to_owned(),
+        why: format!("{by} said no"),
+    };
+    // Before a session's first run: nothing is begun, and the next run is let in.
+    let (diary, provider) = (Diary::default(), two_turns());
+    let agent = plain(&diary, &provider)
+        .before_task(|_| false)
+        .build()
+        .unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    let output = session.run("go").await.unwrap();
+    assert_eq!(output.reason, refused("before_task"));
+    assert!(
+        output.text.contains("before_task said no"),
+        "{}",
+        output.text
+    );
+    assert_eq!((diary.has("AgentStart"), provider.requests().len()), (0, 0));
+    assert!(session.run("go").await.unwrap().reason.is_answer());
+
+    // Before a run.
+    let (diary, provider) = (Diary::default(), two_turns());
+    let agent = plain(&diary, &provider)
+        .before_loop(|_, run| async move { run != 1 })
+        .build()
+        .unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    assert_eq!(
+        session.run("go").await.unwrap().reason,
+        refused("before_loop")
+    );
+    assert_eq!((diary.has("AgentStart"), provider.requests().len()), (0, 0));
+    assert!(session.run("go").await.unwrap().reason.is_answer());
+
+    // Before a turn: the one before it stands, and the run can be carried on.
+    let (diary, provider) = (Diary::default(), two_turns());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let agent = plain(&diary, &provider)
+        .before_turn(move |messages, turn| {
+            let first = asked.fetch_add(1, Ordering::SeqCst) < 2;
+            assert_eq!(messages.len() as u64, if first { turn * 2 - 1 } else { 3 });
+            asked.load(Ordering::SeqCst) != 2
+        })
+        .build()
+        .unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    let output = session.run("go").await.unwrap();
+    assert_eq!((output.reason, output.turns), (refused("before_turn"), 1));
+    assert_eq!((diary.has("TurnStart"), diary.has("TurnEnd")), (1, 1));
+    assert_eq!(session.carry_on().await.unwrap().text, "Land!");
+
+    // Before a tool call: skipped, which the model and the host are told.
+    let (diary, provider) = (Diary::default(), two_turns());
+    let agent = plain(&diary, &provider)
+        .before_tool_execution(|name, _, arguments| {
+            assert_eq!((name.as_str(), arguments), ("look", json!({})));
+            false
+        })
+        .after_tool_execution(|_, _, _| -> () { panic!("it has not run") })
+        .build()
+        .unwrap();
+    let output = agent.run("go").await.unwrap();
+    assert_eq!((output.text.as_str(), output.tool_calls), ("Land!", 0));
+    assert_eq!((diary.has("ran"), diary.has("tool look Skipped")), (0, 1));
+    assert_eq!(diary.has("Warning"), 0);
+    let said = texts(&provider.requests()[1]);
+    assert!(
+        said[2].contains("`look` was skipped: before_tool_execution said no"),
+        "{said:?}"
+    );
+
+    // Before an update: kept back, and the result is there all the same.
+    let provider = ScriptedProvider::new([
+        Turn::call("fetch", json!({"words": 1})),
+        Turn::say("Got it."),
+    ]);
+    let diary = Diary::default();
+    let agent = plain(&diary, &provider)
+        .tool(fetch())
+        .before_tool_execution_update(|_, _, _| async { false })
+        .after_tool_execution_update(|_, _, _| -> () { panic!("it was not told") })
+        .build()
+        .unwrap();
+    assert_eq!(agent.run("go").await.unwrap().text, "Got it.");
+    assert_eq!((diary.has("update"), diary.has("Success")), (0, 1));
+}
+
+/// The first no counts, and nobody behind it is asked.
+#[tokio::test]
+async fn several_hooks_at_one_place_are_asked_in_order() {
+    let (diary, provider) = (Diary::default(), two_turns());
+    let (one, two, three) = (diary.clone(), diary.clone(), diary.clone());
+    let agent = plain(&diary, &provider)
+        .before_turn(move |_, _| {
+            one.note("> one");
+            true
+        })
+        .before_turn(move |_, _| {
+            let two = two.clone();
+            async move {
+                two.note("> two");
+                false
+            }
+        })
+        .before_turn(move |_, _| {
+            three.note("> three");
+            true
+        })
+        .build()
+        .unwrap();
+    assert!(!agent.run("go").await.unwrap().reason.is_answer());
+    let asked: Vec<String> = diary
+        .lines()
+        .into_iter()
+        .filter(|line| line.starts_with('>'))
+        .collect();
+    assert_eq!(asked, ["> one", "> two"]);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum How {
+    Panics,
+    PanicsLater,
+    Hangs,
+    HangsLater,
+}
+
+const WAYS: [How; 4] = [How::Panics, How::PanicsLater, How::Hangs, How::HangsLater];
+/// What a hook is given in these tests: long enough for one that works, on a slow machine too.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// Never comes back; the thread is lost with the process.
+fn hang() {
+    loop {
+        std::thread::park();
+    }
+}
+
+impl How {
+    fn now(self) -> bool {
+        match self {
+            Self::Panics => panic!("out of rum"),
+            Self::Hangs => hang(),
+            _ => {}
+        }
+        true
+    }
+
+    async fn later(self) -> bool {
+        match self {
+            Self::PanicsLater => panic!("out of rum"),
+            Self::HangsLater => std::future::pending().await,
+            _ => {}
+        }
+        true
+    }
+}
+
+/// Whatever a hook does, in a runtime of a single thread, the run ends as it would without it, says
+/// which hook is at fault, and the runtime can be shut down.
+#[test]
+fn a_broken_hook_is_a_fault_of_that_hook() {
+    type Put = fn(AgentBuilder, How) -> AgentBuilder;
+    macro_rules! put {
+        (asks $name:ident, $($arg:tt),*) => {
+            (stringify!($name), (|builder, how| match how {
+                How::Panics | How::Hangs => builder.$name(move |$($arg),*| how.now()),
+                _ => builder.$name(move |$($arg),*| how.later()),
+            }) as Put)
+        };
+        (tells $name:ident, $($arg:tt),*) => {
+            (stringify!($name), (|builder, how| match how {
+                How::Panics | How::Hangs => builder.$name(move |$($arg),*| { how.now(); }),
+                _ => builder.$name(move |$($arg),*| async move { how.later().await; }),
+            }) as Put)
+        };
+        (polls $name:ident) => {
+            (stringify!($name), (|builder, how| match how {
+                How::Panics | How::Hangs => builder.$name(move || { how.now(); Vec::<String>::new() }),
+                _ => builder.$name(move || async move { how.later().await; Vec::<String>::new() }),
+            }) as Put)
+        };
+    }
+    let places = [
+        put!(asks before_task, _),
+        put!(tells after_task, _, _),
+        put!(asks before_loop, _, _),
+        put!(tells after_loop, _, _),
+        put!(asks before_turn, _, _),
+        put!(tells after_turn, _, _),
+        put!(tells on_error, _),
+        put!(tells after_tool_execution, _, _, _),
+        put!(asks before_tool_execution_update, _, _, _),
+        put!(tells after_tool_execution_update, _, _, _),
+        put!(polls get_steering_messages),
+        put!(polls get_follow_up_messages),
+    ];
+    for (name, put) in places {
+        for how in WAYS {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build().unwrap();
+            let (diary, provider) = (
+                Diary::default(),
+                ScriptedProvider::new([
+                    Turn::Fail(Failure::Transient {
+                        status: Some(500),
+                        retry_after_ms: None,
+                        message: "leak".into(),
+                    }),
+                    Turn::call("fetch", json!({"words": 1})),
+                    Turn::say("Land!"),
+                ]),
+            );
+            let builder = plain(&diary, &provider)
+                .tool(fetch())
+                .retry_config(plimsoll_core::RetryConfig::never())
+                .hook_timeout(SHORT);
+            let agent = put(builder, how).build().unwrap();
+            let output = runtime.block_on(async {
+                let mut session = agent.session(id()).await.unwrap();
+                let failed = session.run("go").await.unwrap();
+                assert!(
+                    matches!(failed.reason, EndReason::Failed { .. }),
+                    "{name} {how:?}"
+                );
+                session.carry_on().await.unwrap()
+            });
+            drop(runtime);
+            assert_eq!(output.text, "Land!", "{name} {how:?}");
+            let what = match how {
+                How::Panics | How::PanicsLater => "broke down: out of rum",
+                _ => "did not come back within 0.3 s",
+            };
+            let warned = format!("Warning {name} {what}");
+            assert!(
+                diary.has(&warned) > 0,
+                "{name} {how:?}: {:?}",
+                diary.lines()
+            );
+            let others = diary.has("Warning") - diary.has(&format!("Warning {name} "));
+            assert_eq!(others, 0, "{name} {how:?}");
+        }
+    }
+}
+
+/// What guards lets nothing through when it is broken.
+#[tokio::test]
+async fn a_broken_guard_denies() {
+    for how in WAYS {
+        let (diary, provider) = (Diary::default(), two_turns());
+        let builder = plain(&diary, &provider).hook_timeout(SHORT);
+        let agent = match how {
+            How::Panics | How::Hangs => builder.before_tool_execution(move |_, _, _| how.now()),
+            _ => builder.before_tool_execution(move |_, _, _| how.later()),
+        };
+        let output = agent.build().unwrap().run("go").await.unwrap();
+        assert_eq!(
+            (output.text.as_str(), output.tool_calls),
+            ("Land!", 0),
+            "{how:?}"
+        );
+        assert_eq!(
+            (diary.has("ran"), diary.has("tool look Error")),
+            (0, 1),
+            "{how:?}"
+        );
+        assert_eq!(diary.has("Warning before_tool_execution"), 1, "{how:?}");
+        let said = texts(&provider.requests()[1]);
+        assert!(said[2].contains("`look` was not allowed"), "{said:?}");
+    }
+}
+
+/// A hook whose calls hang is not called for ever: each would hold a thread.
+#[tokio::test]
+async fn what_hangs_is_left_alone_after_a_while() {
+    let calls: Vec<Turn> = (0..14).map(|_| Turn::call("look", json!({}))).collect();
+    let provider = ScriptedProvider::new(calls.into_iter().chain([Turn::say("Land!")]));
+    let diary = Diary::default();
+    let called = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&called);
+    let agent = plain(&diary, &provider)
+        .hook_timeout(Duration::from_millis(20))
+        .after_turn(move |_, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            hang();
+        })
+        .build()
+        .unwrap();
+    assert_eq!(agent.run("go").await.unwrap().text, "Land!");
+    assert_eq!(called.load(Ordering::SeqCst), plimsoll_core::MAX_STUCK);
+    assert_eq!(
+        diary.has("earlier calls of it have not come back"),
+        15 - plimsoll_core::MAX_STUCK
+    );
+}
+
+/// A hook may steer its own run, however full the inbox is, also from a thread that blocks, and on a
+/// runtime of a single thread.
+#[test]
+fn a_hook_may_steer_its_own_run() {
+    const ALL: usize = plimsoll_core::INBOX + 10;
+    for blocks in [true, false] {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        let (diary, provider) = (
+            Diary::default(),
+            two_turns().then_always(Turn::say("Land!")),
+        );
+        let remote: Arc<Mutex<Option<Remote>>> = Arc::default();
+        let own = Arc::clone(&remote);
+        let turns = AtomicUsize::new(0);
+        let steer = move || {
+            let first = match turns.fetch_add(1, Ordering::SeqCst) {
+                0 => 0..ALL,
+                _ => 0..0,
+            };
+            let remote = own.lock().unwrap().clone().unwrap();
+            async move {
+                for number in first {
+                    assert!(remote.steer(format!("more {number}")).await);
+                }
+            }
+        };
+        let builder = plain(&diary, &provider);
+        let agent = match blocks {
+            true => builder.after_turn(move |_, _| {
+                tokio::runtime::Handle::current().block_on(steer());
+            }),
+            false => builder.after_turn(move |_, _| steer()),
+        };
+        let agent = agent.build().unwrap();
+        let output = runtime.block_on(async {
+            let mut session = agent.session(id()).await.unwrap();
+            *remote.lock().unwrap() = Some(session.remote());
+            session.run("go").await.unwrap()
+        });
+        assert_eq!(output.text, "Land!", "{blocks}");
+        let ends = diary.has("Steer Delivered") + diary.has("Steer Undelivered");
+        assert_eq!(diary.has("Steer Queued"), ends, "{blocks}");
+        // Those beyond what may wait have waited in the inbox for the request after the next.
+        assert_eq!(ends, ALL, "{blocks}");
+        assert_eq!(output.turns, 3, "{blocks}");
+        assert_eq!(diary.has("Warning"), 0, "{blocks}");
+        let last = provider.requests()[1].clone();
+        assert!(
+            texts(&last).iter().any(|text| text.contains("more 63")),
+            "{blocks}"
+        );
+    }
+}
+
+/// Async hooks see the same arguments; what they attach is theirs.
+#[tokio::test]
+async fn what_hooks_are_told() {
+    let diary = Diary::default();
+    let provider = ScriptedProvider::new([
+        Turn::call("look", json!({})),
+        Turn::say("Land!"),
+        Turn::say("More land!"),
+    ]);
+    let (a, b, c, d) = (diary.clone(), diary.clone(), diary.clone(), diary.clone());
+    let agent = plain(&diary, &provider)
+        .before_task(move |state| {
+            a.note(format!("> {:?}", state.extensions.get::<u8>()));
+            true
+        })
+        .after_turn(move |messages, usage| {
+            let b = b.clone();
+            async move {
+                b.note(format!(
+                    "> {} {}",
+                    messages.len(),
+                    usage.total_tokens() > Tokens(0)
+                ))
+            }
+        })
+        .after_loop(move |messages, usage| {
+            c.note(format!("> {} {}", messages.len(), usage.output > Tokens(0)))
+        })
+        .after_task(move |state, output| d.note(format!("> {} {}", state.session_id, output.text)))
+        .build()
+        .unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    session.state_mut().extensions.insert(7_u8);
+    session.run("go").await.unwrap();
+    session.run("And?").await.unwrap();
+    let told: Vec<String> = diary
+        .lines()
+        .into_iter()
+        .filter(|line| line.starts_with('>'))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "> Some(7)",
+            "> 3 true",
+            "> 4 true",
+            "> 4 true",
+            "> s Land!",
+            "> 6 true",
+            "> 2 true",
+            "> s More land!"
+        ]
+    );
 }

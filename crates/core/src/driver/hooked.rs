@@ -25,7 +25,7 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
         let due = until(session);
         let command = tokio::select! {
             biased;
-            command = session.inbox.next(), if listens => Some(command),
+            command = super::command(session), if listens => Some(command),
             had = &mut hook => return Some(had),
             () = due => None,
         };
