@@ -23,6 +23,8 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Inner {
     logs: BTreeMap<SessionId, Log>,
+    /// How often a log was written.
+    writes: u64,
     leased: BTreeSet<SessionId>,
     shelf: Shelf,
     /// Windows, and when they were told.
@@ -35,6 +37,8 @@ struct Log {
     fork: Option<Fork>,
     /// Its own entries, after those.
     own: Vec<Entry>,
+    /// Which write of the store was its last.
+    written: u64,
 }
 
 /// A session whose log, or the beginning of it, is part of another's.
@@ -145,12 +149,12 @@ impl SessionStore for MemoryStore {
         if entries.is_empty() {
             return Ok(());
         }
-        self.lock()
-            .logs
-            .entry(lease.session().clone())
-            .or_default()
-            .own
-            .extend_from_slice(entries);
+        let mut inner = self.lock();
+        inner.writes += 1;
+        let written = inner.writes;
+        let log = inner.logs.entry(lease.session().clone()).or_default();
+        log.own.extend_from_slice(entries);
+        log.written = written;
         Ok(())
     }
 
@@ -165,9 +169,11 @@ impl SessionStore for MemoryStore {
             return Err(of.refused(ForkFault::Unknown));
         };
         of.check(other.entries, kin.len() as u64 - 1)?;
+        inner.writes += 1;
         let log = Log {
             fork: Some(of.clone()),
             own: own.to_vec(),
+            written: inner.writes,
         };
         inner.logs.insert(session, log);
         Ok(())
@@ -183,7 +189,9 @@ impl SessionStore for MemoryStore {
             title: SessionInfo::title_of(&inner.log(id)),
             fork: log.fork.clone(),
         };
-        Ok(inner.logs.iter().map(info).collect())
+        let mut logs: Vec<_> = inner.logs.iter().collect();
+        logs.sort_by_key(|(_, log)| std::cmp::Reverse(log.written));
+        Ok(logs.into_iter().map(info).collect())
     }
 
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {

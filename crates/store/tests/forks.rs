@@ -108,6 +108,8 @@ async fn a_fork_begins_with_what_it_shares_and_goes_on_alone() {
         assert_eq!(load(store, "g").await, log(6), "{name}");
 
         let list = store.list().await.unwrap();
+        let names: Vec<&str> = list.iter().map(|info| info.id.as_str()).collect();
+        assert_eq!(names, ["g", "f", "p"], "{name}: the one written last first");
         let find = |name| list.iter().find(|info| info.id == id(name)).unwrap();
         assert_eq!(find("f").fork, Some(of("p", 6, 2)), "{name}");
         assert_eq!((find("f").entries, find("p").entries), (10, 20), "{name}");
