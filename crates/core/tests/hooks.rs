@@ -455,8 +455,8 @@ enum How {
 }
 
 const WAYS: [How; 4] = [How::Panics, How::PanicsLater, How::Hangs, How::HangsLater];
-/// What a hook is given in these tests: long enough for one that works, on a slow machine too.
-const SHORT: Duration = Duration::from_millis(300);
+/// What a hook that hangs is given.
+const SHORT: Duration = Duration::from_millis(50);
 
 /// Never comes back; the thread is lost with the process.
 fn hang() {
@@ -466,6 +466,14 @@ fn hang() {
 }
 
 impl How {
+    /// What a hook is given: one that comes back does so in time, on a slow machine too.
+    fn timeout(self) -> Duration {
+        match self {
+            Self::Panics | Self::PanicsLater => plimsoll_core::HOOK_TIMEOUT,
+            Self::Hangs | Self::HangsLater => SHORT,
+        }
+    }
+
     fn now(self) -> bool {
         match self {
             Self::Panics => panic!("out of rum"),
@@ -543,7 +551,7 @@ fn a_broken_hook_is_a_fault_of_that_hook() {
             let builder = plain(&diary, &provider)
                 .tool(fetch())
                 .retry_config(plimsoll_core::RetryConfig::never())
-                .hook_timeout(SHORT);
+                .hook_timeout(how.timeout());
             let agent = put(builder, how).build().unwrap();
             let output = runtime.block_on(async {
                 let mut session = agent.session(id()).await.unwrap();
@@ -558,7 +566,7 @@ fn a_broken_hook_is_a_fault_of_that_hook() {
             assert_eq!(output.text, "Land!", "{name} {how:?}");
             let what = match how {
                 How::Panics | How::PanicsLater => "broke down: out of rum",
-                _ => "did not come back within 0.3 s",
+                _ => "did not come back within 0.05 s",
             };
             let warned = format!("Warning {name} {what}");
             assert!(
@@ -577,7 +585,7 @@ fn a_broken_hook_is_a_fault_of_that_hook() {
 async fn a_broken_guard_denies() {
     for how in WAYS {
         let (diary, provider) = (Diary::default(), two_turns());
-        let builder = plain(&diary, &provider).hook_timeout(SHORT);
+        let builder = plain(&diary, &provider).hook_timeout(how.timeout());
         let agent = match how {
             How::Panics | How::Hangs => builder.before_tool_execution(move |_, _, _| how.now()),
             _ => builder.before_tool_execution(move |_, _, _| how.later()),

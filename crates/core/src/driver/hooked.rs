@@ -36,10 +36,8 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
                 session.run.handle(Input::Interrupt);
                 return None;
             }
-            None => {
-                session.run.handle(Input::Tick);
-                return None;
-            }
+            // What the machine has to say to that, it says where it waits next.
+            None => return None,
         }
     }
 }

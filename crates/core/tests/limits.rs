@@ -1,0 +1,447 @@
+//! Limits of a run from outside: its time cuts into whatever hangs, its money must be known, and every
+//! fault of its settings is said in one go.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use plimsoll_agent::{
+    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Permission, PermissionRule,
+    Permissions, Question, ToolExecutionStrategy,
+};
+use plimsoll_context::{
+    Author, Bytes, CacheConfig, ContextStrategy, Money, PriceSheet, Rates, SummaryConfig, Tokens,
+};
+use plimsoll_core::testing::{ScriptedProvider, Turn};
+use plimsoll_core::{
+    Agent, AgentBuilder, AllowAll, Error, Gate, MemoryStore, SessionId, SessionStore, ToolError,
+    Window, tool,
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn id() -> SessionId {
+    SessionId::new("s").unwrap()
+}
+
+fn agent(provider: &ScriptedProvider) -> AgentBuilder {
+    let look = |_: Nothing| async { Ok::<_, ToolError>("a line") };
+    let hang = |_: Nothing| std::future::pending::<Result<String, ToolError>>();
+    Agent::builder(provider.clone())
+        .tool(tool("look", "Looks.", look))
+        .tool(tool("hang", "Hangs.", hang).timeout(Duration::from_secs(86_400)))
+        .tool(tool("ask", "Asks first.", look).asks())
+}
+
+fn roles(request: &Value) -> Vec<&str> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    messages
+        .map(|message| message["role"].as_str().unwrap())
+        .collect()
+}
+
+/// Nobody ever answers.
+struct Silent;
+
+#[async_trait::async_trait]
+impl Gate for Silent {
+    async fn decide(&self, _question: &Question) -> Answer {
+        std::future::pending().await
+    }
+}
+
+/// What hangs, and how the model comes to it.
+struct Hang {
+    name: &'static str,
+    script: Vec<Turn>,
+    settings: fn(AgentBuilder) -> AgentBuilder,
+}
+
+fn hangs() -> Vec<Hang> {
+    let as_it_is: fn(AgentBuilder) -> AgentBuilder = |builder| builder;
+    let call = |name: &str| Turn::call(name, json!({}));
+    let busy = Failure::RateLimited {
+        retry_after_ms: Some(100_000),
+        message: "slow down".into(),
+    };
+    let hang = |name, script, settings| Hang {
+        name,
+        script,
+        settings,
+    };
+    vec![
+        hang("model", vec![call("look"), Turn::Hang], as_it_is),
+        hang("first call", vec![Turn::Hang], as_it_is),
+        hang("retry", vec![call("look"), Turn::Fail(busy)], as_it_is),
+        hang("tool", vec![call("hang")], as_it_is),
+        hang(
+            "one of several",
+            vec![Turn::calls([("look", json!({})), ("hang", json!({}))])],
+            |builder| builder.max_parallel_tools(4),
+        ),
+        hang("gate", vec![call("ask")], |builder| builder.gate(Silent)),
+        hang("before_turn", vec![call("look")], |builder| {
+            builder.before_turn(|_, turn| async move {
+                if turn == 2 {
+                    std::future::pending::<()>().await;
+                }
+                true
+            })
+        }),
+        hang("before_loop", vec![], |builder| {
+            builder.before_loop(|_, _| std::future::pending::<bool>())
+        }),
+        hang("before_tool", vec![call("look")], |builder| {
+            builder.before_tool_execution(|_, _, _| std::future::pending::<bool>())
+        }),
+        hang("after_tool", vec![call("look")], |builder| {
+            builder.after_tool_execution(|_, _, _| std::future::pending::<()>())
+        }),
+        // Behind the last turn the run is over, and its time with it: a hook has its own then.
+        hang("after_turn", vec![call("look")], |builder| {
+            builder.after_turn(|messages, _| async move {
+                if messages.len() == 3 {
+                    std::future::pending::<()>().await;
+                }
+            })
+        }),
+        hang("steering", vec![call("look")], |builder| {
+            builder.get_steering_messages(|| std::future::pending::<Vec<String>>())
+        }),
+    ]
+}
+
+const LIMIT: Duration = Duration::from_secs(20);
+/// A tenth of it is kept for the last answer.
+const LAST: Duration = Duration::from_secs(18);
+
+/// Whatever hangs is cut off in time for a last answer, which the model gives; what it said stands.
+#[tokio::test(start_paused = true)]
+async fn time_cuts_into_whatever_hangs() {
+    for hang in hangs() {
+        let name = hang.name;
+        let script = hang.script.into_iter();
+        let provider = ScriptedProvider::new(script).then_always(Turn::say("That is all I have."));
+        let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+        let builder = agent(&provider)
+            .store(Arc::clone(&store))
+            .hook_timeout(Duration::from_secs(86_400))
+            .max_duration(LIMIT);
+        let agent = (hang.settings)(builder).build().unwrap();
+        let mut session = agent.session(id()).await.unwrap();
+        let before = Instant::now();
+        let output = session.run("go").await.unwrap();
+        let took = before.elapsed();
+        let millis = Duration::from_millis(10);
+        assert!(took >= LAST && took <= LIMIT + millis, "{name}: {took:?}");
+        assert_eq!(
+            output.reason,
+            EndReason::MaxDuration { limit_ms: 20_000 },
+            "{name}"
+        );
+        assert!(
+            output.text.contains("That is all I have."),
+            "{name}: {}",
+            output.text
+        );
+        let last = provider.requests().pop().unwrap();
+        assert_eq!(
+            roles(&last).last(),
+            Some(&"user"),
+            "{name}: it is asked to finish"
+        );
+        assert_eq!(last["tool_choice"], "none", "{name}");
+        // The session is whole: the next run is accepted as a strict server would.
+        let agent = self::agent(&provider).store(store).build().unwrap();
+        drop(session);
+        let output = agent
+            .session(id())
+            .await
+            .unwrap()
+            .run("more")
+            .await
+            .unwrap();
+        assert!(output.reason.is_answer(), "{name}: {:?}", output.reason);
+    }
+}
+
+/// Where the last answer hangs too, or none is wanted, the run stops with a text that says so.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_time_is_hard() {
+    for at_limit in [AtLimit::Finalize, AtLimit::Stop, AtLimit::Rollback] {
+        let provider =
+            ScriptedProvider::new([Turn::call("look", json!({}))]).then_always(Turn::Hang);
+        let agent = agent(&provider)
+            .max_duration(LIMIT)
+            .at_limit(at_limit)
+            .build()
+            .unwrap();
+        let mut session = agent.session(id()).await.unwrap();
+        let before = Instant::now();
+        let output = session.run("go").await.unwrap();
+        let took = before.elapsed();
+        assert!(
+            took >= LIMIT && took < LIMIT + Duration::from_millis(10),
+            "{at_limit:?}: {took:?}"
+        );
+        assert_eq!(output.reason, EndReason::MaxDuration { limit_ms: 20_000 });
+        assert!(output.text.contains("[Agent stopped: "), "{}", output.text);
+        assert_eq!(output.rolled_back, at_limit == AtLimit::Rollback);
+        let items = session.view().transcript().items().len();
+        assert_eq!(items == 0, output.rolled_back, "{at_limit:?}");
+    }
+}
+
+/// A summary that hangs does not outlive the run's time either.
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_hangs_is_cut_off() {
+    let calls = (0..12).map(|_| Turn::call("words", json!({})));
+    let provider = ScriptedProvider::new(calls).then_always(Turn::say("That is all I have."));
+    let summarizer = ScriptedProvider::new([]).then_always(Turn::Hang);
+    let words = |_: Nothing| async { Ok::<_, ToolError>("lorem ipsum ".repeat(200)) };
+    let agent = agent(&provider)
+        .tool(tool("words", "Gives words.", words))
+        .window(Window::Known(Tokens(3_000)))
+        .context_strategy(ContextStrategy::Summarize {
+            max_tokens: Some(Tokens(1_500)),
+        })
+        .summarizer(Arc::new(summarizer.clone()))
+        .summary_timeout(Duration::from_secs(86_400))
+        .max_duration(LIMIT)
+        .build()
+        .unwrap();
+    let before = Instant::now();
+    let output = agent.run("go").await.unwrap();
+    assert!(before.elapsed() <= LIMIT + Duration::from_millis(10));
+    assert_eq!(output.reason, EndReason::MaxDuration { limit_ms: 20_000 });
+    assert!(!summarizer.requests().is_empty());
+}
+
+/// R21, with the driver: three calls are three calls.
+#[tokio::test]
+async fn three_turns_are_three_calls() {
+    let looks = || ScriptedProvider::new([]).then_always(Turn::call("look", json!({})));
+    for (at_limit, tool_calls) in [(AtLimit::Finalize, 2), (AtLimit::Stop, 2)] {
+        let provider = looks();
+        let agent = agent(&provider)
+            .max_turns(3)
+            .at_limit(at_limit)
+            .build()
+            .unwrap();
+        let output = agent.run("go").await.unwrap();
+        assert_eq!(provider.requests().len(), 3, "{at_limit:?}");
+        assert_eq!(output.reason, EndReason::MaxTurns { limit: 3 });
+        assert!(
+            output
+                .text
+                .contains("[Agent stopped: Max turns reached (3/3)]"),
+            "{}",
+            output.text
+        );
+        assert_eq!(output.tool_calls, tool_calls, "{at_limit:?}");
+    }
+}
+
+fn sheet() -> PriceSheet {
+    PriceSheet {
+        rates: Rates {
+            input: Money::from_dollars(1.0).unwrap(),
+            output: Money::from_dollars(10.0).unwrap(),
+            cache_read: None,
+            cache_write: None,
+        },
+        cache_lives: None,
+        longer: None,
+        min_cacheable: None,
+    }
+}
+
+#[tokio::test]
+async fn money_is_counted_and_ends_a_run() {
+    let provider = ScriptedProvider::new([]).then_always(Turn::call("look", json!({})));
+    let limit = Money::from_dollars(0.001).unwrap();
+    let agent = agent(&provider)
+        .prices(sheet())
+        .max_cost(limit)
+        .build()
+        .unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    let output = session.run("go").await.unwrap();
+    let spent = output.cost.whole().unwrap();
+    assert!(
+        matches!(output.reason, EndReason::MaxCost { .. }),
+        "{:?}",
+        output.reason
+    );
+    assert!(output.turns > 1 && spent > Money(0));
+    assert_eq!(session.cost(), output.cost);
+    assert_eq!(session.tracker().cost_accumulated, output.cost);
+    assert_eq!(
+        sheet().rates.input.of(output.tokens_used.input)
+            + sheet().rates.output.of(output.tokens_used.output),
+        spent
+    );
+}
+
+fn faults(builder: AgentBuilder) -> Vec<String> {
+    match builder.build() {
+        Err(Error::Build(faults)) => faults,
+        other => panic!("{:?}", other.err()),
+    }
+}
+
+#[test]
+fn every_fault_is_said_in_one_go() {
+    let provider = ScriptedProvider::new([]);
+    let found = faults(
+        agent(&provider)
+            .max_turns(0)
+            .max_total_tokens(Tokens(0))
+            .max_duration(Duration::ZERO)
+            .max_cost(Money(0))
+            .max_memory(Bytes(0))
+            .max_identical_tool_calls(0)
+            .max_parallel_tools(0)
+            .tool_retries(1_000)
+            .temperature(f64::NAN)
+            .max_tokens(Tokens(0))
+            .config_id("")
+            .gate_timeout(Duration::ZERO)
+            .hook_timeout(Duration::ZERO)
+            .tool_execution(ToolExecutionStrategy::Batched(0))
+            .permissions(Permissions::new([PermissionRule::new(
+                "lok",
+                Permission::Allow,
+            )]))
+            .tool(tool("look", "Again.", |_: Nothing| async {
+                Ok::<_, ToolError>("")
+            })),
+    );
+    for wanted in [
+        "max_turns is 0",
+        "max_total_tokens is 0",
+        "max_duration is 0",
+        "max_cost is 0",
+        "max_cost needs to know what `scripted/model` costs",
+        "max_memory is 0",
+        "max_identical_tool_calls is 0",
+        "max_parallel_tools is 0",
+        "tool_retries is 1000",
+        "temperature is NaN",
+        "max_tokens is 0",
+        "config_id is empty",
+        "gate_timeout is 0",
+        "hook_timeout is 0",
+        "batched(0)",
+        "permission rule 1 is for `lok`",
+        "two tools are named `look`",
+    ] {
+        let there = found.iter().filter(|fault| fault.contains(wanted)).count();
+        assert_eq!(there, 1, "{wanted}: {found:#?}");
+    }
+}
+
+#[test]
+fn money_that_nobody_knows_is_a_fault() {
+    let provider = ScriptedProvider::new([]);
+    let other = || Arc::new(ScriptedProvider::new([]));
+    let cost = || agent(&provider).max_cost(Money(1));
+    assert_eq!(faults(cost()).len(), 1);
+    assert!(cost().prices(sheet()).build().is_ok());
+    let two = faults(cost().summarizer(other()));
+    assert_eq!(two.len(), 2, "{two:?}");
+    let one = faults(cost().prices(sheet()).summarizer(other()));
+    assert!(one[0].contains("summarizer_prices"), "{one:?}");
+    assert!(
+        cost()
+            .prices(sheet())
+            .summarizer(other())
+            .summarizer_prices(sheet())
+            .build()
+            .is_ok()
+    );
+    // Nobody writes summaries: nothing to know.
+    let extract = SummaryConfig {
+        author: Author::Extract,
+        ..SummaryConfig::default()
+    };
+    assert!(
+        cost()
+            .prices(sheet())
+            .summarizer(other())
+            .summary_config(extract)
+            .build()
+            .is_ok()
+    );
+}
+
+#[test]
+fn two_names_of_one_thing_must_agree() {
+    use ToolExecutionStrategy::{Batched, Parallel, Sequential};
+    let provider = ScriptedProvider::new([]);
+    for (strategy, at_once, agree) in [
+        (Sequential, 1, true),
+        (Sequential, 2, false),
+        (Parallel, 64, true),
+        (Parallel, 4, false),
+        (Batched(4), 4, true),
+        (Batched(4), 5, false),
+    ] {
+        let built = agent(&provider)
+            .tool_execution(strategy)
+            .max_parallel_tools(at_once)
+            .build();
+        assert_eq!(built.is_ok(), agree, "{strategy:?} {at_once}");
+    }
+    assert!(agent(&provider).tool_execution(Parallel).build().is_ok());
+}
+
+/// What the log says a run was configured as is what was set.
+#[tokio::test]
+async fn settings_reach_the_log() {
+    let provider = ScriptedProvider::new([Turn::say("Land!")]);
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+    let snapshots: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sink = Arc::clone(&snapshots);
+    let limits = ExecutionLimits {
+        max_turns: 7,
+        ..ExecutionLimits::default()
+    };
+    let agent = agent(&provider)
+        .store(Arc::clone(&store))
+        .execution_limits(limits.clone())
+        .max_calls_per_tool("look", 2)
+        .tool_execution(ToolExecutionStrategy::Batched(3))
+        .config_id("careful.v1")
+        .cache_config(CacheConfig::default())
+        .gate(AllowAll)
+        .observer(move |event: &Event| {
+            if let Event::AgentStart { loop_id, .. } = event {
+                sink.lock()
+                    .unwrap()
+                    .push(loop_id.as_ref().unwrap().to_string());
+            }
+        })
+        .build()
+        .unwrap();
+    agent.session(id()).await.unwrap().run("go").await.unwrap();
+    assert_eq!(*snapshots.lock().unwrap(), ["s.careful%2Ev1.1"]);
+    let log = store.load(&id()).await.unwrap();
+    let config = log.iter().find_map(|entry| match entry {
+        Entry::Started { config, .. } => config.clone(),
+        _ => None,
+    });
+    let config = config.unwrap();
+    assert_eq!(
+        (config.config_id.as_str(), config.max_parallel_tools),
+        ("careful.v1", 3)
+    );
+    let limits = ExecutionLimits {
+        max_calls_per_tool: [("look".to_owned(), 2)].into(),
+        ..limits
+    };
+    assert_eq!(config.limits, limits);
+}
