@@ -188,6 +188,11 @@ pub enum Event {
         /// The provider's text.
         message: String,
     },
+    /// A limit is near; the model was told.
+    LimitNear {
+        /// What it was told.
+        notice: String,
+    },
     /// A limit was reached; the model is asked to finish.
     LimitReached {
         /// What the model is told.

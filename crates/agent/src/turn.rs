@@ -328,7 +328,9 @@ impl Run {
         for (limit, near) in near {
             self.record(Entry::Warned { limit, near });
         }
-        self.notice(format!("[{}. Use what is left well.]", texts.join("; ")));
+        let text = format!("[{}. Use what is left well.]", texts.join("; "));
+        self.notice(text.clone());
+        self.notify(Event::LimitNear { notice: text });
     }
 
     pub(crate) fn ask_to_finish(&mut self, reason: EndReason) {

@@ -91,7 +91,7 @@ fn a_view_under_its_trigger_is_brought_to_its_target() {
         (done.tokens_before, done.tokens_after),
         (before, stage.run.tokens())
     );
-    assert!(done.messages_after < done.messages_before);
+    assert!(done.messages_after <= done.messages_before);
     assert_eq!(stage.run.take_compaction(), None, "it is told once");
     let seqs: Vec<_> = stage
         .run

@@ -276,6 +276,9 @@ pub(crate) enum SessionsCommand {
         /// Print the view as a chat in OpenAI's shape
         #[arg(long)]
         json: bool,
+        /// Say what fills the view instead, by kind and by tool; with --json, as JSON
+        #[arg(long)]
+        context: bool,
     },
     /// The whole log as JSON lines
     Export {

@@ -17,6 +17,7 @@ mod count;
 mod doctor;
 mod exit;
 mod explain;
+mod fill;
 mod flags;
 mod fork;
 mod input;
@@ -33,6 +34,7 @@ mod run;
 mod screen;
 mod sessions;
 mod settings;
+mod view;
 
 use std::process::ExitCode;
 

@@ -260,6 +260,7 @@ impl Observer for Screen {
                 );
                 self.line(state, &text);
             }
+            Event::LimitNear { notice } => self.line(state, &self.dim(notice)),
             Event::LimitReached { notice } => self.line(state, &self.bold(notice)),
             Event::Warning { text } => self.line(state, &format!("{} {text}", self.bold("note:"))),
             Event::AgentEnd { .. } => self.end_line(state),

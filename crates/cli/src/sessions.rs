@@ -4,12 +4,15 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use plimsoll::store::SqliteStore;
-use plimsoll::wire::openai_chat::{self, Dialect, RenderInput};
-use plimsoll::{Bpe, Edit, Entry, Fork, Memo, Message, SessionId, SessionStore, State};
+use plimsoll::{
+    Bpe, Contents, Edit, Entry, Fork, MESSAGE_OVERHEAD, Memo, Message, SessionId, SessionStore,
+    State, Tokens,
+};
 
 use crate::args::{SessionsArgs, SessionsCommand};
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
+use crate::fill;
 use crate::fork;
 use crate::ledger;
 use crate::loops;
@@ -17,6 +20,7 @@ use crate::out::out;
 use crate::paths;
 use crate::pins;
 use crate::recall::{self, Wanted};
+use crate::view::{openai, started};
 
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
@@ -25,7 +29,14 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         .map_err(Stop::failed)?;
     match &args.command {
         SessionsCommand::List { json } => list(&store, *json).await,
-        SessionsCommand::Show { id, json } => show(&store, id, *json).await,
+        SessionsCommand::Show { id, json, context } => {
+            let shown = match (*context, *json) {
+                (true, json) => Shown::Context { json },
+                (false, true) => Shown::Json,
+                (false, false) => Shown::Messages,
+            };
+            show(&store, id, shown).await
+        }
         SessionsCommand::Export { id } => export(&store, id).await,
         SessionsCommand::Loops { id, json } => {
             loops::list(&store, &known(&store, id).await?, *json).await
@@ -66,6 +77,14 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
     }
 }
 
+/// What of a session is shown.
+#[derive(Clone, Copy)]
+enum Shown {
+    Messages,
+    Json,
+    Context { json: bool },
+}
+
 /// What a log amounts to, weighed as an agent weighs it.
 pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
     State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(Stop::failed)
@@ -93,27 +112,19 @@ async fn list(store: &SqliteStore, json: bool) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
+async fn show(store: &SqliteStore, id: &str, shown: Shown) -> Result<u8, Stop> {
     let id = known(store, id).await?;
     let log = store.load(&id).await.map_err(Stop::failed)?;
     let state = fold(&log)?;
-    let started = log.iter().rev().find_map(|entry| match entry {
-        Entry::Started { model, system, .. } => Some((model.clone(), Arc::clone(system))),
-        _ => None,
-    });
-    let (model, system) = started.unwrap_or_default();
+    let (model, system) = started(&log);
     let items = state.transcript().items();
-    if json {
-        let input = RenderInput {
-            model: &model,
-            system: Some(&*system).filter(|text| !text.is_empty()),
-            ..RenderInput::default()
-        };
-        let messages = items.iter().map(|item| item.message.as_ref());
-        let (request, _) =
-            openai_chat::request(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
-        out!("{}", serde_json::json!({ "messages": request.messages }));
-        return Ok(DONE);
+    match shown {
+        Shown::Json => {
+            out!("{}", openai(&model, &system, &state)?);
+            return Ok(DONE);
+        }
+        Shown::Context { json } => return context(&system, &state, json),
+        Shown::Messages => {}
     }
     out!("session {id}: {} runs, model {model}", state.runs());
     let info = store.info(&id).await.map_err(Stop::failed)?;
@@ -167,6 +178,24 @@ async fn show(store: &SqliteStore, id: &str, json: bool) -> Result<u8, Stop> {
 /// What a session is a fork of.
 fn described(fork: &Fork) -> String {
     format!("fork of {} at entry {}", fork.from, fork.entries)
+}
+
+/// What fills the view. The tools' schemas are not in the log, and nor is the window.
+fn context(system: &str, state: &State, json: bool) -> Result<u8, Stop> {
+    let counter = state.transcript().counter();
+    let system = match system.is_empty() {
+        true => Tokens::ZERO,
+        false => MESSAGE_OVERHEAD + counter.text(system),
+    };
+    let view = Contents::of(state);
+    if json {
+        out!("{}", serde_json::json!({ "system": system, "view": view }));
+        return Ok(DONE);
+    }
+    for line in fill::view(system, &view) {
+        out!("{line}");
+    }
+    Ok(DONE)
 }
 
 async fn export(store: &SqliteStore, id: &str) -> Result<u8, Stop> {

@@ -9,10 +9,11 @@ use plimsoll::{
 
 use super::order::{COMMANDS, Order};
 use super::voice::{compacted, plural};
-use super::{Chat, Next, Went, fill, paper, save};
+use super::{Chat, Next, Went, paper, save};
 use crate::agent::{self, Prepared};
 use crate::choice::Said;
 use crate::exit::Stop;
+use crate::fill;
 use crate::outcome::stop_of;
 use crate::screen::one_line;
 
@@ -30,7 +31,8 @@ impl Chat {
             Order::Pins => self.pins(),
             Order::Pin(rule) => {
                 let seq = self.session.pin_text(&rule).await.map_err(Stop::failed)?;
-                self.paper.say(&format!("{seq} is pinned: {rule}"));
+                let id = seq.recall_id();
+                self.paper.say(&format!("{id} is pinned: {rule}"));
             }
             Order::Compact(focus) => return self.compact(focus.as_deref()).await,
             Order::Undo => self.undo().await?,
@@ -98,7 +100,10 @@ impl Chat {
         let mut none = true;
         for (seq, message) in self.session.pinned() {
             none = false;
-            self.paper.say(&format!("{seq}  {}", message.text()));
+            let text = message.text();
+            let text: Vec<&str> = text.lines().collect();
+            self.paper
+                .say(&format!("{}  {}", seq.recall_id(), text.join(" ")));
         }
         if none {
             self.paper

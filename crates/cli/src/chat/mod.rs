@@ -4,7 +4,6 @@
 mod act;
 mod asks;
 mod editor;
-pub(crate) mod fill;
 mod interrupts;
 mod order;
 mod paper;
@@ -14,6 +13,8 @@ mod talk;
 mod typed;
 mod voice;
 mod words;
+
+pub(crate) use paper::clean;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -65,6 +66,8 @@ struct Chat {
     keys: Keys,
     /// How the last run ended.
     code: u8,
+    /// Ctrl-C has left the chat.
+    pressed: bool,
 }
 
 /// How the chat goes on after a line.
@@ -141,6 +144,8 @@ impl Chat {
         let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
         paper.note(&paper.dim(&headline));
         let is_live = line_editor.is_some();
+        let now = session.window_use();
+        gauge.set(now.used, now.trigger, now.window);
         let (sender, lines) = match line_editor {
             Some(line_editor) => line_editor.read(Arc::clone(&keys), Arc::clone(&paper)),
             None => typed::piped(),
@@ -162,11 +167,11 @@ impl Chat {
             words,
             keys,
             code: exit::DONE,
+            pressed: false,
         };
         if is_live {
             chat.welcome().await;
         }
-        chat.measure();
         Ok(chat)
     }
 
@@ -181,8 +186,8 @@ impl Chat {
             let next = match self.talk.next().await {
                 Typed::Line(line) => self.line(&line).await?,
                 Typed::Press(Press::Leave) => {
-                    self.code = exit::INTERRUPTED;
-                    return Ok(self.code);
+                    self.pressed = true;
+                    Next::Leave
                 }
                 Typed::Press(Press::Warn) => {
                     self.paper
@@ -250,7 +255,7 @@ impl Chat {
         let went = self.end();
         match ended {
             Some(output) => self.ended(output)?,
-            None => self.code = exit::INTERRUPTED,
+            None => self.pressed = true,
         }
         self.list_sessions().await;
         Ok(match went {
@@ -304,7 +309,9 @@ impl Chat {
                     .must(&format!("plimsoll: {}", paper::clean(&text)));
             }
         }
-        self.paper.note(&self.paper.dim(&used(&output)));
+        if output.turns > 0 {
+            self.paper.note(&self.paper.dim(&used(&output)));
+        }
         Ok(())
     }
 
@@ -354,11 +361,12 @@ impl Chat {
         }
     }
 
-    /// The exit code of a chat that was left in the ordinary way: for scripts, the last run's.
+    /// The exit code: for scripts, the last run's.
     fn left(&self) -> u8 {
-        match self.paper.is_live() && self.code != exit::INTERRUPTED {
-            true => exit::DONE,
-            false => self.code,
+        match (self.pressed, self.paper.is_live()) {
+            (true, _) => exit::INTERRUPTED,
+            (false, true) => exit::DONE,
+            (false, false) => self.code,
         }
     }
 

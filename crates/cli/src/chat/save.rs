@@ -5,13 +5,11 @@ use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
-use std::sync::Arc;
 
-use plimsoll::wire::openai_chat::{self, Dialect, RenderInput};
-use plimsoll::{Entry, Item, Message, Session, SessionStore, State};
-use serde_json::Value;
+use plimsoll::{Item, Message, Session, SessionStore};
 
 use crate::exit::Stop;
+use crate::view::{openai, started};
 
 /// Writes a session's view, and gives how many messages it has. A file that is there stays as it is.
 pub(super) async fn save(
@@ -40,29 +38,6 @@ pub(super) async fn save(
         .write_all(text.as_bytes())
         .map_err(|error| Stop::failed(format!("{} cannot be written: {error}", file.display())))?;
     Ok(session.view().transcript().items().len())
-}
-
-/// The model and the system prompt that a log was last run with.
-pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
-    let last = log.iter().rev().find_map(|entry| match entry {
-        Entry::Started { model, system, .. } => Some((model.clone(), Arc::clone(system))),
-        _ => None,
-    });
-    last.unwrap_or_default()
-}
-
-/// What a model would see, as a request to OpenAI has it.
-pub(crate) fn openai(model: &str, system: &str, state: &State) -> Result<Value, Stop> {
-    let input = RenderInput {
-        model,
-        system: Some(system).filter(|text| !text.is_empty()),
-        ..RenderInput::default()
-    };
-    let items = state.transcript().items().iter();
-    let messages = items.map(|item| item.message.as_ref());
-    let (request, _) =
-        openai_chat::request(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
-    Ok(serde_json::json!({ "messages": request.messages }))
 }
 
 fn markdown(model: &str, items: &[Item]) -> String {

@@ -197,6 +197,7 @@ impl Talk {
                 ));
             }
             let name = clean(&call.name);
+            self.paper.status(None);
             self.paper
                 .must(&format!("{} {shown}", self.paper.bold(&name)));
             self.gauge.doing(Doing::Asking);

@@ -225,6 +225,7 @@ impl Observer for Voice {
             }
             // What a plan breaks, its own line has told.
             Event::CacheMissed(miss) if !miss.is_planned() => self.dim(&miss.to_string()),
+            Event::LimitNear { notice } => self.dim(&clean(notice)),
             Event::LimitReached { notice } => self.paper.note(&self.paper.bold(&clean(notice))),
             Event::Warning { text } => self.warn(text),
             Event::AgentEnd { outcome } => self.end(state, outcome),

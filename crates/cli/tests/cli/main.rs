@@ -13,6 +13,7 @@
 
 mod bad_calls;
 mod chat;
+mod chat_commands;
 mod chats;
 mod chatting;
 mod command;

@@ -70,9 +70,14 @@ pub(crate) fn table(of: &WindowUse) -> Vec<String> {
     lines
 }
 
-/// The messages, by kind.
-pub(crate) fn parts_of(view: &Contents) -> Vec<String> {
-    let all: Vec<Row> = parts(view);
+/// The system prompt and the messages, by kind, of a view whose window nobody knows.
+pub(crate) fn view(system: Tokens, view: &Contents) -> Vec<String> {
+    let mut all = vec![Row {
+        name: "system prompt".to_owned(),
+        count: None,
+        tokens: system,
+    }];
+    all.extend(parts(view));
     let sum: Tokens = all.iter().map(|row| row.tokens).sum();
     all.iter()
         .filter(|row| row.tokens > Tokens::ZERO)
@@ -99,7 +104,7 @@ fn parts(view: &Contents) -> Vec<Row> {
     tools.sort_by_key(|(name, share)| (std::cmp::Reverse(share.tokens), *name));
     let (heavy, light) = tools.split_at(tools.len().min(TOOL_ROWS));
     for (name, share) in heavy {
-        let name = super::paper::clean(name);
+        let name = crate::chat::clean(name);
         rows.push(row(&format!("results of {name}"), **share));
     }
     let mut rest = Share::default();

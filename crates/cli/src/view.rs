@@ -1,0 +1,32 @@
+//! A session's view as others read it: what a model would see, as a chat in OpenAI's shape.
+
+use std::sync::Arc;
+
+use plimsoll::wire::openai_chat::{self, Dialect, RenderInput};
+use plimsoll::{Entry, State};
+use serde_json::Value;
+
+use crate::exit::Stop;
+
+/// The model and the system prompt that a log was last run with.
+pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
+    let last = log.iter().rev().find_map(|entry| match entry {
+        Entry::Started { model, system, .. } => Some((model.clone(), Arc::clone(system))),
+        _ => None,
+    });
+    last.unwrap_or_default()
+}
+
+/// What a model would see, as a request to OpenAI has it.
+pub(crate) fn openai(model: &str, system: &str, state: &State) -> Result<Value, Stop> {
+    let input = RenderInput {
+        model,
+        system: Some(system).filter(|text| !text.is_empty()),
+        ..RenderInput::default()
+    };
+    let items = state.transcript().items().iter();
+    let messages = items.map(|item| item.message.as_ref());
+    let (request, _) =
+        openai_chat::request(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
+    Ok(serde_json::json!({ "messages": request.messages }))
+}
