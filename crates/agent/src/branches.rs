@@ -31,6 +31,11 @@ pub struct BranchRecord {
 }
 
 impl Run {
+    /// Begins the log where it is empty, so that it can be forked.
+    pub fn open_log(&mut self) {
+        self.open();
+    }
+
     /// Takes over what was said elsewhere after the view that this session has: how several branches
     /// ended, and the entries of the one that was chosen. All of it or nothing.
     ///

@@ -31,6 +31,7 @@ use crate::store::SessionStore;
 use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
 use crate::window::told;
 
+pub(crate) use call::ask;
 pub(crate) use purse::Purse;
 
 /// Everything a driver acts through.

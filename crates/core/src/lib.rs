@@ -17,6 +17,7 @@ mod hooks;
 mod loop_config;
 mod memory_store;
 mod observer;
+mod parallel;
 pub mod process;
 mod provider;
 mod remote;
@@ -45,6 +46,12 @@ pub use hooks::{Evicted, HOOK_TIMEOUT, HookReply, Later, MAX_STUCK, Messages, No
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
 pub use observer::Observer;
+pub use parallel::{
+    BRANCHES_AT_ONCE, Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
+    EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, JudgeModel, LlmJudge, Losers, MAX_BRANCHES,
+    MAX_ELABORATED, MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult, ParallelOptions,
+    PickFirst, TokenEfficient, agent_loop_parallel,
+};
 pub use plimsoll_agent::MAX_PARALLEL_TOOLS;
 pub use provider::Provider;
 pub use remote::{INBOX, Remote, Said};

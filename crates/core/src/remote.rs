@@ -96,6 +96,11 @@ impl Remote {
         self.0.memory.load(Ordering::Relaxed)
     }
 
+    /// Passes on what was said, if there is room for it; the same in one step.
+    pub(crate) fn pass(&self, kind: Waiting, parts: Vec<Part>) -> bool {
+        matches!(self.0.put(kind, parts), Put::Taken)
+    }
+
     async fn say(&self, kind: Waiting, said: Said) -> bool {
         let mut parts = said.0;
         loop {

@@ -17,6 +17,7 @@ use crate::allowance::{Grant, Limit, wanted};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::observer::Observer;
+use crate::remote::Remote;
 use crate::session::{AgentOutput, Session};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
 
@@ -25,7 +26,7 @@ mod origin;
 mod relay;
 
 pub(crate) use limits::tighter;
-pub(crate) use origin::{Caller, Origin};
+pub(crate) use origin::{Caller, Origin, named_below};
 pub use relay::MAX_RELAYED;
 use relay::Relay;
 
@@ -350,20 +351,29 @@ async fn work(
         });
     }
     let remote = session.remote();
-    let mut run = std::pin::pin!(begin(&mut session, &task));
-    let output = tokio::select! {
+    let output = until_stopped(&remote, begin(&mut session, &task), &stop).await?;
+    Ok(Report {
+        text: output.text,
+        reason: output.reason,
+        session: id.to_string(),
+    })
+}
+
+/// Follows a run until it ends; where it is to stop, it is interrupted and closes its log.
+pub(crate) async fn until_stopped(
+    remote: &Remote,
+    run: impl Future<Output = Result<AgentOutput, Error>>,
+    stop: &CancellationToken,
+) -> Result<AgentOutput, Error> {
+    let mut run = std::pin::pin!(run);
+    tokio::select! {
         biased;
         output = &mut run => output,
         () = stop.cancelled() => {
             remote.interrupt().await;
             run.await
         }
-    }?;
-    Ok(Report {
-        text: output.text,
-        reason: output.reason,
-        session: id.to_string(),
-    })
+    }
 }
 
 async fn begin(session: &mut Session, task: &str) -> Result<AgentOutput, Error> {

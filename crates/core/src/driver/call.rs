@@ -36,6 +36,15 @@ pub(super) async fn summarize(parts: Arc<Parts>, request: Box<Request>) -> Resul
     })
 }
 
+/// One call that no run makes; it may be made again like any other.
+pub(crate) async fn ask(
+    provider: &dyn Provider,
+    request: &Request,
+    retry: &RetryConfig,
+) -> Result<Reply, Failure> {
+    attempts(provider, request, retry, |reply, _| Ok(reply), &|_| {}).await
+}
+
 /// Calls until there is a reply that `judge` lets pass, or nothing is to be gained any more.
 async fn attempts(
     provider: &dyn Provider,

@@ -37,15 +37,19 @@ impl Caller {
     /// again after a crash, and that of no other call.
     pub(crate) fn session_of(&self, tool: &str) -> Option<SessionId> {
         let (Seq(seq), index) = self.place;
-        let place = format!("{tool}.{seq}-{index}");
-        let whole = format!("{}.{place}", self.session);
-        let name = match whole.len() <= MAX_SESSION_ID {
-            true => whole,
-            // A tool's name has at most 64 characters.
-            false => format!("{}.{place}", Fingerprint::of([&Message::user(whole)])),
-        };
-        SessionId::new(name).ok()
+        named_below(&self.session, &format!("{tool}.{seq}-{index}"))
     }
+}
+
+/// The name of a session that works for another: the other's and `place`; of one that is too long, a
+/// hash. A place has at most 95 characters: a tool's name has 64.
+pub(crate) fn named_below(session: &SessionId, place: &str) -> Option<SessionId> {
+    let whole = format!("{session}.{place}");
+    let name = match whole.len() <= MAX_SESSION_ID {
+        true => whole,
+        false => format!("{}.{place}", Fingerprint::of([&Message::user(whole)])),
+    };
+    SessionId::new(name).ok()
 }
 
 impl fmt::Debug for Origin {

@@ -1,0 +1,304 @@
+//! [`agent_loop_parallel`]: several agents run the same prompt, each in a fork of a session, and the
+//! answer of one, or one made of all, becomes the session's. Not several tasks at once; that is a
+//! session each.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use plimsoll_agent::{Event, ExecutionLimits, Spend};
+use plimsoll_context::Part;
+
+use crate::allowance::{Allowance, Grant, Limit, wanted};
+use crate::driver;
+use crate::error::Error;
+use crate::remote::{Command, Said};
+use crate::session::Session;
+
+mod adopt;
+mod branch;
+mod judge;
+mod outcome;
+mod race;
+mod strategy;
+
+pub use branch::Branch;
+pub use judge::{
+    Elaborate, JUDGE_TIMEOUT, JUDGEMENT, JudgeModel, LlmJudge, MAX_ELABORATED, MAX_JUDGED,
+};
+pub use outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult};
+pub use strategy::{Choice, Custom, Evaluation, EvaluationStrategy, PickFirst, TokenEfficient};
+
+use adopt::{Taken, adopt};
+use branch::Trunk;
+use race::Race;
+
+/// Branches of one evaluation, at most: a judge tells no more apart.
+pub const MAX_BRANCHES: usize = 8;
+/// Branches at once where nothing else is said.
+pub const BRANCHES_AT_ONCE: usize = 4;
+/// How long a choice may take.
+pub const EVALUATION_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How several agents run one prompt.
+#[derive(Debug, Clone, Default)]
+pub struct ParallelOptions {
+    /// What all branches and the choice may use together: tokens, money, tool calls and time; its
+    /// turns are each branch's. What a branch's own agent does not limit is shared out equally, and
+    /// what one does not use is there for those after it. Default: each its own limits.
+    pub limits: Option<ExecutionLimits>,
+    /// What this comes out of, where it is part of something larger, as in a tool.
+    pub allowance: Option<Allowance>,
+    /// Branches at once, at most. Default [`BRANCHES_AT_ONCE`].
+    pub at_once: Option<usize>,
+    /// What becomes of the others once it is decided.
+    pub losers: Losers,
+}
+
+/// What becomes of the others once it is decided.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Losers {
+    /// They end by themselves: their answers are in their sessions, and are paid for.
+    #[default]
+    Finish,
+    /// They are cancelled; those that have not begun do not begin.
+    Cancel,
+}
+
+/// Runs a prompt by several agents, each in a fork of the session, and takes over the answer that
+/// `strategy` chooses. The others stay as sessions of their own, `{session}.b{run}-{branch}`. A branch
+/// that fails, breaks down or reaches a limit loses; where none answers, the session's view is as it
+/// was, and the outcome says why of each.
+///
+/// An interrupt of the session interrupts all of them; what is said meanwhile is said to each.
+///
+/// ```
+/// use plimsoll_core::testing::{ScriptedProvider, Turn};
+/// use plimsoll_core::{
+///     Agent, Branch, ParallelOptions, TokenEfficient, agent_loop_parallel, new_session_id,
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let long = ScriptedProvider::new([Turn::say("The answer, after long thought, is 42.")]);
+/// let short = ScriptedProvider::new([Turn::say("42.")]);
+/// let agent = Agent::builder(long).build()?;
+/// let other = Agent::builder(short).build()?;
+///
+/// let mut session = agent.session(new_session_id()).await?;
+/// let branches = vec![
+///     Branch::new(agent).config_id("long"),
+///     Branch::new(other).config_id("short"),
+/// ];
+/// let options = ParallelOptions::default();
+/// let outcome =
+///     agent_loop_parallel(&mut session, "6 × 7?", branches, &TokenEfficient, options).await?;
+/// assert_eq!((outcome.winner, outcome.text.as_str()), (Some(1), "42."));
+/// assert_eq!(session.view().transcript().items().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Where the prompt is empty, where there are no branches or more than [`MAX_BRANCHES`], or where
+/// the session's log cannot be read or written.
+pub async fn agent_loop_parallel(
+    session: &mut Session,
+    prompt: impl Into<Said>,
+    branches: Vec<Branch>,
+    strategy: &dyn EvaluationStrategy,
+    options: ParallelOptions,
+) -> Result<ParallelLoopOutcome, Error> {
+    let prompt = prompt.into().checked()?;
+    check(&branches, &options)?;
+    driver::between_runs(session)?;
+    session.run.open_log();
+    driver::settle(session).await?;
+    let trunk = Arc::new(trunk(session, prompt).await?);
+    let (allowance, _grant) = match allowance(&options) {
+        Ok(allowance) => allowance,
+        Err(fault) => return Err(Error::Build(vec![fault])),
+    };
+    let names = (0..branches.len()).filter_map(|index| trunk.name(index, 0));
+    session.parts.tell(&Event::ParallelStarted {
+        strategy: strategy.name().to_owned(),
+        branches: names.map(String::from).collect(),
+    });
+    let open = session.inbox.open();
+    let mut race = Race::new(session, Arc::clone(&trunk), branches, strategy, options);
+    race.run(&allowance).await;
+    let Race {
+        results,
+        interrupted,
+        mut undelivered,
+        ..
+    } = race;
+    let mut results: Vec<ParallelLoopResult> = results.into_iter().flatten().collect();
+    results.sort_by_key(|result| result.branch);
+    let mut warnings = Vec::new();
+    let judging = allowance.for_call();
+    let choice = match interrupted || !results.iter().any(ParallelLoopResult::answered) {
+        true => Choice::Nothing {
+            why: outcome::nobody(&results),
+        },
+        false => {
+            let chosen = choose(session, strategy, &trunk, &results, &judging);
+            let (choice, told, late) = chosen.await;
+            warnings = told;
+            undelivered.extend(late);
+            choice
+        }
+    };
+    drop(open);
+    undelivered.extend(session.inbox.close().into_iter().map(|(_, parts)| parts));
+    let judged = judging.meter().total();
+    let (text, taken) = match &choice {
+        Choice::Branch(index) => match results.get(*index) {
+            Some(result) => (result.text.clone(), Taken::Branch(result)),
+            None => (outcome::nobody(&results), Taken::Nothing),
+        },
+        Choice::Merged { text, model } => (text.clone(), Taken::Merged { text, model }),
+        Choice::Nothing { why } => (why.clone(), Taken::Nothing),
+    };
+    let winner = match taken {
+        Taken::Branch(result) => Some(result.branch),
+        _ => None,
+    };
+    let answered = !matches!(taken, Taken::Nothing);
+    adopt(session, &trunk, taken, strategy.name(), &results, judged).await?;
+    let spent = results.iter().map(ParallelLoopResult::spent);
+    let spent = spent.fold(judged, Spend::combine);
+    for text in &warnings {
+        let text = text.clone();
+        session.parts.tell(&Event::Warning { text });
+    }
+    session.parts.tell(&Event::ParallelEnded { winner, spent });
+    Ok(ParallelLoopOutcome {
+        text,
+        winner,
+        strategy: strategy.name().to_owned(),
+        answered,
+        results,
+        tokens_used: spent.usage,
+        cost: spent.cost,
+        judged,
+        warnings,
+        undelivered,
+    })
+}
+
+/// What the branches begin with.
+async fn trunk(session: &Session, prompt: Vec<Part>) -> Result<Trunk, Error> {
+    Ok(Trunk {
+        parts: Arc::clone(&session.parts),
+        session: session.id().clone(),
+        log: session.parts.store.load(session.id()).await?,
+        items: session.view().transcript().next_seq(),
+        run: session.view().runs().saturating_add(1),
+        idle: session.idle(),
+        state: Arc::clone(&session.state),
+        prompt,
+    })
+}
+
+/// Asks the strategy. Whatever it does, there is a choice.
+async fn choose(
+    session: &Session,
+    strategy: &dyn EvaluationStrategy,
+    trunk: &Trunk,
+    results: &[ParallelLoopResult],
+    allowance: &Allowance,
+) -> (Choice, Vec<String>, Vec<Vec<Part>>) {
+    let texts = trunk.prompt.iter().filter_map(Part::as_text);
+    let prompt = texts.collect::<Vec<&str>>().join("\n");
+    let evaluation = Evaluation {
+        prompt: &prompt,
+        results,
+        allowance,
+        counter: Arc::clone(session.view().transcript().counter()),
+        warnings: Mutex::default(),
+    };
+    let asked = AssertUnwindSafe(strategy.evaluate(&evaluation)).catch_unwind();
+    let mut late = Vec::new();
+    let choice = tokio::select! {
+        biased;
+        asked = tokio::time::timeout(EVALUATION_TIMEOUT, asked) => match asked {
+            Ok(Ok(choice)) => choice,
+            Ok(Err(_)) => evaluation.fall_back("the choice broke down"),
+            Err(_) => evaluation.fall_back("there was no choice in time"),
+        },
+        () = interrupted(session, &mut late) => Choice::Nothing {
+            why: "[Interrupted before one was chosen.]".to_owned(),
+        },
+    };
+    let choice = match choice {
+        Choice::Branch(index) if !has_ended(results.get(index)) => {
+            let why = format!("branch {index} was chosen, which has come to no end");
+            evaluation.fall_back(&why)
+        }
+        Choice::Merged { text, .. } if text.trim().is_empty() => {
+            evaluation.fall_back("the answer made of all is empty")
+        }
+        choice => choice,
+    };
+    let warnings = evaluation.warnings.into_inner();
+    let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
+    (choice, warnings, late)
+}
+
+fn has_ended(result: Option<&ParallelLoopResult>) -> bool {
+    result.is_some_and(|result| matches!(result.end, BranchEnd::Ended(_)))
+}
+
+/// Ends when somebody interrupts; what is said meanwhile comes too late and is kept for that.
+async fn interrupted(session: &Session, late: &mut Vec<Vec<Part>>) {
+    loop {
+        match session.inbox.next().await {
+            Command::Interrupt => return,
+            Command::Say(_, parts) => late.push(parts),
+        }
+    }
+}
+
+fn check(branches: &[Branch], options: &ParallelOptions) -> Result<(), Error> {
+    let mut faults = Vec::new();
+    match branches.len() {
+        0 => faults.push("there are no branches; give at least one".to_owned()),
+        many if many > MAX_BRANCHES => faults.push(format!(
+            "there are {many} branches; give at most {MAX_BRANCHES}"
+        )),
+        _ => {}
+    }
+    if options.at_once == Some(0) {
+        faults.push("at_once is 0; let at least one branch run".to_owned());
+    }
+    if let Some(limits) = &options.limits {
+        faults.extend(limits.faults());
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Build(faults)),
+    }
+}
+
+/// What all may use together.
+fn allowance(options: &ParallelOptions) -> Result<(Allowance, Option<Grant>), String> {
+    let limit = options.limits.as_ref().map(|limits| Limit {
+        turns: None,
+        ..wanted(limits)
+    });
+    let limit = limit.unwrap_or_default();
+    let time = options
+        .limits
+        .as_ref()
+        .and_then(|limits| limits.max_duration);
+    match &options.allowance {
+        None => Ok((Allowance::of(limit, time), None)),
+        Some(above) => {
+            let grant = above.reserve_part(limit, time, 1);
+            let grant = grant.map_err(|nothing| format!("{nothing} for any branch"))?;
+            Ok(((*grant).clone(), Some(grant)))
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A session takes over what was chosen: the entries of a branch's log, or an answer that is made of
+//! several, and what the branch has archived. One write of the log: all of it or nothing.
+
+use std::sync::Arc;
+
+use plimsoll_agent::{Cost, EndReason, Entry, Event, Outcome, Spend};
+use plimsoll_context::{CacheTally, Message, Money, Part, StopReason, Tokens, Usage};
+
+use super::branch::Trunk;
+use super::outcome::ParallelLoopResult;
+use crate::archive::{Archived, RecallKey};
+use crate::driver;
+use crate::error::Error;
+use crate::session::Session;
+use crate::store::SessionId;
+
+/// What is taken over.
+pub(super) enum Taken<'a> {
+    Branch(&'a ParallelLoopResult),
+    Merged { text: &'a str, model: &'a str },
+    Nothing,
+}
+
+/// Takes it over.
+pub(super) async fn adopt(
+    session: &mut Session,
+    trunk: &Trunk,
+    taken: Taken<'_>,
+    strategy: &str,
+    results: &[ParallelLoopResult],
+    judged: Spend,
+) -> Result<(), Error> {
+    let branched = Entry::Branched {
+        strategy: strategy.to_owned(),
+        branches: results.iter().map(ParallelLoopResult::record).collect(),
+        winner: match &taken {
+            Taken::Branch(result) => Some(result.branch),
+            Taken::Merged { .. } | Taken::Nothing => None,
+        },
+        judged,
+    };
+    let entries = match taken {
+        Taken::Branch(result) => {
+            archive(session, &result.session_id).await;
+            own_entries(session, &result.session_id).await?
+        }
+        Taken::Merged { text, model } => merged(trunk, text, model),
+        Taken::Nothing => Vec::new(),
+    };
+    session.run.adopt(branched, entries)?;
+    driver::settle(session).await
+}
+
+/// What a fork has said itself, without what only says that it is one.
+async fn own_entries(session: &Session, fork: &SessionId) -> Result<Vec<Entry>, Error> {
+    let mut log = session.parts.store.load(fork).await?;
+    let begins = log
+        .iter()
+        .rposition(|entry| matches!(entry, Entry::Forked { .. }));
+    let mut own = log.split_off(begins.map_or(0, |at| at + 1));
+    own.retain(|entry| !matches!(entry, Entry::Opened { .. }));
+    Ok(own)
+}
+
+/// The prompt and an answer to it that is made of several. What it took is in the record of the
+/// branches and of the choice.
+fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
+    let answer = Message::Assistant {
+        parts: vec![Part::text(text)],
+    };
+    vec![
+        Entry::Started {
+            run: trunk.run,
+            model: model.to_owned(),
+            system: "".into(),
+            tools: Vec::new(),
+            config: None,
+        },
+        Entry::Said {
+            message: Arc::new(Message::User {
+                parts: trunk.prompt.clone(),
+            }),
+            queued: None,
+        },
+        Entry::Replied {
+            message: Arc::new(answer),
+            stop: StopReason::Stop,
+            usage: None,
+            counted: Tokens::ZERO,
+            cost: Some(Money(0)),
+        },
+        Entry::Ended {
+            outcome: Outcome {
+                reason: EndReason::Answered,
+                text: text.to_owned(),
+                turns: 1,
+                tool_calls: 0,
+                plans: 0,
+                freed: Tokens::ZERO,
+                usage: Usage::default(),
+                summary_usage: Usage::default(),
+                cache: CacheTally::default(),
+                cost: Cost::default(),
+                undelivered: Vec::new(),
+                rolled_back: false,
+            },
+        },
+    ]
+}
+
+/// Copies what a branch has archived: its markers offer it for recall here too. Where that fails, the
+/// log of the branch still has all of it.
+async fn archive(session: &Session, fork: &SessionId) {
+    if !session.archives {
+        return;
+    }
+    if let Err(why) = copy(session, fork).await {
+        session.parts.tell(&Event::Warning {
+            text: format!("what left the branch's view cannot be recalled here: {why}; the log of {fork} has it"),
+        });
+    }
+}
+
+async fn copy(session: &Session, fork: &SessionId) -> Result<(), String> {
+    let store = &session.parts.store;
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let here = store.archived(session.id()).await.map_err(|e| text(&e))?;
+    let there = store.archived(fork).await.map_err(|e| text(&e))?;
+    let mut items = Vec::new();
+    for row in there {
+        let held = here.iter().any(|own| own.id == row.id && !own.expired);
+        if held || row.expired {
+            continue;
+        }
+        let recalled = store.recall(fork, &RecallKey::Id(row.id)).await;
+        let recalled = recalled.map_err(|error| text(&error))?;
+        items.push(Archived {
+            seq: row.id.0,
+            message: recalled.message,
+            tool: recalled.tool,
+            why: recalled.why,
+        });
+    }
+    if items.is_empty() {
+        return Ok(());
+    }
+    let kept = store.archive(&session.lease, &items).await;
+    kept.map_err(|error| text(&error))
+}

@@ -1,0 +1,229 @@
+//! One branch under way: an agent that runs the prompt in a fork of the session, on what was reserved
+//! for it. Not the choice between several.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use plimsoll_agent::{CountTokens, EndReason, Entry, ExecutionLimits, LoopId};
+use plimsoll_context::{Part, Seq};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::outcome::{BranchEnd, ParallelLoopResult};
+use crate::agent::Agent;
+use crate::allowance::{Allowance, Grant, Limit, MAX_TURNS_BELOW, Meter, wanted};
+use crate::driver::Parts;
+use crate::error::Error;
+use crate::remote::Remote;
+use crate::session::{AgentState, Session};
+use crate::store::{Fork, ForkFault, Lease, SessionId, SessionStore, StoreError};
+use crate::sub_agent::{named_below, until_stopped};
+
+/// Names that are tried for a fork: those of an evaluation that a crash has ended may be taken.
+const NAMES: u64 = 16;
+
+/// One agent that is to run the prompt.
+#[derive(Clone)]
+pub struct Branch {
+    pub(super) agent: Agent,
+    pub(super) config_id: Option<String>,
+}
+
+/// What the branches begin with, shared by all.
+pub(super) struct Trunk {
+    pub(super) parts: Arc<Parts>,
+    pub(super) session: SessionId,
+    /// The log, of which each fork has all.
+    pub(super) log: Vec<Entry>,
+    /// The number that the next item gets.
+    pub(super) items: Seq,
+    /// The number of the run to come.
+    pub(super) run: u64,
+    pub(super) idle: Option<Duration>,
+    pub(super) state: Arc<AgentState>,
+    pub(super) prompt: Vec<Part>,
+}
+
+/// A branch that has begun, as seen from outside.
+pub(super) struct Begun {
+    pub(super) session: SessionId,
+    pub(super) began: Instant,
+    pub(super) meter: Option<Meter>,
+    /// There once its session is open.
+    pub(super) remote: Arc<OnceLock<Remote>>,
+    pub(super) stop: CancellationToken,
+}
+
+/// What a branch's task comes to.
+pub(super) struct Done {
+    pub(super) text: String,
+    pub(super) reason: EndReason,
+}
+
+impl Branch {
+    /// A branch that runs this agent.
+    #[must_use]
+    pub fn new(agent: Agent) -> Self {
+        Self {
+            agent,
+            config_id: None,
+        }
+    }
+
+    /// What its configuration is called in results and loop ids. Default: as the agent says.
+    #[must_use]
+    pub fn config_id(mut self, id: impl Into<String>) -> Self {
+        self.config_id = Some(id.into());
+        self
+    }
+
+    pub(super) fn config(&self) -> &str {
+        self.config_id
+            .as_deref()
+            .unwrap_or(&self.agent.setup.config_id)
+    }
+
+    /// What it may use, reserved: of what its agent does not limit, one of so many equal parts.
+    pub(super) fn reserve(
+        &self,
+        allowance: &Allowance,
+        most_turns: Option<u64>,
+        parts: u64,
+    ) -> Result<(Grant, ExecutionLimits), String> {
+        let mut limits = ExecutionLimits::clone(&self.agent.setup.limits);
+        limits.max_turns = most_turns.map_or(limits.max_turns, |most| most.min(limits.max_turns));
+        let wanted = Limit {
+            turns: Some(limits.max_turns.saturating_add(MAX_TURNS_BELOW)),
+            tokens: limits
+                .max_total_tokens
+                .filter(|_| limits.count_tokens == CountTokens::Processed)
+                .map(|tokens| tokens.0),
+            ..wanted(&limits)
+        };
+        let grant = allowance
+            .reserve_part(wanted, limits.max_duration, parts)
+            .map_err(|nothing| format!("{nothing} for it"))?;
+        if grant.limit().money.is_some() && self.agent.setup.sheet.is_none() {
+            return Err(
+                "what its model costs is not known, and all may cost only so much; give its agent prices"
+                    .to_owned(),
+            );
+        }
+        Ok((grant, limits))
+    }
+
+    /// The result of a branch that did not come to an end of its own.
+    pub(super) fn result(
+        &self,
+        index: usize,
+        trunk: &Trunk,
+        begun: &Begun,
+        end: BranchEnd,
+        text: String,
+    ) -> ParallelLoopResult {
+        let spent = begun.meter.as_ref().map(Meter::total).unwrap_or_default();
+        ParallelLoopResult {
+            branch: index,
+            session_id: begun.session.clone(),
+            loop_id: LoopId::new(begun.session.as_str(), self.config(), trunk.run),
+            config_id: self.config().to_owned(),
+            model: self.agent.setup.model.clone(),
+            text,
+            end,
+            usage: spent.usage,
+            cost: spent.cost,
+            turns: spent.turns,
+            tool_calls: spent.tool_calls,
+            duration: begun.began.elapsed(),
+            rank: 0,
+        }
+    }
+
+    /// Runs the prompt in the fork.
+    pub(super) async fn run(
+        self,
+        trunk: Arc<Trunk>,
+        lease: Lease,
+        (grant, limits): (Grant, ExecutionLimits),
+        remote: Arc<OnceLock<Remote>>,
+        stop: CancellationToken,
+    ) -> Result<Done, Error> {
+        let mut agent = self.agent.within(&grant, &limits, Some(&trunk.parts), None);
+        if let Some(config) = self.config_id {
+            agent.setup.config_id = config;
+        }
+        let mut log = trunk.log.clone();
+        log.push(trunk.forked());
+        let mut session = agent.open(lease, &log, trunk.idle).await?;
+        drop(log);
+        session.below(&grant, 0);
+        attach(&mut session, &trunk.state);
+        let reach = session.remote();
+        let _ = remote.set(reach.clone());
+        let run = session.run_parts(trunk.prompt.clone());
+        let output = until_stopped(&reach, run, &stop).await?;
+        Ok(Done {
+            text: output.text,
+            reason: output.reason,
+        })
+    }
+}
+
+impl Trunk {
+    /// The name of a branch's session.
+    pub(super) fn name(&self, index: usize, attempt: u64) -> Option<SessionId> {
+        let run = self.run;
+        named_below(
+            &self.session,
+            &match attempt {
+                0 => format!("b{run}-{index}"),
+                _ => format!("b{run}-{index}-{attempt}"),
+            },
+        )
+    }
+
+    /// Begins a fork: nothing of what it shares is copied.
+    pub(super) async fn fork(&self, index: usize) -> Result<Lease, Error> {
+        let store = &*self.parts.store;
+        let mut attempt = 0;
+        loop {
+            let Some(name) = self.name(index, attempt) else {
+                return Err(Error::Build(vec!["a branch's session has no name".into()]));
+            };
+            attempt += 1;
+            match self.begin(store, &name).await {
+                Err(StoreError::Busy { .. }) if attempt < NAMES => {}
+                Err(StoreError::CannotFork {
+                    why: ForkFault::Taken { .. },
+                    ..
+                }) if attempt < NAMES => {}
+                begun => return Ok(begun?),
+            }
+        }
+    }
+
+    async fn begin(&self, store: &dyn SessionStore, to: &SessionId) -> Result<Lease, StoreError> {
+        let lease = store.acquire(to).await?;
+        let of = Fork {
+            from: self.session.clone(),
+            entries: self.log.len() as u64,
+            items: self.items,
+        };
+        store.fork(&lease, &of, &[self.forked()]).await?;
+        Ok(lease)
+    }
+
+    fn forked(&self) -> Entry {
+        Entry::Forked {
+            from: self.session.to_string(),
+            entries: self.log.len() as u64,
+        }
+    }
+}
+
+/// What the host has attached to the session that was asked holds in each fork.
+fn attach(session: &mut Session, state: &AgentState) {
+    let own = session.state_mut();
+    own.dynamic_context.clone_from(&state.dynamic_context);
+    own.extensions = state.extensions.clone();
+}

@@ -1,0 +1,386 @@
+//! [`LlmJudge`] and [`Elaborate`]: a model reads the answers, and picks one or writes one out of
+//! all. One bounded call; where it fails, the fewest tokens decide.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plimsoll_agent::{Cost, Expects, Failure, Request, Sampling, Spend, ToolChoice};
+use plimsoll_context::{
+    CachePlan, Fingerprint, Message, PriceSheet, Reply, StopReason, Tokens, Usage, shorten,
+};
+
+use super::outcome::ParallelLoopResult;
+use super::strategy::{Choice, Evaluation, EvaluationStrategy};
+use crate::allowance::Limit;
+use crate::driver::ask;
+use crate::provider::Provider;
+use crate::retry::RetryConfig;
+
+/// What a judge reads, at most, in tokens: task and answers together.
+pub const MAX_JUDGED: Tokens = Tokens(24_000);
+/// What a judge may write: three sentences and a letter, and room to think before them.
+pub const JUDGEMENT: Tokens = Tokens(2_048);
+/// What an answer that is made of several may have.
+pub const MAX_ELABORATED: Tokens = Tokens(8_192);
+/// How long the call may take, its retries included.
+pub const JUDGE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Of a model's window, a judge reads at most one part in so many.
+const WINDOW_PART: u64 = 2;
+
+/// A model picks the best answer. It sees them in an order that depends on their texts alone, so that
+/// no branch gains by its place.
+#[derive(Clone)]
+pub struct LlmJudge {
+    model: JudgeModel,
+    prompt: Arc<str>,
+}
+
+/// A model writes one answer out of all.
+#[derive(Clone)]
+pub struct Elaborate {
+    model: JudgeModel,
+    prompt: Arc<str>,
+}
+
+/// A model that reads answers, and how much it may read.
+#[derive(Clone)]
+pub struct JudgeModel {
+    provider: Arc<dyn Provider>,
+    sheet: Option<PriceSheet>,
+    max_read: Tokens,
+    timeout: Duration,
+    retry: RetryConfig,
+}
+
+impl JudgeModel {
+    /// A model.
+    pub fn new(provider: impl Provider + 'static) -> Self {
+        Self::shared(Arc::new(provider))
+    }
+
+    /// The same with a provider that is shared.
+    pub fn shared(provider: Arc<dyn Provider>) -> Self {
+        Self {
+            provider,
+            sheet: None,
+            max_read: MAX_JUDGED,
+            timeout: JUDGE_TIMEOUT,
+            retry: RetryConfig::default(),
+        }
+    }
+
+    /// What the model costs. Default: not known.
+    #[must_use]
+    pub fn prices(mut self, sheet: PriceSheet) -> Self {
+        self.sheet = Some(sheet);
+        self
+    }
+
+    /// What it reads, at most; of longer answers head and tail. Default [`MAX_JUDGED`].
+    #[must_use]
+    pub fn max_read(mut self, tokens: Tokens) -> Self {
+        self.max_read = tokens;
+        self
+    }
+
+    /// How long it may take, its retries included. Default [`JUDGE_TIMEOUT`].
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// When a failed call is made again.
+    #[must_use]
+    pub fn retry_config(mut self, retry: RetryConfig) -> Self {
+        self.retry = retry;
+        self
+    }
+}
+
+impl<P: Provider + 'static> From<P> for JudgeModel {
+    fn from(provider: P) -> Self {
+        Self::new(provider)
+    }
+}
+
+impl LlmJudge {
+    /// What the model is told.
+    pub const PROMPT: &'static str = include_str!("../../prompts/judge.md");
+
+    /// By this model.
+    pub fn new(model: impl Into<JudgeModel>) -> Self {
+        Self {
+            model: model.into(),
+            prompt: Self::PROMPT.into(),
+        }
+    }
+
+    /// What it is told, in place of [`Self::PROMPT`]. Its answer must end as that asks.
+    #[must_use]
+    pub fn prompt(mut self, prompt: impl Into<Arc<str>>) -> Self {
+        self.prompt = prompt.into();
+        self
+    }
+}
+
+impl Elaborate {
+    /// What the model is told.
+    pub const PROMPT: &'static str = include_str!("../../prompts/elaborate.md");
+
+    /// By this model.
+    pub fn new(model: impl Into<JudgeModel>) -> Self {
+        Self {
+            model: model.into(),
+            prompt: Self::PROMPT.into(),
+        }
+    }
+
+    /// What it is told, in place of [`Self::PROMPT`].
+    #[must_use]
+    pub fn prompt(mut self, prompt: impl Into<Arc<str>>) -> Self {
+        self.prompt = prompt.into();
+        self
+    }
+}
+
+#[async_trait]
+impl EvaluationStrategy for LlmJudge {
+    fn name(&self) -> &str {
+        "llm_judge"
+    }
+
+    fn shares(&self) -> u64 {
+        1
+    }
+
+    async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
+        let answers = shuffled(evaluation);
+        if let [only] = answers.as_slice() {
+            return Choice::Branch(only.branch);
+        }
+        let read = self
+            .model
+            .read(&self.prompt, evaluation, &answers, JUDGEMENT);
+        match read.await {
+            Err(why) => evaluation.fall_back(&format!("the judge did not judge: {why}")),
+            Ok(reply) => {
+                let text = text_of(&reply);
+                let winner = winner(&text).and_then(|index| answers.get(index));
+                winner.map_or_else(
+                    || evaluation.fall_back("the judge named none of the answers"),
+                    |result| Choice::Branch(result.branch),
+                )
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl EvaluationStrategy for Elaborate {
+    fn name(&self) -> &str {
+        "elaborate"
+    }
+
+    fn shares(&self) -> u64 {
+        1
+    }
+
+    async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
+        let answers = shuffled(evaluation);
+        if let [only] = answers.as_slice() {
+            return Choice::Branch(only.branch);
+        }
+        let read = self
+            .model
+            .read(&self.prompt, evaluation, &answers, MAX_ELABORATED);
+        let why = match read.await {
+            Ok(reply) if matches!(reply.stop, StopReason::Length | StopReason::Window) => {
+                "it was cut off".to_owned()
+            }
+            Ok(reply) if reply.stop == StopReason::ContentFilter => {
+                "a part of it was withheld by the provider".to_owned()
+            }
+            Ok(reply) => match text_of(&reply).trim() {
+                "" => "it was empty".to_owned(),
+                text => {
+                    return Choice::Merged {
+                        text: text.to_owned(),
+                        model: self.model.provider.model().to_owned(),
+                    };
+                }
+            },
+            Err(why) => why,
+        };
+        evaluation.fall_back(&format!("there is no answer made of all: {why}"))
+    }
+}
+
+impl JudgeModel {
+    /// One call, within what is left for it.
+    async fn read(
+        &self,
+        prompt: &Arc<str>,
+        evaluation: &Evaluation<'_>,
+        answers: &[&ParallelLoopResult],
+        max_written: Tokens,
+    ) -> Result<Reply, String> {
+        let window = self.provider.window().await;
+        let most = window.map_or(self.max_read, |window| {
+            self.max_read.min(Tokens(window.0 / WINDOW_PART))
+        });
+        let counter = &*evaluation.counter;
+        let frame = |text: &str| counter.text(text) + plimsoll_context::MESSAGE_OVERHEAD;
+        let message = Arc::new(Message::user(material(evaluation, answers, most)));
+        let counted = frame(prompt) + counter.message(&message);
+        let needs = counted + max_written;
+        let grant = evaluation
+            .allowance
+            .reserve_part(Limit::default(), Some(self.timeout), 1)
+            .map_err(|nothing| format!("{nothing} for it"))?;
+        let limit = grant.limit();
+        if limit.tokens.is_some_and(|left| left < needs.0) {
+            return Err(format!("it needs {needs} tokens, and fewer are left"));
+        }
+        if limit.money.is_some() {
+            let rates = self.sheet.map(|sheet| sheet.rates);
+            let usage = Usage {
+                input: counted,
+                output: max_written,
+                ..Usage::default()
+            };
+            let cost = rates.and_then(|rates| usage.estimated_cost(&rates));
+            match cost {
+                None => return Err("what its model costs is not known".to_owned()),
+                Some(cost) if limit.money.is_some_and(|left| left < cost.0) => {
+                    return Err(format!("it may cost {cost}, and less is left"));
+                }
+                Some(_) => {}
+            }
+        }
+        let request = Request {
+            system: Arc::clone(prompt),
+            tools: Arc::new([]),
+            messages: vec![message],
+            dynamic_context: None,
+            tool_choice: ToolChoice::None,
+            format: None,
+            max_output: Some(max_written),
+            sampling: Sampling::default(),
+            counted,
+            cache: CachePlan::default(),
+            expects: Expects::default(),
+        };
+        let timeout = grant.until().map_or(self.timeout, |until| {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            left.min(self.timeout)
+        });
+        let reply = tokio::time::timeout(timeout, ask(&*self.provider, &request, &self.retry));
+        let reply = match reply.await {
+            Ok(reply) => reply.map_err(|failure: Failure| failure.to_string())?,
+            Err(_) => {
+                let secs = timeout.as_secs_f32();
+                return Err(format!("there was no answer within {secs} s"));
+            }
+        };
+        let usage = reply.usage.unwrap_or_else(|| Usage {
+            input: counted,
+            output: reply.parts.iter().map(|part| counter.part(part)).sum(),
+            ..Usage::default()
+        });
+        let cost = self
+            .sheet
+            .and_then(|sheet| usage.estimated_cost(&sheet.rates));
+        grant.meter().add(&Spend {
+            usage,
+            cost: Cost::of(cost),
+            turns: 1,
+            tool_calls: 0,
+        });
+        Ok(reply)
+    }
+}
+
+/// The answers in an order that depends on the task and their texts alone: the same each time, and
+/// without regard to who gave them.
+fn shuffled<'a>(evaluation: &'a Evaluation<'_>) -> Vec<&'a ParallelLoopResult> {
+    let mut answers: Vec<&ParallelLoopResult> = evaluation.answered().collect();
+    let task = Message::user(evaluation.prompt);
+    answers.sort_by_cached_key(|result| {
+        let text = Message::user(result.text.as_str());
+        let mark = Fingerprint::of([&task, &text]).to_string();
+        (mark, result.branch)
+    });
+    answers
+}
+
+/// Task and answers, each in its frame and none longer than its part.
+fn material(evaluation: &Evaluation<'_>, answers: &[&ParallelLoopResult], most: Tokens) -> String {
+    let counter = &*evaluation.counter;
+    let part = Tokens(most.0 / (answers.len() as u64 + 1));
+    let short = |text: &str| shorten(text, part, counter).unwrap_or_else(|| text.to_owned());
+    let mut material = format!("<task>\n{}\n</task>\n", short(evaluation.prompt));
+    for (letter, result) in letters().zip(answers) {
+        let text = short(&result.text);
+        material.push_str(&format!(
+            "\n<answer letter=\"{letter}\">\n{text}\n</answer>\n"
+        ));
+    }
+    material
+}
+
+fn letters() -> impl Iterator<Item = char> {
+    'A'..='Z'
+}
+
+fn text_of(reply: &Reply) -> String {
+    let texts = reply.parts.iter().filter_map(|part| part.as_text());
+    texts.collect::<Vec<&str>>().join("\n")
+}
+
+/// Which answer a judge has named, from 0: by its last line that says so, or with a letter alone.
+fn winner(text: &str) -> Option<usize> {
+    let named = text.lines().rev().find_map(|line| {
+        let line = line.to_ascii_uppercase();
+        let (_, name) = line.split_once("WINNER")?;
+        Some(name.to_owned())
+    });
+    let name = named.unwrap_or_else(|| text.trim().to_ascii_uppercase());
+    let mut words = name.split(|c: char| !c.is_alphanumeric());
+    let mut words = words.by_ref().filter(|word| !word.is_empty());
+    let (word, None) = (words.next()?, words.next()) else {
+        return None;
+    };
+    let mut chars = word.chars();
+    let (letter, None) = (chars.next()?, chars.next()) else {
+        return None;
+    };
+    letters().position(|of| of == letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_judge_names_one_or_none() {
+        for (text, named) in [
+            ("WINNER: B", Some(1)),
+            ("Both are right.\n\n**Winner: A**\n", Some(0)),
+            ("winner - c.", Some(2)),
+            ("WINNER: A\nOn reflection.\nWINNER: B", Some(1)),
+            (" b ", Some(1)),
+            ("WINNER: A or B", None),
+            ("WINNER: none", None),
+            ("WINNER:", None),
+            ("I cannot say.", None),
+            ("", None),
+            ("A is better than B", None),
+            ("WINNER: 1", None),
+            ("WINNER: Ä", None),
+        ] {
+            assert_eq!(winner(text), named, "{text:?}");
+        }
+    }
+}
