@@ -1,0 +1,29 @@
+//! Strict mock servers of language models' APIs, for tests of anything that talks to one. A server
+//! judges every request by the rules of its API and refuses in its words, enforces a window, plays a
+//! script and streams it, reports what a prompt cache would have held, and can be slow, cut off,
+//! overloaded or silently forgetful. Not a model: it says what the script says.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! use plimsoll_mock::{Mock, Script, Server};
+//!
+//! let script = Script::parse(r#"{"call": [{"name": "read", "arguments": {"path": "a.rs"}}]}
+//! {"say": "It is empty."}"#)?;
+//! let server = Server::start(Mock::chat("openai")?.script(script).window(8_192)).await?;
+//! println!("a client's base URL: {}/v1", server.address());
+//! assert!(server.requests().is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod answer;
+mod chat;
+mod error;
+mod prompt_cache;
+mod script;
+mod server;
+
+pub use error::MockError;
+pub use prompt_cache::{LEAST_CACHED, MAX_CACHED_REQUESTS};
+pub use script::{Call, MAX_SCRIPT, Script, Turn};
+pub use server::{MAX_BODY, MAX_RECORDED, Mock, Recorded, Server};

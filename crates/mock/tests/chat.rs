@@ -1,0 +1,211 @@
+//! The chat server as a client meets it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+use plimsoll_context::Tokens;
+use plimsoll_mock::{Mock, Script, Server};
+use plimsoll_wire::openai_chat::StreamState;
+use serde_json::{Value, json};
+
+async fn server(mock: Mock, script: &str) -> Server {
+    Server::start(mock.script(Script::parse(script).unwrap()))
+        .await
+        .unwrap()
+}
+
+fn openai() -> Mock {
+    Mock::chat("openai").unwrap()
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+async fn post(server: &Server, body: &Value) -> (u16, String) {
+    let url = format!("{}/v1/chat/completions", server.address());
+    let client = reqwest::Client::new().post(url).body(body.to_string());
+    let response = client.send().await.unwrap();
+    let status = response.status().as_u16();
+    (
+        status,
+        response
+            .text()
+            .await
+            .unwrap_or_else(|error| format!("cut: {error}")),
+    )
+}
+
+async fn ask(server: &Server, messages: Value) -> (u16, Value) {
+    let (status, text) = post(server, &json!({"model": "m", "messages": messages})).await;
+    (status, serde_json::from_str(&text).unwrap())
+}
+
+#[tokio::test]
+async fn it_plays_its_script_and_then_says_that_it_has_ended() {
+    let script = r#"{"say": "Let me look.", "call": [{"name": "read", "arguments": {"path": "a"}}]}
+{"say": "It is empty."}"#;
+    let server = server(openai(), script).await;
+    let (status, one) = ask(&server, json!([user("hi")])).await;
+    assert_eq!(status, 200);
+    let message = &one["choices"][0]["message"];
+    assert_eq!(message["content"], "Let me look.");
+    assert_eq!(
+        message["tool_calls"][0]["function"]["arguments"],
+        r#"{"path":"a"}"#
+    );
+    assert_eq!(one["choices"][0]["finish_reason"], "tool_calls");
+    let (_, two) = ask(&server, json!([user("hi"), user("go on")])).await;
+    assert_eq!(two["choices"][0]["finish_reason"], "stop");
+    let (status, three) = ask(&server, json!([user("hi")])).await;
+    assert_eq!(status, 500);
+    assert!(
+        three["error"]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("the script has no turn")
+    );
+    let statuses: Vec<u16> = server.requests().iter().map(|asked| asked.status).collect();
+    assert_eq!(statuses, [200, 200, 500]);
+}
+
+#[tokio::test]
+async fn a_stream_is_read_back_as_the_same_reply() {
+    let script = r#"{"think": "Hm.", "say": "Zwölf Boxkämpfer", "call": [{"name": "read", "arguments": "{\"path\": "}]}"#;
+    let server = server(Mock::chat("compatible").unwrap(), script).await;
+    let body = json!({"model": "m", "messages": [user("hi")], "stream": true, "stream_options": {"include_usage": true}});
+    let (_, text) = post(&server, &body).await;
+    let mut stream = StreamState::new();
+    for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        if data != "[DONE]" {
+            stream.push(data).unwrap();
+        }
+    }
+    let reply = stream.finish().unwrap();
+    let texts: Vec<&str> = reply
+        .parts
+        .iter()
+        .filter_map(|part| part.as_text())
+        .collect();
+    assert_eq!(texts, ["Zwölf Boxkämpfer"]);
+    let call = reply.parts.iter().find_map(|part| match part {
+        plimsoll_context::Part::ToolCall(call) => Some(call),
+        _ => None,
+    });
+    assert_eq!(
+        call.unwrap().arguments,
+        "{\"path\": ",
+        "invalid arguments are sent as they are"
+    );
+    assert!(reply.usage.unwrap().output > Tokens(0));
+}
+
+#[tokio::test]
+async fn what_the_real_server_refuses_is_refused_in_its_words() {
+    let server = server(openai(), "{\"say\": \"no\", \"repeat\": true}").await;
+    let orphan = json!([user("hi"), {"role": "tool", "tool_call_id": "x", "content": "?"}]);
+    let (status, body) = ask(&server, orphan).await;
+    assert_eq!(status, 400);
+    let words = body["error"]["message"].as_str().unwrap();
+    assert!(
+        words.contains("role 'tool' must be a response to a preceeding message with 'tool_calls'"),
+        "{words}"
+    );
+    assert_eq!(server.turns_left(), 1, "a refusal takes no turn");
+}
+
+#[tokio::test]
+async fn the_window_refuses_in_each_voice_or_cuts_without_a_word() {
+    let long = json!([user(&"word ".repeat(3_000))]);
+    for (dialect, words) in [
+        (
+            "openai",
+            "This model's maximum context length is 1000 tokens.",
+        ),
+        (
+            "llama.cpp",
+            "exceeds the available context size (1000 tokens), try increasing it",
+        ),
+        (
+            "mistral",
+            "too large for model with 1000 maximum context length",
+        ),
+    ] {
+        let server = server(
+            Mock::chat(dialect).unwrap().window(1_000),
+            "{\"say\": \"no\"}",
+        )
+        .await;
+        let (status, body) = ask(&server, long.clone()).await;
+        assert_eq!(status, 400);
+        assert!(body.to_string().contains(words), "{body}");
+        let overflow = plimsoll_wire::overflow::classify(Some(status), &body.to_string());
+        assert!(format!("{overflow:?}").contains("1000"), "{overflow:?}");
+    }
+    let server = server(openai().window(1_000).cuts_silently(), "{\"say\": \"ok\"}").await;
+    let (status, body) = ask(&server, long).await;
+    assert_eq!(
+        (status, &body["usage"]["prompt_tokens"]),
+        (200, &json!(1_000))
+    );
+}
+
+#[tokio::test]
+async fn the_cache_holds_what_was_sent_before() {
+    let server = server(openai(), "{\"say\": \"ok\", \"repeat\": true}").await;
+    let first = user(&"word ".repeat(2_000));
+    let cached = |body: Value| body["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64();
+    assert_eq!(cached(ask(&server, json!([first])).await.1), Some(0));
+    let (_, body) = ask(&server, json!([first, user("and?")])).await;
+    let held = cached(body).unwrap();
+    assert!((2_000..2_010).contains(&held), "{held}");
+    let (_, body) = ask(&server, json!([user("other"), first])).await;
+    assert_eq!(cached(body), Some(0), "it does not begin the same");
+}
+
+#[tokio::test]
+async fn it_can_be_busy_overloaded_slow_and_cut_off() {
+    let script = r#"{"say": "This is a long answer that breaks off", "cut": true}
+{"fail": 503, "retry_after": 7}
+{"say": "ok", "repeat": true}"#;
+    let server = server(openai().busy_every(4).tokens_per_minute(500), script).await;
+    let (_, text) = post(
+        &server,
+        &json!({"model": "m", "messages": [user("hi")], "stream": true}),
+    )
+    .await;
+    assert!(
+        text.starts_with("cut:") || !text.contains("[DONE]"),
+        "{text}"
+    );
+    assert_eq!(ask(&server, json!([user("hi")])).await.0, 503);
+    let (status, body) = ask(&server, json!([user(&"word ".repeat(900))])).await;
+    assert_eq!(status, 413);
+    assert!(
+        body["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("Limit 500")
+    );
+    assert_eq!(ask(&server, json!([user("hi")])).await.0, 429, "the fourth");
+    assert_eq!(ask(&server, json!([user("hi")])).await.0, 200);
+}
+
+#[tokio::test]
+async fn it_tells_its_window_and_ends_when_dropped() {
+    let server = server(openai().window(4_096), "").await;
+    let props = reqwest::get(format!("{}/props", server.address()))
+        .await
+        .unwrap();
+    let props: Value = serde_json::from_str(&props.text().await.unwrap()).unwrap();
+    assert_eq!(props["default_generation_settings"]["n_ctx"], 4_096);
+    assert_eq!(
+        reqwest::get(format!("{}/nothing", server.address()))
+            .await
+            .unwrap()
+            .status(),
+        404
+    );
+    let address = server.address();
+    drop(server);
+    tokio::task::yield_now().await;
+    assert!(reqwest::get(format!("{address}/props")).await.is_err());
+}
