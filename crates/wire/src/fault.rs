@@ -39,6 +39,19 @@ pub enum Rule {
     Oc7,
     /// The assistant does not have the last word.
     Oc8,
+    /// Every tool call of the input has an output.
+    Or1,
+    /// Every output answers a tool call before it.
+    Or2,
+    /// Reasoning is followed by what came of it.
+    Or3,
+    /// What came of reasoning is sent under its id only together with that reasoning, and
+    /// reasoning only with its content, where nothing is stored.
+    Or4,
+    /// Ids of items begin as their kind does, and are short.
+    Or5,
+    /// A compaction is whole.
+    Or6,
     /// Template: user and assistant alternate.
     T1,
     /// Template: no user message directly after a tool result.
@@ -65,6 +78,12 @@ impl fmt::Display for Rule {
             Self::Oc6 => "OC6",
             Self::Oc7 => "OC7",
             Self::Oc8 => "OC8",
+            Self::Or1 => "OR1",
+            Self::Or2 => "OR2",
+            Self::Or3 => "OR3",
+            Self::Or4 => "OR4",
+            Self::Or5 => "OR5",
+            Self::Or6 => "OR6",
             Self::T1 => "T1",
             Self::T2 => "T2",
             Self::T3 => "T3",

@@ -64,6 +64,7 @@ mod error;
 mod fault;
 pub mod frames;
 pub mod openai_chat;
+pub mod openai_responses;
 pub mod overflow;
 mod raw;
 

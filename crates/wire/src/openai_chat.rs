@@ -21,6 +21,7 @@ pub use dialect::{
     OutputKey, ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole, Template,
     Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
 };
+pub(crate) use ids::fnv1a;
 pub use json_turns::{AnswerStream, read_turn};
 pub use patch::{Slot, patch_content};
 pub use read::{Chat, read};

@@ -73,7 +73,7 @@ fn base62(mut hash: u64) -> String {
 }
 
 /// FNV-1a of 64 bits: a fixed function, the same on every machine and in every version.
-pub(super) fn fnv1a(bytes: &[u8], salt: u64) -> u64 {
+pub(crate) fn fnv1a(bytes: &[u8], salt: u64) -> u64 {
     let salt = salt.to_le_bytes();
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in bytes.iter().chain(&salt) {

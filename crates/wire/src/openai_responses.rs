@@ -1,0 +1,30 @@
+//! OpenAI Responses, as OpenAI and those who copy it serve it, without storage on their side:
+//! every request carries the whole history. Not Chat Completions; that is a wire of its own.
+
+mod ids;
+mod items;
+mod pairing;
+mod profile;
+mod read;
+mod render;
+mod reply;
+mod schema;
+mod settings;
+mod shape;
+mod stream;
+mod types;
+mod usage;
+mod validate;
+
+pub use crate::openai_chat::{Delivery, Images, ParallelCalls, SystemRole, ToolChoice};
+pub use items::ORIGIN;
+pub use profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};
+pub use read::{Chat, read};
+pub use render::{LeftOut, MIN_OUTPUT, Note, RenderInput, Rendered, render, request};
+pub use reply::read_reply;
+pub use stream::StreamState;
+pub use types::{
+    Block, Content, ContentPart, CustomCall, FunctionCall, InputMessage, Item, Output, Reasoning,
+    Request, Tool,
+};
+pub use validate::{MAX_FAULTS, refusal, validate};

@@ -1,0 +1,151 @@
+//! What kinds of items there are, and whose they are. One home for the lists, because reading,
+//! rendering and judging must agree on them.
+
+use plimsoll_context::{Opaque, Thinking};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Whose blocks this wire gives back.
+pub const ORIGIN: &str = "openai-responses";
+
+/// Items that may stand in the input besides messages.
+pub(super) const KINDS: [&str; 28] = [
+    "message",
+    "file_search_call",
+    "computer_call",
+    "computer_call_output",
+    "web_search_call",
+    "function_call",
+    "function_call_output",
+    "tool_search_call",
+    "tool_search_output",
+    "reasoning",
+    "compaction",
+    "image_generation_call",
+    "code_interpreter_call",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "mcp_call",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "program",
+    "program_output",
+    "item_reference",
+];
+
+/// Calls that wait for an output of the client's, how they are spoken of, and their outputs.
+pub(super) const PAIRS: [(&str, &str, &str); 7] = [
+    ("function_call", "function call", "function_call_output"), // tidy:allow(function call)
+    (
+        "custom_tool_call",
+        "custom tool call",
+        "custom_tool_call_output",
+    ),
+    ("computer_call", "computer call", "computer_call_output"),
+    (
+        "local_shell_call",
+        "local shell call",
+        "local_shell_call_output",
+    ),
+    ("shell_call", "shell call", "shell_call_output"),
+    (
+        "apply_patch_call",
+        "apply patch call",
+        "apply_patch_call_output",
+    ),
+    ("tool_search_call", "tool search call", "tool_search_output"),
+];
+
+/// What ids of items begin with.
+pub(super) const PREFIXES: [(&str, &str); 5] = [
+    ("message", "msg"),
+    ("function_call", "fc"),
+    ("custom_tool_call", "ctc"),
+    ("reasoning", "rs"),
+    ("web_search_call", "ws"),
+];
+
+/// An item's kind; a message may leave it out.
+pub(super) fn kind(item: &Value) -> &str {
+    match item.get("type").and_then(Value::as_str) {
+        Some(kind) => kind,
+        None if item.get("role").is_some() => "message",
+        None => "",
+    }
+}
+
+/// Whether the client says an item of that kind; the model says all others, as far as they are
+/// not messages.
+pub(super) fn is_clients(kind: &str) -> bool {
+    kind == "mcp_approval_response" || PAIRS.iter().any(|(.., output)| *output == kind)
+}
+
+/// Whether a block of that kind stands in the content of a message, and is no item.
+pub(super) fn is_content(kind: &str) -> bool {
+    kind.starts_with("input_") || matches!(kind, "output_text" | "refusal")
+}
+
+/// What an item of reasoning says that may be read.
+pub(super) fn reasoning_text(item: &Value) -> String {
+    let texts = |key: &str| {
+        let list = item.get(key).and_then(Value::as_array);
+        let list = list.map(Vec::as_slice).unwrap_or_default();
+        let texts = list.iter().filter_map(|part| part.get("text")?.as_str());
+        texts.collect::<Vec<_>>().join("\n\n")
+    };
+    let summary = texts("summary");
+    if summary.is_empty() {
+        texts("content")
+    } else {
+        summary
+    }
+}
+
+/// Reasoning, with its item as it came.
+pub(super) fn thinking(item: &Value, raw: &str) -> Thinking {
+    Thinking {
+        text: reasoning_text(item),
+        opaque: Some(opaque(raw)),
+    }
+}
+
+/// Whether an item of reasoning can be read by a server that has stored nothing.
+pub(super) fn is_encrypted(item: &Value) -> bool {
+    let content = item.get("encrypted_content").and_then(Value::as_str);
+    content.is_some_and(|content| !content.is_empty())
+}
+
+pub(super) fn opaque(raw: &str) -> Opaque {
+    Opaque {
+        origin: ORIGIN.into(),
+        data: raw.to_owned(),
+    }
+}
+
+/// The block of this wire in an opaque part: its kind, empty where it has none, and its bytes.
+/// `None` for a block of another wire or what is no JSON object.
+pub(super) fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
+    #[derive(Deserialize)]
+    struct Typed {
+        #[serde(rename = "type", default)]
+        kind: Option<String>,
+    }
+    if opaque.origin != ORIGIN {
+        return None;
+    }
+    let raw: &RawValue = serde_json::from_str(&opaque.data).ok()?;
+    // Only an object has keys, whatever serde would take for one.
+    if !raw.get().starts_with('{') {
+        return None;
+    }
+    let typed: Typed = serde_json::from_str(raw.get()).ok()?;
+    Some((typed.kind.unwrap_or_default(), raw))
+}

@@ -1,0 +1,260 @@
+//! [`render`]: a view of a transcript as the bytes of a Responses request. Deterministic: the
+//! same view gives the same bytes. Chooses nothing and repairs nothing; a view that parts a call
+//! from its result is rendered parted, and `validate.rs` says so.
+
+use std::borrow::Cow;
+
+use plimsoll_context::{CachePlan, Message, Opaque, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use super::items;
+use super::profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};
+use super::schema;
+use super::shape::Shaper;
+use super::types::{Reasoning, Request, Tool};
+use crate::error::WireError;
+use crate::openai_chat::{Delivery, ParallelCalls, ToolChoice};
+
+/// The smallest output limit that OpenAI accepts.
+pub const MIN_OUTPUT: u64 = 16;
+/// What is asked for where nothing is stored, so that reasoning can go back.
+pub(super) const ENCRYPTED: &str = "reasoning.encrypted_content";
+/// What an answer under a schema is called.
+const ANSWER: &str = "answer";
+
+/// Everything of a request besides its messages. The wire has no place for a seed and for texts
+/// that end the reply.
+#[derive(Debug, Clone, Default)]
+pub struct RenderInput<'a> {
+    /// The model's name.
+    pub model: &'a str,
+    /// The system prompt; it is sent as `instructions`.
+    pub system: Option<&'a str>,
+    /// The tools; they are sent sorted by name, so that their order is never a change.
+    pub tools: &'a [ToolSpec],
+    /// The provider's own tools, as they are; blocks of other wires are left out.
+    pub hosted_tools: &'a [Opaque],
+    /// Whether and what the model may call; `Auto` is not sent.
+    pub tool_choice: ToolChoice,
+    /// Output limit in tokens; one below [`MIN_OUTPUT`] is sent as that.
+    pub max_output: Option<u64>,
+    /// How hard the model thinks; sent as the nearest that the profile accepts.
+    pub effort: Option<Effort>,
+    /// Sampling temperature, where the profile accepts one.
+    pub temperature: Option<f64>,
+    /// Whether the reply is streamed.
+    pub delivery: Delivery,
+    /// What holds for this request only; it is sent after the history, in the user's role, so
+    /// that it never breaks what the provider has cached.
+    pub context: Option<&'a str>,
+    /// The JSON schema that the answer follows.
+    pub format: Option<&'a Value>,
+    /// What is asked of the prompt cache: its key. Breakpoints have no place here.
+    pub cache: Option<&'a CachePlan>,
+    /// Further keys of the body, sent last; one that is known replaces what is set here.
+    pub extra: Option<&'a Map<String, Value>>,
+}
+
+/// A rendered request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The body as JSON.
+    pub body: Vec<u8>,
+    /// What the body does not hold or holds in another form: first the messages in their order,
+    /// then the settings.
+    pub notes: Vec<Note>,
+}
+
+/// Something that a request does not hold as the transcript, or its settings, do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Which message, counted from 0 without the system prompt; `None` for a setting.
+    pub message: Option<usize>,
+    /// What.
+    pub what: LeftOut,
+}
+
+/// What a request may not hold as the transcript, or its settings, do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftOut {
+    /// An assistant message that says nothing is left out.
+    SilentAssistant,
+    /// A note stands for an image or a file.
+    Attachment,
+    /// A block of another provider is left out.
+    ForeignBlock,
+    /// Reasoning of another provider, or such that could not be read without being stored, is
+    /// left out.
+    Reasoning,
+    /// Reasoning of which nothing came is left out.
+    LoneReasoning,
+    /// A tool's name is sent with `_` for characters that no name may have.
+    Name,
+    /// A temperature is left out that the model refuses.
+    Temperature,
+    /// An effort is left out, because the model takes none.
+    Effort,
+}
+
+/// Renders a view.
+///
+/// # Errors
+///
+/// None in practice: only a value that is no JSON could fail.
+pub fn render<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    profile: &Profile,
+) -> Result<Rendered, WireError> {
+    let (request, notes) = request(input, messages, profile);
+    let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
+    Ok(Rendered { body, notes })
+}
+
+/// Renders a view into the request's types, for those who change it before it is sent.
+pub fn request<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    profile: &Profile,
+) -> (Request<'a>, Vec<Note>) {
+    let mut shaper = Shaper::new(profile);
+    for message in messages {
+        shaper.message(message);
+    }
+    let (items, mut notes) = shaper.finish(input.context);
+    let mut request = Request {
+        model: input.model.into(),
+        instructions: input.system.map(Cow::Borrowed),
+        tools: tools(input, profile, &mut notes),
+        input: items,
+        ..Request::default()
+    };
+    settings(&mut request, input, profile, &mut notes);
+    (request, notes)
+}
+
+fn settings<'a>(
+    request: &mut Request<'a>,
+    input: &RenderInput<'a>,
+    profile: &Profile,
+    notes: &mut Vec<Note>,
+) {
+    if !request.tools.is_empty() {
+        request.tool_choice = match &input.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::None => Some("none".into()),
+            ToolChoice::Required => Some("required".into()),
+            ToolChoice::Tool(name) => Some(json!({"type": "function", "name": name})),
+        };
+        request.parallel_tool_calls =
+            (profile.parallel_calls == ParallelCalls::OneAtATime).then_some(false);
+    }
+    request.max_output_tokens = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
+    let effort = input.effort.and_then(|asked| profile.effort(asked));
+    if input.effort.is_some() && effort.is_none() {
+        notes.push(setting(LeftOut::Effort));
+    }
+    let summary = profile.summaries == Summaries::Auto && profile.reasoning != ReasoningItems::None;
+    if effort.is_some() || summary {
+        request.reasoning = Some(Reasoning {
+            effort: effort.map(|effort| effort.name().into()),
+            summary: summary.then(|| "auto".into()),
+        });
+    }
+    request.text = input.format.map(|schema| {
+        let strict = schema::unfit_for_strict(schema).is_none();
+        let format =
+            json!({"type": "json_schema", "name": ANSWER, "schema": schema, "strict": strict});
+        json!({ "format": format })
+    });
+    match profile.sampling {
+        Sampling::Accepted => request.temperature = input.temperature,
+        Sampling::Refused if input.temperature.is_some() => {
+            notes.push(setting(LeftOut::Temperature));
+        }
+        Sampling::Refused => {}
+    }
+    if profile.cache == CacheKey::Sent {
+        let key = input.cache.and_then(|plan| plan.key.as_deref());
+        request.prompt_cache_key = key.map(Cow::Borrowed);
+    }
+    // Otherwise the server keeps everything that is said to it.
+    request.store = Some(false);
+    if profile.reasoning == ReasoningItems::Encrypted {
+        request.include.push(ENCRYPTED.into());
+    }
+    if input.delivery == Delivery::Stream {
+        request.stream = Some(true);
+    }
+    for (key, value) in input.extra.into_iter().flatten() {
+        set(request, key, value);
+    }
+}
+
+/// Sets one further key; a key must not stand twice in a body.
+fn set(request: &mut Request<'_>, key: &str, value: &Value) {
+    match key {
+        "tool_choice" => request.tool_choice = Some(value.clone()),
+        "parallel_tool_calls" => request.parallel_tool_calls = value.as_bool(),
+        "max_output_tokens" => request.max_output_tokens = value.as_u64(),
+        "temperature" => request.temperature = value.as_f64(),
+        "text" => request.text = Some(value.clone()),
+        "store" => request.store = value.as_bool(),
+        "stream" => request.stream = value.as_bool(),
+        "prompt_cache_key" => {
+            request.prompt_cache_key = value.as_str().map(|key| Cow::Owned(key.to_owned()));
+        }
+        "include" => {
+            let list = value.as_array().into_iter().flatten();
+            for one in list.filter_map(Value::as_str) {
+                if !request.include.iter().any(|known| known == one) {
+                    request.include.push(Cow::Owned(one.to_owned()));
+                }
+            }
+        }
+        "reasoning" => {
+            // It may hold keys that this crate does not know.
+            request.reasoning = None;
+            request.extra.insert(key.to_owned(), value.clone());
+        }
+        // What a run is made of is not a setting.
+        "model" | "instructions" | "input" | "tools" => {}
+        _ => {
+            request.extra.insert(key.to_owned(), value.clone());
+        }
+    }
+}
+
+fn tools<'a>(input: &RenderInput<'a>, profile: &Profile, notes: &mut Vec<Note>) -> Vec<Tool<'a>> {
+    let mut specs: Vec<&ToolSpec> = input.tools.iter().collect();
+    specs.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut tools: Vec<Tool<'a>> = specs
+        .into_iter()
+        .map(|spec| {
+            let parameters = schema::object(&spec.schema);
+            let fits = || schema::unfit_for_strict(&parameters).is_none();
+            let strict = profile.strict == Strict::WhereItFits && fits();
+            Tool::Function {
+                kind: "function".into(),
+                name: Cow::Borrowed(&spec.name),
+                description: Cow::Borrowed(&spec.description),
+                parameters,
+                strict,
+            }
+        })
+        .collect();
+    for block in input.hosted_tools {
+        match items::own(block) {
+            Some((_, raw)) => tools.push(Tool::Raw(raw)),
+            None => notes.push(setting(LeftOut::ForeignBlock)),
+        }
+    }
+    tools
+}
+
+fn setting(what: LeftOut) -> Note {
+    Note {
+        message: None,
+        what,
+    }
+}

@@ -1,0 +1,252 @@
+//! [`read_reply`]: a whole Response object as a reply, and what both ways of reading share: the
+//! output items as parts, why the model stopped, what counts as an error. Streams are read in
+//! `stream.rs`.
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::{CallId, Part, Reply, StopReason, ToolCall};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::items;
+use super::read::beside;
+use super::usage::usage;
+use crate::error::WireError;
+use crate::openai_chat::{MAX_REPLY, fnv1a};
+
+/// What an item of a reply counts for besides its text, so that a reply holds at most 1,024.
+pub(super) const ITEM_COST: usize = 16 * 1024;
+
+/// A Response object, its output in raw pieces.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Response<'a> {
+    #[serde(default)]
+    pub(super) id: Option<Value>,
+    #[serde(default)]
+    pub(super) object: Option<Value>,
+    #[serde(default)]
+    pub(super) model: Option<Value>,
+    #[serde(default)]
+    pub(super) status: Option<Value>,
+    #[serde(default)]
+    pub(super) error: Option<Value>,
+    #[serde(default)]
+    pub(super) incomplete_details: Option<Value>,
+    #[serde(default, borrow)]
+    pub(super) output: Option<Vec<&'a RawValue>>,
+    #[serde(default)]
+    pub(super) usage: Option<Value>,
+    /// What errors say that are not wrapped.
+    #[serde(default)]
+    pub(super) message: Option<Value>,
+    #[serde(default)]
+    pub(super) detail: Option<Value>,
+}
+
+/// Reads a whole response.
+///
+/// # Errors
+///
+/// [`WireError::Provider`] if it is an error or says that it failed, whatever its status was,
+/// and [`WireError::NotJson`], [`WireError::Expected`] or [`WireError::TooLarge`].
+pub fn read_reply(body: &str) -> Result<Reply, WireError> {
+    if body.len() as u64 > MAX_REPLY.0.saturating_mul(2) {
+        return Err(WireError::TooLarge { limit: MAX_REPLY });
+    }
+    let value: Value = serde_json::from_str(body).map_err(not_json)?;
+    if !value.is_object() {
+        return Err(WireError::expected(
+            "the response",
+            "an object",
+            Some(&value),
+        ));
+    }
+    if value.get("type").and_then(Value::as_str) == Some("error") {
+        return Err(WireError::Provider { body: body.into() });
+    }
+    let response: Response<'_> = serde_json::from_str(body).map_err(not_json)?;
+    response.refuse_error(body)?;
+    let Some(output) = &response.output else {
+        return Err(WireError::expected("output", "an array of items", None));
+    };
+    let mut bytes: usize = 0;
+    let mut parts = Vec::new();
+    for (index, raw) in output.iter().enumerate() {
+        bytes = bytes.saturating_add(raw.get().len().saturating_add(ITEM_COST));
+        if bytes as u64 > MAX_REPLY.0 {
+            return Err(WireError::TooLarge { limit: MAX_REPLY });
+        }
+        let item: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+        if !item.is_object() {
+            let place = format!("output[{index}]");
+            return Err(WireError::expected(place, "an object", Some(&item)));
+        }
+        parts.extend(output_parts(&item, raw.get()));
+    }
+    unique_ids(&mut parts, text(response.id.as_ref()).unwrap_or_default());
+    let Some(stop) = response.stop() else {
+        return Err(WireError::Expected {
+            place: "status".into(),
+            expected: "a response that has ended".into(),
+            got: format!("{:?}", response.status()),
+        });
+    };
+    Ok(Reply {
+        stop: with_calls(stop, &parts),
+        parts,
+        usage: response.usage.as_ref().and_then(usage),
+        model: response.model(),
+    })
+}
+
+impl Response<'_> {
+    pub(super) fn status(&self) -> &str {
+        text(self.status.as_ref()).unwrap_or("completed")
+    }
+
+    pub(super) fn model(&self) -> Option<String> {
+        let model = text(self.model.as_ref());
+        model.filter(|model| !model.is_empty()).map(str::to_owned)
+    }
+
+    /// Why the model stopped; `None` if it has not.
+    pub(super) fn stop(&self) -> Option<StopReason> {
+        match self.status() {
+            "completed" => Some(StopReason::Stop),
+            "incomplete" => {
+                let details = self.incomplete_details.as_ref();
+                let reason = details.and_then(|details| details.get("reason")?.as_str());
+                Some(match reason {
+                    Some("max_output_tokens" | "max_tokens" | "length") => StopReason::Length,
+                    Some("model_context_window_exceeded") => StopReason::Window,
+                    Some("content_filter") => StopReason::ContentFilter,
+                    _ => StopReason::Other,
+                })
+            }
+            "in_progress" | "queued" => None,
+            _ => Some(StopReason::Other),
+        }
+    }
+
+    /// Some servers answer 200 and say in the body that it failed.
+    pub(super) fn refuse_error(&self, body: &str) -> Result<(), WireError> {
+        let error = self.error.as_ref().filter(|error| !error.is_null());
+        if let Some(error) = error {
+            // The rest of a response repeats the request, which is no part of the error.
+            let body = json!({ "error": error }).to_string();
+            return Err(WireError::Provider { body });
+        }
+        if self.status() == "failed" {
+            let error = json!({"message": "the response failed, and nothing says why",
+                "type": "server_error"});
+            let body = json!({ "error": error }).to_string();
+            return Err(WireError::Provider { body });
+        }
+        let bare = self.output.is_none()
+            && self.id.is_none()
+            && (self.message.is_some() || self.detail.is_some());
+        if bare || text(self.object.as_ref()) == Some("error") {
+            return Err(WireError::Provider { body: body.into() });
+        }
+        Ok(())
+    }
+}
+
+/// What an output item says, as parts in their order.
+pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
+    match items::kind(item) {
+        "message" => {
+            let content = item.get("content").and_then(Value::as_array);
+            let texts = content.into_iter().flatten().filter_map(said);
+            let texts = texts.filter(|text| !text.is_empty()).map(Part::text);
+            with_beside(item, texts.collect())
+        }
+        "reasoning" => vec![Part::Thinking(items::thinking(item, raw))],
+        "function_call" => vec![Part::ToolCall(tool_call(item, "arguments"))],
+        "custom_tool_call" => vec![Part::ToolCall(tool_call(item, "input"))],
+        _ => vec![Part::Opaque(items::opaque(raw))],
+    }
+}
+
+/// The texts of a message, and before them what stands beside its content and has to go back.
+pub(super) fn with_beside(item: &Value, texts: Vec<Part>) -> Vec<Part> {
+    if texts.is_empty() {
+        return texts;
+    }
+    let known = ["type", "role", "content", "id", "status"];
+    let beside = beside(item, &known).map(Part::Opaque);
+    beside.into_iter().chain(texts).collect()
+}
+
+/// A tool call of a reply. The item's id is left: nothing is stored that it could name.
+pub(super) fn tool_call(item: &Value, arguments: &str) -> ToolCall {
+    let get = |key: &str| text(item.get(key)).unwrap_or_default();
+    let own = match arguments {
+        "input" => "",
+        _ => "type",
+    };
+    let call_id = match get("call_id") {
+        "" => get("id"),
+        id => id,
+    };
+    let known = [own, "id", "call_id", "name", arguments, "status"];
+    let given = match item.get(arguments) {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) => String::new(),
+        // Some servers send the object itself.
+        Some(other) => other.to_string(),
+    };
+    let complete = get("status") != "incomplete" && arguments == "arguments";
+    ToolCall {
+        id: CallId(call_id.to_owned()),
+        name: get("name").to_owned(),
+        // No arguments at all is how some servers write none; a cut call stays cut.
+        arguments: if given.trim().is_empty() && complete {
+            "{}".to_owned()
+        } else {
+            given
+        },
+        opaque: beside(item, &known),
+    }
+}
+
+/// The text of one part of a message's content, or of a refusal.
+fn said(part: &Value) -> Option<&str> {
+    text(part.get("text")).or_else(|| text(part.get("refusal")))
+}
+
+/// A turn that has finished and calls tools stops for them.
+pub(super) fn with_calls(stop: StopReason, parts: &[Part]) -> StopReason {
+    let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    match stop {
+        StopReason::Stop if calls => StopReason::ToolCalls,
+        stop => stop,
+    }
+}
+
+/// Ids of calls are unique in their message, whatever the server says; where it says nothing,
+/// the same response gives the same ids.
+pub(super) fn unique_ids(parts: &mut [Part], response: &str) {
+    let mut taken = BTreeSet::new();
+    let mut number = 0;
+    for part in parts {
+        if let Part::ToolCall(call) = part {
+            if call.id.0.is_empty() {
+                call.id.0 = format!("call_{:016x}", fnv1a(response.as_bytes(), number));
+            }
+            while !taken.insert(call.id.0.clone()) {
+                call.id.0.push('_');
+            }
+            number += 1;
+        }
+    }
+}
+
+pub(super) fn text(value: Option<&Value>) -> Option<&str> {
+    value.and_then(Value::as_str)
+}
+
+fn not_json(error: serde_json::Error) -> WireError {
+    WireError::not_json(&error)
+}

@@ -1,0 +1,184 @@
+//! JSON schemas as this wire takes them: of a tool's input, which has to be an object, and such
+//! that a model can be held to. Judges the form of a schema, never a value.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+/// How deep a schema is looked into; OpenAI refuses strict ones beyond ten levels.
+const MAX_DEPTH: usize = 64;
+
+/// A tool's schema in the form that is accepted: an object, with its properties named even
+/// where there are none.
+pub(super) fn object(schema: &Value) -> Cow<'_, Value> {
+    match unfit_for_tool(schema) {
+        None => Cow::Borrowed(schema),
+        Some(_) => {
+            let mut object = match schema {
+                Value::Object(object) => object.clone(),
+                _ => Map::new(),
+            };
+            object.insert("type".into(), "object".into());
+            if !object.get("properties").is_some_and(Value::is_object) {
+                object.insert("properties".into(), json!({}));
+            }
+            Cow::Owned(Value::Object(object))
+        }
+    }
+}
+
+/// What OpenAI says of a schema that no tool may have; `None` for one that it may.
+pub(super) fn unfit_for_tool(schema: &Value) -> Option<String> {
+    let kind = match schema.get("type") {
+        Some(Value::String(kind)) if kind == "object" => {
+            let properties = schema.get("properties").is_some_and(Value::is_object);
+            let words = "In context=(), object schema missing properties.";
+            return (!properties).then(|| words.to_owned());
+        }
+        Some(Value::String(kind)) => kind.as_str(),
+        _ => "None",
+    };
+    Some(format!(
+        "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
+    ))
+}
+
+/// What OpenAI says of a schema that no model can be held to; `None` for one that it can.
+pub(super) fn unfit_for_strict(schema: &Value) -> Option<String> {
+    let mut context = Vec::new();
+    unfit(schema, &mut context, MAX_DEPTH)
+}
+
+fn unfit(schema: &Value, context: &mut Vec<String>, depth: usize) -> Option<String> {
+    let object = schema.as_object()?;
+    if depth == 0 {
+        return Some(format!(
+            "In context={}, it is nested too deeply.",
+            tuple(context)
+        ));
+    }
+    let no_properties = Map::new();
+    let properties = object.get("properties").and_then(Value::as_object);
+    let is_object = match object.get("type") {
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        _ => properties.is_some(),
+    };
+    if is_object {
+        if object.get("additionalProperties") != Some(&Value::Bool(false)) {
+            return Some(format!(
+                "In context={}, 'additionalProperties' is required to be supplied and to be false.",
+                tuple(context)
+            ));
+        }
+        let required = object.get("required").and_then(Value::as_array);
+        let required = required.map(Vec::as_slice).unwrap_or_default();
+        let mut names = properties.unwrap_or(&no_properties).keys();
+        if let Some(missing) = names.find(|name| !required.iter().any(|one| one == name.as_str())) {
+            return Some(format!(
+                "In context={}, 'required' is required to be supplied and to be an array \
+                 including every key in properties. Missing '{missing}'.",
+                tuple(context)
+            ));
+        }
+    }
+    for key in ["properties", "$defs", "definitions"] {
+        for (name, inner) in object
+            .get(key)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            context.push(key.to_owned());
+            context.push(name.clone());
+            let fault = unfit(inner, context, depth - 1);
+            if fault.is_some() {
+                return fault;
+            }
+            context.truncate(context.len().saturating_sub(2));
+        }
+    }
+    for key in ["anyOf", "items", "allOf", "oneOf"] {
+        let inner = match object.get(key) {
+            Some(Value::Array(list)) => list.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
+        };
+        for inner in inner {
+            context.push(key.to_owned());
+            let fault = unfit(inner, context, depth - 1);
+            if fault.is_some() {
+                return fault;
+            }
+            context.pop();
+        }
+    }
+    None
+}
+
+/// A path as OpenAI writes it.
+fn tuple(context: &[String]) -> String {
+    match context {
+        [] => "()".to_owned(),
+        [one] => format!("('{one}',)"),
+        many => format!("('{}')", many.join("', '")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tools_schema_is_an_object_with_properties() {
+        for (given, sent) in [
+            (json!(null), json!({"type": "object", "properties": {}})),
+            (
+                json!({"type": "object"}),
+                json!({"type": "object", "properties": {}}),
+            ),
+            (
+                json!({"properties": {"a": {}}}),
+                json!({"properties": {"a": {}}, "type": "object"}),
+            ),
+            (
+                json!({"type": "object", "properties": {}, "x": 1}),
+                json!({"type": "object", "properties": {}, "x": 1}),
+            ),
+        ] {
+            assert_eq!(*object(&given), sent);
+            assert_eq!(unfit_for_tool(&sent), None);
+        }
+    }
+
+    #[test]
+    fn what_no_model_can_be_held_to_is_named() {
+        let fits = json!({"type": "object", "additionalProperties": false, "required": ["a"],
+            "properties": {"a": {"type": "array", "items": {"type": "string"}}}});
+        assert_eq!(unfit_for_strict(&fits), None);
+        for (schema, words) in [
+            (
+                json!({"type": "object", "properties": {}}),
+                "In context=(), 'additionalP",
+            ),
+            (
+                json!({"type": "object", "additionalProperties": false,
+                    "properties": {"a": {}}, "required": []}),
+                "Missing 'a'.",
+            ),
+            (
+                json!({"type": "object", "additionalProperties": false, "required": ["a"],
+                    "properties": {"a": {"anyOf": [{"type": ["object", "null"]}]}}}),
+                "In context=('properties', 'a', 'anyOf'), 'additionalP",
+            ),
+        ] {
+            let said = unfit_for_strict(&schema).unwrap();
+            assert!(said.contains(words), "{said}");
+        }
+        let mut deep = json!({});
+        for _ in 0..100 {
+            deep = json!({ "items": deep });
+        }
+        assert!(unfit_for_strict(&deep).is_some());
+    }
+}

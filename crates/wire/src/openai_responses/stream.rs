@@ -1,0 +1,529 @@
+//! [`StreamState`]: the events of a streamed response put together into one reply. Knows nothing
+//! of server-sent events: it is given the text of each `data:` field. The order of parts is that
+//! of the output items.
+
+use plimsoll_context::{CallId, Delta, Part, Reply, StopReason, Thinking, ToolCall, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::items;
+use super::reply::{
+    ITEM_COST, Response, output_parts, text, tool_call, unique_ids, with_beside, with_calls,
+};
+use super::usage::usage;
+use crate::error::WireError;
+use crate::openai_chat::MAX_REPLY;
+
+/// The text that ends a stream at servers that know the older wire; this one ends with an event.
+const DONE: &str = "[DONE]";
+
+/// A reply while it arrives.
+#[derive(Debug, Clone, Default)]
+pub struct StreamState {
+    response: String,
+    model: Option<String>,
+    items: Vec<Open>,
+    usage: Option<Usage>,
+    stop: Option<StopReason>,
+    done: Done,
+    bytes: usize,
+}
+
+/// Whether the end mark came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Done {
+    #[default]
+    NotYet,
+    Marked,
+}
+
+/// One output item while it arrives.
+#[derive(Debug, Clone)]
+struct Open {
+    /// Its place in the output.
+    index: u64,
+    /// What has come of it in pieces.
+    pieces: Pieces,
+    /// The item as the server gave it last: first nearly empty, at its end whole.
+    item: Value,
+    /// The same, byte for byte, once it is whole.
+    raw: Option<String>,
+}
+
+/// What has come of an item in pieces.
+#[derive(Debug, Clone)]
+enum Pieces {
+    /// The parts of a message's content, by their place.
+    Said(Vec<(u64, String)>),
+    /// The parts of a summary of reasoning, or of reasoning itself, by their place.
+    Thought(Vec<(u64, String)>),
+    /// The name that was told, and the arguments.
+    Call { told: bool, arguments: String },
+    /// Nothing that anybody is told of.
+    Hidden,
+}
+
+/// One event.
+#[derive(Debug, Default, Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", default)]
+    kind: Option<Value>,
+    #[serde(default)]
+    output_index: Option<Value>,
+    #[serde(default)]
+    content_index: Option<Value>,
+    #[serde(default)]
+    summary_index: Option<Value>,
+    #[serde(default)]
+    delta: Option<Value>,
+    #[serde(default)]
+    arguments: Option<Value>,
+    #[serde(default)]
+    input: Option<Value>,
+    #[serde(default, borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    response: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<Value>,
+    #[serde(default)]
+    object: Option<Value>,
+}
+
+impl StreamState {
+    /// Nothing has arrived yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the text of one `data:` field and says what is new in it.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Provider`] for an error in the stream or a response that failed,
+    /// [`WireError::NotJson`] for a broken event, [`WireError::TooLarge`] beyond
+    /// [`MAX_REPLY`]. What had arrived stays readable through [`StreamState::partial`].
+    pub fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+        let data = data.trim();
+        if data.is_empty() || self.done == Done::Marked {
+            return Ok(Vec::new());
+        }
+        if data == DONE {
+            self.done = Done::Marked;
+            return Ok(Vec::new());
+        }
+        let event: Event<'_> = serde_json::from_str(data).map_err(not_json)?;
+        let mut deltas = Vec::new();
+        let failed = event.error.as_ref().is_some_and(|error| !error.is_null());
+        let kind = text(event.kind.as_ref()).unwrap_or_default();
+        match kind {
+            "error" => return Err(WireError::Provider { body: data.into() }),
+            "" if failed => return Err(WireError::Provider { body: data.into() }),
+            // A whole response where a stream was asked for.
+            "" if text(event.object.as_ref()) == Some("response") => {
+                self.ended(data, &mut deltas)?;
+            }
+            "response.created" | "response.in_progress" | "response.queued" => {
+                self.begun(event.response)?;
+            }
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled"
+            | "response.done" => match event.response {
+                Some(response) => self.ended(response.get(), &mut deltas)?,
+                None if kind == "response.failed" => {
+                    return Err(WireError::Provider { body: data.into() });
+                }
+                None => self.done = Done::Marked,
+            },
+            "response.output_item.added" => self.added(&event, &mut deltas)?,
+            "response.output_item.done" => self.finished(&event, &mut deltas)?,
+            _ => self.piece(kind, &event, &mut deltas)?,
+        }
+        Ok(deltas)
+    }
+
+    /// Whether the reply is complete: nothing needs to be waited for.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.stop.is_some() || self.done == Done::Marked
+    }
+
+    /// What has arrived so far.
+    #[must_use]
+    pub fn partial(&self) -> Reply {
+        self.reply(self.stop.unwrap_or(StopReason::Other))
+    }
+
+    /// The whole reply.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Cut`], with what had arrived, if the stream ended before the response did.
+    pub fn finish(self) -> Result<Reply, WireError> {
+        if !self.has_ended() {
+            let partial = Box::new(self.partial());
+            return Err(WireError::Cut { partial });
+        }
+        let mut reply = self.reply(self.stop.unwrap_or(StopReason::Stop));
+        reply.stop = with_calls(reply.stop, &reply.parts);
+        Ok(reply)
+    }
+
+    fn reply(&self, stop: StopReason) -> Reply {
+        let mut parts: Vec<Part> = self.items.iter().flat_map(Open::parts).collect();
+        unique_ids(&mut parts, &self.response);
+        Reply {
+            parts,
+            stop,
+            usage: self.usage,
+            model: self.model.clone(),
+        }
+    }
+
+    fn begun(&mut self, response: Option<&RawValue>) -> Result<(), WireError> {
+        let Some(raw) = response else {
+            return Ok(());
+        };
+        let response: Response<'_> = serde_json::from_str(raw.get()).map_err(not_json)?;
+        self.head(&response);
+        response.refuse_error(raw.get())
+    }
+
+    fn head(&mut self, response: &Response<'_>) {
+        if let Some(id) = text(response.id.as_ref()) {
+            self.response = id.to_owned();
+        }
+        if let Some(model) = response.model() {
+            self.model = Some(model);
+        }
+    }
+
+    /// The response has ended, and its last event repeats all of it.
+    fn ended(&mut self, raw: &str, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        let response: Response<'_> = serde_json::from_str(raw).map_err(not_json)?;
+        self.head(&response);
+        self.usage = response.usage.as_ref().and_then(usage).or(self.usage);
+        response.refuse_error(raw)?;
+        for (index, raw) in response.output.iter().flatten().enumerate() {
+            let index = index as u64;
+            let known = self.items.iter().find(|open| open.index == index);
+            // Some leave the encrypted content out of the item and put it here only.
+            let poorer = |open: &Open| {
+                open.raw.is_none()
+                    || items::kind(&open.item) == "reasoning" && !items::is_encrypted(&open.item)
+            };
+            if known.is_none_or(poorer) {
+                self.whole(index, raw, deltas)?;
+            }
+        }
+        self.stop = Some(response.stop().unwrap_or(StopReason::Stop));
+        Ok(())
+    }
+
+    fn added(&mut self, event: &Event<'_>, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        let Some(raw) = event.item else {
+            return Ok(());
+        };
+        let item: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+        let index = self.index(event);
+        let open = self.open(index, &item)?;
+        open.item = item;
+        open.tell_call(deltas);
+        Ok(())
+    }
+
+    fn finished(&mut self, event: &Event<'_>, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        match event.item {
+            Some(raw) => self.whole(self.index(event), raw, deltas),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes an item that is whole: it has the last word.
+    fn whole(
+        &mut self,
+        index: u64,
+        raw: &RawValue,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), WireError> {
+        let item: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+        if !item.is_object() {
+            return Err(WireError::expected("item", "an object", Some(&item)));
+        }
+        self.charge(raw.get().len())?;
+        let open = self.open(index, &item)?;
+        open.item = item;
+        open.raw = Some(raw.get().to_owned());
+        open.tell_call(deltas);
+        open.tell_rest(deltas);
+        Ok(())
+    }
+
+    /// A piece of an item. What is not known says nothing that is not said again by its item.
+    fn piece(
+        &mut self,
+        kind: &str,
+        event: &Event<'_>,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), WireError> {
+        let (of, place) = match kind {
+            "response.output_text.delta" | "response.refusal.delta" => {
+                ("message", &event.content_index)
+            }
+            "response.reasoning_summary_text.delta" => ("reasoning", &event.summary_index),
+            "response.reasoning_text.delta" => ("reasoning", &event.content_index),
+            "response.function_call_arguments.delta" => ("function_call", &None),
+            "response.custom_tool_call_input.delta" => ("custom_tool_call", &None),
+            "response.function_call_arguments.done" | "response.custom_tool_call_input.done" => {
+                return self.arguments_done(event, deltas);
+            }
+            _ => return Ok(()),
+        };
+        let Some(more) = text(event.delta.as_ref()).filter(|more| !more.is_empty()) else {
+            return Ok(());
+        };
+        self.charge(more.len())?;
+        let index = self.index(event);
+        let place = number(place.as_ref()).unwrap_or_default();
+        let open = self.open(index, &Value::String(of.to_owned()))?;
+        open.take(place, more, deltas);
+        Ok(())
+    }
+
+    /// Servers that send arguments in one piece send them here.
+    fn arguments_done(
+        &mut self,
+        event: &Event<'_>,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), WireError> {
+        let all = text(event.arguments.as_ref()).or_else(|| text(event.input.as_ref()));
+        let index = self.index(event);
+        let Some(all) = all else {
+            return Ok(());
+        };
+        let known = self.items.iter().find(|open| open.index == index);
+        let Some(Pieces::Call { arguments, .. }) = known.map(|open| &open.pieces) else {
+            return Ok(());
+        };
+        let rest = all.strip_prefix(arguments.as_str()).unwrap_or_default();
+        let rest = rest.to_owned();
+        self.charge(rest.len())?;
+        if let Some(open) = self.items.iter_mut().find(|open| open.index == index) {
+            open.take(0, &rest, deltas);
+        }
+        Ok(())
+    }
+
+    /// Which item an event is about; the last one where it does not say.
+    fn index(&self, event: &Event<'_>) -> u64 {
+        let said = number(event.output_index.as_ref());
+        let last = || self.items.last().map_or(0, |open| open.index);
+        said.unwrap_or_else(last)
+    }
+
+    /// The item at a place of the output; it begins here if it is not there yet.
+    fn open(&mut self, index: u64, item: &Value) -> Result<&mut Open, WireError> {
+        let at = self.items.partition_point(|open| open.index < index);
+        if self.items.get(at).is_none_or(|open| open.index != index) {
+            self.charge(ITEM_COST)?;
+            let kind = item.as_str().unwrap_or_else(|| items::kind(item));
+            self.items.insert(
+                at,
+                Open {
+                    index,
+                    pieces: Pieces::of(kind),
+                    item: serde_json::json!({ "type": kind }),
+                    raw: None,
+                },
+            );
+        }
+        // It is there now; the error is for a bound that nobody reaches.
+        self.items
+            .get_mut(at)
+            .ok_or(WireError::TooLarge { limit: MAX_REPLY })
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), WireError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        // A piece is counted when it comes and again with its whole item.
+        if self.bytes as u64 > MAX_REPLY.0.saturating_mul(2) {
+            return Err(WireError::TooLarge { limit: MAX_REPLY });
+        }
+        Ok(())
+    }
+}
+
+impl Pieces {
+    fn of(kind: &str) -> Self {
+        match kind {
+            "message" => Self::Said(Vec::new()),
+            "reasoning" => Self::Thought(Vec::new()),
+            "function_call" | "custom_tool_call" => Self::Call {
+                told: false,
+                arguments: String::new(),
+            },
+            _ => Self::Hidden,
+        }
+    }
+}
+
+impl Open {
+    /// What the item says so far.
+    fn parts(&self) -> Vec<Part> {
+        if let Some(raw) = &self.raw {
+            return output_parts(&self.item, raw);
+        }
+        match &self.pieces {
+            Pieces::Said(texts) => {
+                let texts = texts.iter().map(|(_, text)| Part::text(text.clone()));
+                with_beside(&self.item, texts.collect())
+            }
+            Pieces::Thought(texts) => {
+                let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+                let text = texts.join("\n\n");
+                // Cut in the middle, it is of no use to the provider.
+                let thinking = Thinking { text, opaque: None };
+                (!thinking.text.is_empty())
+                    .then_some(Part::Thinking(thinking))
+                    .into_iter()
+                    .collect()
+            }
+            Pieces::Call { arguments, .. } => {
+                let call = self.call();
+                vec![Part::ToolCall(ToolCall {
+                    arguments: arguments.clone(),
+                    ..call
+                })]
+            }
+            Pieces::Hidden => Vec::new(),
+        }
+    }
+
+    fn call(&self) -> ToolCall {
+        let custom = items::kind(&self.item) == "custom_tool_call";
+        tool_call(&self.item, if custom { "input" } else { "arguments" })
+    }
+
+    /// Takes a piece of text and tells it.
+    fn take(&mut self, place: u64, more: &str, deltas: &mut Vec<Delta>) {
+        let call = self.call().id;
+        let more = more.to_owned();
+        match &mut self.pieces {
+            Pieces::Said(texts) => {
+                append(texts, place, &more);
+                deltas.push(Delta::Text { text: more });
+            }
+            Pieces::Thought(texts) => {
+                // A summary's parts are paragraphs.
+                let new = !texts.is_empty() && texts.iter().all(|(known, _)| *known != place);
+                append(texts, place, &more);
+                let text = if new { format!("\n\n{more}") } else { more };
+                deltas.push(Delta::Thinking { text });
+            }
+            Pieces::Call { arguments, .. } => {
+                arguments.push_str(&more);
+                if !more.is_empty() {
+                    deltas.push(Delta::CallArguments { call, text: more });
+                }
+            }
+            Pieces::Hidden => {}
+        }
+    }
+
+    /// Tells that a tool call has begun, once its name is known.
+    fn tell_call(&mut self, deltas: &mut Vec<Delta>) {
+        let call = self.call();
+        if let Pieces::Call { told, .. } = &mut self.pieces
+            && !*told
+            && !call.name.is_empty()
+        {
+            *told = true;
+            let name = call.name;
+            deltas.push(Delta::CallStarted {
+                call: call.id,
+                name,
+            });
+        }
+    }
+
+    /// Tells what of a whole item has not come in pieces.
+    fn tell_rest(&mut self, deltas: &mut Vec<Delta>) {
+        let Some(raw) = &self.raw else {
+            return;
+        };
+        for part in output_parts(&self.item, raw) {
+            let (told, all, delta): (String, String, fn(CallId, String) -> Delta) =
+                match (&self.pieces, &part) {
+                    (Pieces::Said(texts), Part::Text { .. }) => {
+                        let all = joined_parts(&output_parts(&self.item, raw));
+                        (joined(texts, ""), all, |_, text| Delta::Text { text })
+                    }
+                    (Pieces::Thought(texts), Part::Thinking(thinking)) => {
+                        let delta = |_, text| Delta::Thinking { text };
+                        (joined(texts, "\n\n"), thinking.text.clone(), delta)
+                    }
+                    (Pieces::Call { arguments, .. }, Part::ToolCall(call)) => {
+                        let delta = |call, text| Delta::CallArguments { call, text };
+                        (arguments.clone(), call.arguments.clone(), delta)
+                    }
+                    _ => continue,
+                };
+            // What was told otherwise cannot be taken back.
+            if let Some(rest) = all
+                .strip_prefix(told.as_str())
+                .filter(|rest| !rest.is_empty())
+            {
+                deltas.push(delta(self.call().id, rest.to_owned()));
+            }
+            break;
+        }
+        self.mark_told();
+    }
+
+    /// All of the item has been told: the same once more tells nothing.
+    fn mark_told(&mut self) {
+        let Some(raw) = &self.raw else {
+            return;
+        };
+        let parts = output_parts(&self.item, raw);
+        match &mut self.pieces {
+            Pieces::Said(texts) => *texts = vec![(0, joined_parts(&parts))],
+            Pieces::Thought(texts) => *texts = vec![(0, items::reasoning_text(&self.item))],
+            Pieces::Call { arguments, .. } => {
+                if let Some(Part::ToolCall(call)) = parts.into_iter().next() {
+                    *arguments = call.arguments;
+                }
+            }
+            Pieces::Hidden => {}
+        }
+    }
+}
+
+fn append(texts: &mut Vec<(u64, String)>, place: u64, more: &str) {
+    let at = texts.partition_point(|(known, _)| *known < place);
+    match texts.get_mut(at) {
+        Some((known, text)) if *known == place => text.push_str(more),
+        _ => texts.insert(at, (place, more.to_owned())),
+    }
+}
+
+fn joined(texts: &[(u64, String)], between: &str) -> String {
+    let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+    texts.join(between)
+}
+
+fn joined_parts(parts: &[Part]) -> String {
+    parts.iter().filter_map(Part::as_text).collect()
+}
+
+fn number(value: Option<&Value>) -> Option<u64> {
+    value.and_then(Value::as_u64)
+}
+
+fn not_json(error: serde_json::Error) -> WireError {
+    WireError::not_json(&error)
+}
