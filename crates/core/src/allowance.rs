@@ -48,6 +48,8 @@ pub struct Allowance {
     place: Place,
     until: Option<Instant>,
     meter: Meter,
+    /// Agents that work for agents, down to here.
+    depth: u32,
 }
 
 /// What was reserved from an [`Allowance`]; itself one. Dropping it settles what was used and gives
@@ -62,6 +64,9 @@ pub enum NothingLeft {
     /// It is used up or reserved by others.
     #[error("no {0} are left")]
     Of(Kind),
+    /// There is some, and it is not worth beginning.
+    #[error("too few {0} are left")]
+    TooFew(Kind),
     /// The time is over.
     #[error("no time is left")]
     Time,
@@ -96,6 +101,7 @@ impl Allowance {
             place,
             until: time.and_then(|time| Instant::now().checked_add(time)),
             meter,
+            depth: 0,
         }
     }
 
@@ -137,6 +143,7 @@ impl Allowance {
             place,
             until: earlier(self.until, until),
             meter,
+            depth: self.depth,
         }))
     }
 
@@ -182,6 +189,12 @@ impl Allowance {
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         self.until
+    }
+
+    /// How many agents work for each other, down to whoever has this; 0 for who works for nobody.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.depth
     }
 
     /// How many have reserved something and are not done.
@@ -240,6 +253,14 @@ impl Allowance {
             limits.max_duration = Some(limits.max_duration.map_or(left, |max| max.min(left)));
         }
         limits
+    }
+}
+
+impl Grant {
+    /// For an agent that works for whoever reserved it.
+    pub(crate) fn deeper(mut self) -> Self {
+        self.0.depth = self.0.depth.saturating_add(1);
+        self
     }
 }
 

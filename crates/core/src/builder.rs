@@ -22,7 +22,7 @@ use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};
 use crate::context::{Beside, Contexts};
 use crate::driver::Parts;
 use crate::error::Error;
-use crate::gate::{DenyAll, Gate};
+use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::memory_store::MemoryStore;
 use crate::observer::Observer;
@@ -88,7 +88,7 @@ pub struct AgentBuilder {
     max_tokens: Option<Tokens>,
     sampling: Sampling,
     store: Arc<dyn SessionStore>,
-    gate: Arc<dyn Gate>,
+    gate: Option<Arc<dyn Gate>>,
     observers: Vec<Arc<dyn Observer>>,
     retry: RetryConfig,
     max_step_result: Bytes,
@@ -140,7 +140,7 @@ impl Agent {
             max_tokens: None,
             sampling: Sampling::default(),
             store: Arc::new(MemoryStore::default()),
-            gate: Arc::new(DenyAll),
+            gate: None,
             observers: Vec::new(),
             retry: RetryConfig::default(),
             max_step_result: MAX_STEP_RESULT,
@@ -259,13 +259,13 @@ impl AgentBuilder {
 
     /// Who is asked before a tool call that asks. Default: nobody, which denies.
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
-        self.gate = Arc::new(gate);
+        self.gate = Some(Arc::new(gate));
         self
     }
 
     /// The same with a gate that is shared.
     pub fn shared_gate(mut self, gate: Arc<dyn Gate>) -> Self {
-        self.gate = gate;
+        self.gate = Some(gate);
         self
     }
 

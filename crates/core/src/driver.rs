@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, Failure, Input, Outcome, Question, Step, Waiting};
+use plimsoll_agent::{Answer, Event, Failure, HookPoint, Input, Outcome, Question, Step, Waiting};
 use plimsoll_context::{Bytes, CallId, Part, Reply, Tokens};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::error::Error;
-use crate::gate::Gate;
+use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, Polled, said_by};
 use crate::observer::Observer;
 use crate::provider::Provider;
@@ -46,7 +46,8 @@ pub(crate) struct Parts {
     pub(crate) hooks: Hooks,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     pub(crate) store: Arc<dyn SessionStore>,
-    pub(crate) gate: Arc<dyn Gate>,
+    /// Where there is none, nobody is asked, which denies.
+    pub(crate) gate: Option<Arc<dyn Gate>>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) retry: RetryConfig,
     /// Bytes of one step's result that the host is given, at most.
@@ -138,7 +139,8 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 underway.running.insert(task.id(), call);
             }
             Step::Ask(question) => {
-                let decide = hooked::decide(Arc::clone(&parts), question);
+                let seen = hooked::seen(session, HookPoint::BeforeToolExecution);
+                let decide = hooked::decide(Arc::clone(&parts), seen, question);
                 underway.asks.push(Box::pin(decide));
             }
             Step::Abort => {
@@ -289,7 +291,8 @@ impl Parts {
     /// Asks the gate. Silence denies, and so does a gate that is broken.
     async fn ask_gate(&self, question: &Question) -> Answer {
         let name = &question.call.name;
-        let asked = std::panic::AssertUnwindSafe(async { self.gate.decide(question).await });
+        let gate = self.gate.as_deref().unwrap_or(&DenyAll);
+        let asked = std::panic::AssertUnwindSafe(async { gate.decide(question).await });
         let silence: OptionFuture<_> = self.gate_timeout.map(tokio::time::sleep).into();
         let why = tokio::select! {
             biased;

@@ -42,7 +42,10 @@ pub use builder::{AgentBuilder, EvictionStrategy};
 pub use error::Error;
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
-pub use hooks::{Evicted, HOOK_TIMEOUT, HookReply, Later, MAX_STUCK, Messages, Now};
+pub use hooks::{
+    CommandHook, Evicted, HOOK_TIMEOUT, HookReply, Later, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT,
+    MAX_STUCK, Messages, Now,
+};
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
 pub use observer::Observer;
@@ -63,7 +66,8 @@ pub use store::{
     StoreError,
 };
 pub use sub_agent::{
-    MAX_DEPTH, MAX_RELAYED, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT, SubAgentTool, sub_agent,
+    LEAST_FOR_SUB_AGENT, MAX_DEPTH, MAX_RELAYED, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT,
+    SubAgentTool, sub_agent,
 };
 pub use tool::{
     FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, Pins, TOOL_RETRIES, TOOL_TIMEOUT,

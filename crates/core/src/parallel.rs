@@ -15,6 +15,7 @@ use crate::driver;
 use crate::error::Error;
 use crate::remote::{Command, Said};
 use crate::session::Session;
+use crate::sub_agent::MAX_DEPTH;
 
 mod adopt;
 mod branch;
@@ -295,9 +296,13 @@ fn allowance(options: &ParallelOptions) -> Result<(Allowance, Option<Grant>), St
         .and_then(|limits| limits.max_duration);
     match &options.allowance {
         None => Ok((Allowance::of(limit, time), None)),
+        Some(above) if above.depth() >= MAX_DEPTH => Err(format!(
+            "agents are {MAX_DEPTH} deep here already; run the prompt by one agent"
+        )),
         Some(above) => {
             let grant = above.reserve_part(limit, time, 1);
             let grant = grant.map_err(|nothing| format!("{nothing} for any branch"))?;
+            let grant = grant.deeper();
             Ok(((*grant).clone(), Some(grant)))
         }
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, new_session_id};
-use crate::allowance::{Grant, Limit, wanted};
+use crate::allowance::{Grant, Kind, Limit, NothingLeft, wanted};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::observer::Observer;
@@ -36,13 +36,16 @@ pub const MAX_DEPTH: u32 = 4;
 pub const MAX_SUB_AGENT_RESULT: Tokens = Tokens(2_000);
 /// How long a sub-agent may take where nothing else is said.
 pub const SUB_AGENT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Tokens that an agent needs beside its first request to be of any use; one that has less does not
+/// begin.
+pub const LEAST_FOR_SUB_AGENT: Tokens = Tokens(1_000);
 /// So much later than its own limit a sub-agent is cut off: it ends by itself before that.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// An agent as a tool. The model gives it a task and gets its answer; where a limit ended it, what it
 /// had by then and the reason.
 ///
-/// It reserves what it may use from what the calling run has left, and what it does not use comes
+/// Where the agent has no gate of its own, it asks the caller's. It reserves what it may use from what the calling run has left, and what it does not use comes
 /// back. Its session is `{session}.{tool}.{place}` in the caller's store. Where the caller is carried
 /// on after a crash, so is it.
 ///
@@ -106,7 +109,7 @@ impl Agent {
     }
 
     /// The same agent as a part of a larger whole: in another's store, within what was reserved for
-    /// it, and seen by somebody else too.
+    /// it, and seen by somebody else too. Where it has nobody to ask, it asks whom the other asks.
     pub(crate) fn within(
         &self,
         grant: &Grant,
@@ -119,6 +122,10 @@ impl Agent {
         let mut parts = Parts::clone(&agent.parts);
         if let Some(caller) = caller {
             parts.store = Arc::clone(&caller.store);
+            if parts.gate.is_none() {
+                parts.gate.clone_from(&caller.gate);
+                parts.gate_timeout = caller.gate_timeout;
+            }
         }
         parts.observers.extend(observer);
         agent.parts = Arc::new(parts);
@@ -212,6 +219,7 @@ impl SubAgentTool {
         &self,
         agent: &Agent,
         limits: &ExecutionLimits,
+        task: &str,
         cx: &ToolContext,
     ) -> Result<Grant, ToolError> {
         let name = &self.spec.name;
@@ -226,20 +234,26 @@ impl SubAgentTool {
                 .map(|tokens| tokens.0),
             ..wanted(limits)
         };
-        let grant = cx
+        let nothing = |nothing: NothingLeft| {
+            ToolError(format!(
+                "`{name}` was not started: {nothing} for it; do without it, and say what is left undone"
+            ))
+        };
+        let reserved = cx
             .allowance
-            .reserve_part(wanted, limits.max_duration, parts)
-            .map_err(|nothing| {
-                ToolError(format!(
-                    "`{name}` was not started: {nothing} for it; do without it, and say what is left undone"
-                ))
-            })?;
+            .reserve_part(wanted, limits.max_duration, parts);
+        let grant = reserved.map_err(nothing)?;
+        let first = agent.overhead() + agent.setup.counter.text(task);
+        let least = (first + LEAST_FOR_SUB_AGENT).0;
+        if grant.limit().tokens.is_some_and(|tokens| tokens < least) {
+            return Err(nothing(NothingLeft::TooFew(Kind::Tokens)));
+        }
         if grant.limit().money.is_some() && agent.setup.sheet.is_none() {
             return Err(ToolError(format!(
                 "`{name}` was not started: this run may cost only so much, and what its model costs is not known; do without it"
             )));
         }
-        Ok(grant)
+        Ok(grant.deeper())
     }
 }
 
@@ -270,7 +284,7 @@ impl Tool for SubAgentTool {
                 "the task for `{name}` is empty; say what it is to do"
             )));
         }
-        if cx.origin.depth >= MAX_DEPTH {
+        if cx.allowance.depth() >= MAX_DEPTH {
             return Err(ToolError(format!(
                 "`{name}` was not started: agents are {MAX_DEPTH} deep here already; do it yourself"
             )));
@@ -279,7 +293,7 @@ impl Tool for SubAgentTool {
         let agent =
             agent.ok_or_else(|| ToolError(format!("there is no agent for `{name}` here")))?;
         let limits = self.limits_of(&agent);
-        let grant = self.reserve(&agent, &limits, &cx)?;
+        let grant = self.reserve(&agent, &limits, &task, &cx)?;
         let (counter, model) = (Arc::clone(&agent.setup.counter), agent.setup.model.clone());
         let stop = CancellationToken::new();
         let work = work(agent, limits, grant, name.clone(), task, cx, stop.clone());
@@ -336,7 +350,7 @@ async fn work(
     let mut agent = agent.within(&grant, &limits, caller, relay);
     agent.setup.first_turn_trigger = TurnTrigger::SubAgent;
     let mut session = agent.session(id.clone()).await?;
-    session.below(&grant, cx.origin.depth + 1);
+    session.below(&grant);
     if let Some(outcome) = ended(&session, &agent).await? {
         grant.meter().add(&Spend {
             usage: outcome.usage,

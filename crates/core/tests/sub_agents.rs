@@ -5,12 +5,13 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, TurnTrigger};
-use plimsoll_context::{Money, PriceSheet, Rates, Tokens};
+use async_trait::async_trait;
+use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Spend, TurnTrigger};
+use plimsoll_context::{Money, PriceSheet, Rates, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, MAX_DEPTH, MemoryStore, SessionId, SessionStore, StoreError, ToolError,
-    sub_agent, tool,
+    Agent, AgentBuilder, AllowAll, DenyAll, MAX_DEPTH, MemoryStore, SessionId, SessionStore,
+    StoreError, Tool, ToolContext, ToolError, ToolOutput, sub_agent, tool,
 };
 use serde_json::{Value, json};
 
@@ -610,5 +611,133 @@ async fn after_a_crash_it_is_carried_on_and_what_it_had_used_counts() {
         assert_eq!(last(&model), "It says x.", "{keep}");
         assert_eq!(output.tokens_used, whole.tokens_used, "{keep}");
         assert_eq!(children_of(&copy, "s").await, [child.as_str()]);
+    }
+}
+
+/// A tree of agents that would go on for ever spends what the first may.
+#[tokio::test]
+async fn a_tree_of_agents_keeps_within_what_the_first_may_use() {
+    for (limit, at_once) in [(8_000, 1), (30_000, 1), (30_000, 3), (100_000, 3)] {
+        let itself: Arc<OnceLock<Agent>> = Arc::default();
+        let found = Arc::clone(&itself);
+        let again = sub_agent("divide", "Does a part.", move || found.get().cloned());
+        let part = || {
+            (
+                "divide",
+                task("Do this part of it, and that part, and the rest."),
+            )
+        };
+        let model = ScriptedProvider::new([]).then_always(Turn::calls([part(), part(), part()]));
+        let limits = ExecutionLimits {
+            max_total_tokens: Some(Tokens(limit)),
+            max_tool_calls: Some(40),
+            ..ExecutionLimits::turns(6)
+        };
+        let agent = Agent::builder(model.clone())
+            .tool(again)
+            .execution_limits(limits)
+            .max_parallel_tools(at_once)
+            .build()
+            .unwrap();
+        itself.set(agent.clone()).ok().unwrap();
+        let output = agent.run("Do all of it.").await.unwrap();
+        assert!(output.reason.is_limit(), "{:?}", output.reason);
+        let used = output.tokens_used.total_tokens();
+        let requests = model.requests();
+        let sent: Tokens = requests.iter().map(|request| model.weigh(request)).sum();
+        assert_eq!(output.tokens_used.processed(), sent, "all of it is counted");
+        // What a call weighs is known once it is answered: each agent on the way down may exceed its
+        // part by its last one.
+        let largest = requests.iter().map(|request| model.weigh(request)).max();
+        let beyond = largest.unwrap().times(u64::from(MAX_DEPTH) + 1);
+        println!("{used} of {limit}, {} calls", requests.len());
+        assert!(used <= Tokens(limit) + beyond, "{used} of {limit}");
+    }
+}
+
+#[tokio::test]
+async fn who_has_no_gate_asks_its_callers() {
+    let asked = |gate: fn(AgentBuilder) -> AgentBuilder| async move {
+        let scout_model =
+            ScriptedProvider::new([Turn::call("risky", json!({"text": "x"})), Turn::say("done")]);
+        let risky = |input: Echo| async move { Ok::<_, ToolError>(input.text) };
+        let scout = Agent::builder(scout_model.clone()).tool(tool("risky", "", risky).asks());
+        let scout = gate(scout).build().unwrap();
+        let model = ScriptedProvider::new([Turn::call("scout", task("x")), Turn::say("ok")]);
+        let captain = Agent::builder(model)
+            .tool(scout.as_tool("scout", ""))
+            .gate(AllowAll)
+            .build()
+            .unwrap();
+        captain.run("go").await.unwrap();
+        last(&scout_model)
+    };
+    assert_eq!(asked(|builder| builder).await, "x");
+    let denied = asked(|builder| builder.gate(DenyAll)).await;
+    assert!(denied.contains("was not allowed"), "{denied}");
+}
+
+/// A tool of one's own that calls models: it reserves, spends and may break down.
+struct Oracle {
+    spec: ToolSpec,
+    dies: bool,
+}
+
+#[async_trait]
+impl Tool for Oracle {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, _arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let limits = ExecutionLimits {
+            max_total_tokens: Some(Tokens(1_000)),
+            ..ExecutionLimits::turns(1)
+        };
+        let before = cx.allowance.left().tokens;
+        let grant = cx.allowance.reserve(&limits).map_err(ToolError::new)?;
+        assert_eq!(cx.allowance.left().tokens, before.map(|left| left - 1_000));
+        grant.meter().add(&tokens(700));
+        cx.spent.add(&tokens(50));
+        assert!(!self.dies, "out of rum");
+        drop(grant);
+        assert_eq!(cx.allowance.left().tokens, before.map(|left| left - 750));
+        Ok("It is so.".into())
+    }
+}
+
+fn tokens(input: u64) -> Spend {
+    Spend {
+        usage: Usage {
+            input: Tokens(input),
+            ..Usage::default()
+        },
+        ..Spend::default()
+    }
+}
+
+#[tokio::test]
+async fn what_a_tool_of_ones_own_spends_counts_even_if_it_breaks_down() {
+    for dies in [false, true] {
+        let spec = ToolSpec {
+            name: "oracle".to_owned(),
+            description: String::new(),
+            schema: json!({"type": "object", "properties": {}}),
+        };
+        let call = || Turn::call("oracle", json!({}));
+        let model = ScriptedProvider::new([call(), call(), Turn::say("ok")]);
+        let limits = ExecutionLimits {
+            max_total_tokens: Some(Tokens(50_000)),
+            ..ExecutionLimits::default()
+        };
+        let agent = Agent::builder(model.clone())
+            .tool(Oracle { spec, dies })
+            .execution_limits(limits)
+            .build()
+            .unwrap();
+        let output = agent.run("go").await.unwrap();
+        let requests = model.requests();
+        let own: Tokens = requests.iter().map(|request| model.weigh(request)).sum();
+        assert_eq!(output.tokens_used.processed(), own + Tokens(1_500));
     }
 }

@@ -16,17 +16,14 @@ pub(crate) struct Purse {
     books: Option<Books>,
     /// What was reserved for it, where it works for somebody.
     under: Option<Allowance>,
-    /// Agents above it.
-    depth: u32,
     /// Of the calls under way.
     meters: HashMap<CallId, Meter>,
 }
 
 impl Session {
     /// What the next run uses comes out of what was reserved for it.
-    pub(crate) fn below(&mut self, allowance: &Allowance, depth: u32) {
+    pub(crate) fn below(&mut self, allowance: &Allowance) {
         self.purse.under = Some(allowance.clone());
-        self.purse.depth = depth;
     }
 
     /// A run has begun.
@@ -66,7 +63,6 @@ impl Session {
                 place,
                 beside: own.open_calls.min(at_once).max(1),
             }),
-            depth: self.purse.depth,
         };
         (allowance, origin)
     }

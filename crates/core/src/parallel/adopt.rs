@@ -48,7 +48,10 @@ pub(super) async fn adopt(
         Taken::Nothing => Vec::new(),
     };
     session.run.adopt(branched, entries)?;
-    driver::settle(session).await
+    let written = driver::settle(session).await;
+    // What the branch's tools returned is no step of a run of this session.
+    let _ = session.steps.take();
+    written
 }
 
 /// What a fork has said itself, without what only says that it is one.

@@ -156,7 +156,7 @@ impl Branch {
         log.push(trunk.forked());
         let mut session = agent.open(lease, &log, trunk.idle).await?;
         drop(log);
-        session.below(&grant, 0);
+        session.below(&grant);
         attach(&mut session, &trunk.state);
         let reach = session.remote();
         let _ = remote.set(reach.clone());

@@ -319,7 +319,10 @@ fn shuffled<'a>(evaluation: &'a Evaluation<'_>) -> Vec<&'a ParallelLoopResult> {
 fn material(evaluation: &Evaluation<'_>, answers: &[&ParallelLoopResult], most: Tokens) -> String {
     let counter = &*evaluation.counter;
     let part = Tokens(most.0 / (answers.len() as u64 + 1));
-    let short = |text: &str| shorten(text, part, counter).unwrap_or_else(|| text.to_owned());
+    let short = |text: &str| {
+        let text = escaped(text);
+        shorten(&text, part, counter).unwrap_or(text)
+    };
     let mut material = format!("<task>\n{}\n</task>\n", short(evaluation.prompt));
     for (letter, result) in letters().zip(answers) {
         let text = short(&result.text);
@@ -328,6 +331,17 @@ fn material(evaluation: &Evaluation<'_>, answers: &[&ParallelLoopResult], most: 
         ));
     }
     material
+}
+
+/// A text that cannot end its own frame, or begin another.
+fn escaped(text: &str) -> String {
+    let mut text = text.to_owned();
+    for frame in ["answer", "task"] {
+        for tag in [format!("</{frame}"), format!("<{frame}")] {
+            text = text.replace(&tag, &tag.replace('<', "&lt;"));
+        }
+    }
+    text
 }
 
 fn letters() -> impl Iterator<Item = char> {

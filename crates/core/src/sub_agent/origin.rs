@@ -17,8 +17,6 @@ const MAX_SESSION_ID: usize = 128;
 pub(crate) struct Origin {
     /// Nobody's, for a call that no run has made.
     pub(crate) of: Option<Caller>,
-    /// Sub-agents above it.
-    pub(crate) depth: u32,
 }
 
 /// The run that has made a call.
@@ -57,7 +55,6 @@ impl fmt::Debug for Origin {
         let session = self.of.as_ref().map(|caller| &caller.session);
         f.debug_struct("Origin")
             .field("session", &session)
-            .field("depth", &self.depth)
             .finish_non_exhaustive()
     }
 }
