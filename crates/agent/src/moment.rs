@@ -20,6 +20,12 @@ pub enum HookPoint {
     BeforeToolExecution,
     /// After a tool call that ran.
     AfterToolExecution,
+    /// Before a plan is applied; no leaves the view as it is.
+    BeforeCompactionStart,
+    /// After a plan was applied.
+    AfterCompactionEnd,
+    /// After a plan has taken something out of the view.
+    OnEvict,
     /// After a turn: the model call and the tool calls that it asked for.
     AfterTurn,
     /// The model has answered and nothing waits: is there more to do?
@@ -113,6 +119,32 @@ impl Moment {
 }
 
 impl HookPoint {
+    /// Whether a no makes a difference there.
+    #[must_use]
+    pub fn decides(self) -> bool {
+        match self {
+            Self::BeforeTask
+            | Self::BeforeLoop
+            | Self::BeforeTurn
+            | Self::BeforeToolExecution
+            | Self::BeforeCompactionStart => true,
+            Self::AfterToolExecution
+            | Self::AfterCompactionEnd
+            | Self::OnEvict
+            | Self::AfterTurn
+            | Self::FollowUp
+            | Self::OnError
+            | Self::AfterLoop
+            | Self::AfterTask => false,
+        }
+    }
+
+    /// Whether it is about one tool call.
+    #[must_use]
+    pub fn is_of_a_tool(self) -> bool {
+        matches!(self, Self::BeforeToolExecution | Self::AfterToolExecution)
+    }
+
     /// Its name, as a configuration writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -122,6 +154,9 @@ impl HookPoint {
             Self::BeforeTurn => "before_turn",
             Self::BeforeToolExecution => "before_tool_execution",
             Self::AfterToolExecution => "after_tool_execution",
+            Self::BeforeCompactionStart => "before_compaction_start",
+            Self::AfterCompactionEnd => "after_compaction_end",
+            Self::OnEvict => "on_evict",
             Self::AfterTurn => "after_turn",
             Self::FollowUp => "follow_up",
             Self::OnError => "on_error",

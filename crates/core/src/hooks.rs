@@ -2,6 +2,7 @@
 //! back is a fault of that hook: the run goes on and says so, but for the one before a tool call, which
 //! denies it. Not when they are called; the machine says that.
 
+mod command;
 mod reply;
 
 use std::collections::BTreeSet;
@@ -15,6 +16,8 @@ use plimsoll_agent::{Decision, HookPoint, Leaving, Moment};
 use plimsoll_context::{CallId, Item, Message, Tokens, Usage};
 use serde_json::Value;
 
+use command::{About, Commands};
+pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
 pub(crate) use reply::said_by;
 use reply::{Had, Lane};
 pub use reply::{HookReply, Later, MAX_STUCK, Now};
@@ -57,6 +60,8 @@ pub(crate) struct Hooks {
     pub(crate) on_evict: Vec<Hook<(Arc<AgentState>, Evicted), ()>>,
     pub(crate) steering: Vec<Hook<(), Vec<Said>>>,
     pub(crate) follow_ups: Vec<Hook<(), Vec<Said>>>,
+    /// Programs, which are called behind the closures.
+    pub(crate) commands: Commands,
     /// How long each may take.
     pub(crate) timeout: Duration,
 }
@@ -69,8 +74,11 @@ pub(crate) struct Asked<T> {
 }
 
 /// What a hook is shown of the session.
+#[derive(Clone)]
 pub(crate) struct Seen {
     pub(crate) state: Arc<AgentState>,
+    /// The run's number in its session.
+    pub(crate) run: u64,
     /// The view or, after a run, what of it was said in the run.
     pub(crate) messages: Messages,
 }
@@ -110,6 +118,7 @@ impl Default for Hooks {
             on_evict: Vec::new(),
             steering: Vec::new(),
             follow_ups: Vec::new(),
+            commands: Commands::default(),
             timeout: HOOK_TIMEOUT,
         }
     }
@@ -131,84 +140,111 @@ impl Hooks {
             (HookPoint::AfterTask, !self.after_task.is_empty()),
         ];
         let there = there.into_iter().filter(|(_, is_there)| *is_there);
-        there.map(|(point, _)| point).collect()
+        let closures = there.map(|(point, _)| point);
+        closures.chain(self.commands.points()).collect()
     }
 
     /// Whether any is to know of what leaves the view.
     pub(crate) fn leave(&self) -> bool {
-        !(self.before_compaction.is_empty()
-            && self.after_compaction.is_empty()
-            && self.on_evict.is_empty())
+        let closures = !self.before_compaction.is_empty()
+            || !self.after_compaction.is_empty()
+            || !self.on_evict.is_empty();
+        let points = [
+            HookPoint::BeforeCompactionStart,
+            HookPoint::AfterCompactionEnd,
+            HookPoint::OnEvict,
+        ];
+        closures || self.commands.points().any(|point| points.contains(&point))
     }
 
     /// Whether something may happen.
     pub(crate) async fn before(&self, moment: &Moment, seen: Seen) -> Asked<Decision> {
         let point = moment.point();
-        let mut asked = match moment {
-            Moment::BeforeTask => self.ask(point.name(), &self.before_task, seen.state).await,
+        let about = self.commands.about(point, &seen);
+        let (asked, about) = match moment {
+            Moment::BeforeTask => {
+                let asked = self.ask(point, &self.before_task, seen.state);
+                (asked.await, about)
+            }
             Moment::BeforeLoop { run } => {
                 let args = (seen.messages, *run);
-                self.ask(point.name(), &self.before_loop, args).await
+                (self.ask(point, &self.before_loop, args).await, about)
             }
             Moment::BeforeTurn { turn } => {
+                let about = about.map(|about| about.with("turn", *turn));
                 let args = (seen.messages, *turn);
-                self.ask(point.name(), &self.before_turn, args).await
+                (self.ask(point, &self.before_turn, args).await, about)
             }
-            _ => Asked::new(Decision::Go),
+            _ => return Asked::new(Decision::Go),
         };
+        let mut asked = self.then(asked, about).await;
         asked.go_on("it went on all the same");
         asked
     }
 
     /// Tells what has happened; gives what is wrong with the hooks.
     pub(crate) async fn after(&self, moment: Moment, seen: Seen) -> Vec<String> {
-        let name = moment.point().name();
-        match moment {
+        let point = moment.point();
+        let about = self.commands.about(point, &seen);
+        let (mut faults, about) = match moment {
             Moment::AfterToolExecution {
                 call,
                 name: tool,
                 is_error,
             } => {
-                self.tell(name, &self.after_tool, (tool, call, is_error))
-                    .await
+                let about = about.map(|about| about.of(&tool, &call.0).with("is_error", is_error));
+                let args = (tool, call, is_error);
+                (self.tell(point, &self.after_tool, args).await, about)
             }
-            Moment::AfterTurn { usage, .. } => {
+            Moment::AfterTurn { turn, usage } => {
+                let about = about.map(|about| about.with("turn", turn).with_all("usage", &usage));
                 let args = (seen.messages, usage.unwrap_or_default());
-                self.tell(name, &self.after_turn, args).await
+                (self.tell(point, &self.after_turn, args).await, about)
             }
-            Moment::OnError { message } => self.tell(name, &self.on_error, message).await,
+            Moment::OnError { message } => {
+                let about = about.map(|about| about.with("error", message.as_str()));
+                (self.tell(point, &self.on_error, message).await, about)
+            }
             Moment::AfterLoop { outcome } => {
+                let about = about.map(|about| about.with_all("outcome", &outcome));
                 let args = (seen.messages, outcome.usage);
-                self.tell(name, &self.after_loop, args).await
+                (self.tell(point, &self.after_loop, args).await, about)
             }
             Moment::AfterTask { outcome } => {
+                let about = about.map(|about| about.with_all("outcome", &outcome));
                 let id = seen.state.session_id.clone();
                 let args = (seen.state, AgentOutput::new(id, *outcome));
-                self.tell(name, &self.after_task, args).await
+                (self.tell(point, &self.after_task, args).await, about)
             }
             Moment::BeforeTask
             | Moment::BeforeLoop { .. }
             | Moment::BeforeTurn { .. }
-            | Moment::FollowUp => Vec::new(),
-        }
+            | Moment::FollowUp => return Vec::new(),
+        };
+        faults.extend(self.commands.tell(about).await);
+        faults
     }
 
     /// Whether a tool call may run. One that is broken lets nothing run.
     pub(crate) async fn before_tool(
         &self,
+        seen: &Seen,
         name: &str,
         call: &CallId,
         arguments: Value,
     ) -> Asked<Decision> {
-        let point = HookPoint::BeforeToolExecution.name();
+        let point = HookPoint::BeforeToolExecution;
+        let about = self.commands.about(point, seen);
+        let about = about.map(|about| about.of(name, &call.0).with("arguments", arguments.clone()));
         let args = (name.to_owned(), call.clone(), arguments);
-        self.ask(point, &self.before_tool, args).await
+        let asked = self.ask(point, &self.before_tool, args).await;
+        self.then(asked, about).await
     }
 
     /// Whether what a tool says of its progress is told.
     pub(crate) async fn before_update(&self, update: (String, CallId, String)) -> Asked<Decision> {
         let name = "before_tool_execution_update";
-        let mut asked = self.ask(name, &self.before_update, update).await;
+        let mut asked = ask(name, &self.before_update, update, self.timeout).await;
         asked.go_on("the update was told all the same");
         asked
     }
@@ -216,17 +252,18 @@ impl Hooks {
     /// Tells that what a tool said was told.
     pub(crate) async fn after_update(&self, update: (String, CallId, String)) -> Vec<String> {
         let name = "after_tool_execution_update";
-        self.tell(name, &self.after_update, update).await
+        tell(name, &self.after_update, update, self.timeout).await
     }
 
     /// Whether a plan may be applied.
-    pub(crate) async fn before_compaction(
-        &self,
-        tokens: Tokens,
-        messages: usize,
-    ) -> Asked<Decision> {
-        let (name, hooks) = ("before_compaction_start", &self.before_compaction);
-        let mut asked = self.ask(name, hooks, (tokens, messages)).await;
+    pub(crate) async fn before_compaction(&self, seen: Seen, leaving: &Leaving) -> Asked<Decision> {
+        let point = HookPoint::BeforeCompactionStart;
+        let (tokens, messages) = (leaving.tokens, leaving.messages);
+        let about = self.commands.about(point, &seen);
+        let about = about.map(|about| about.with("tokens", tokens.0).with("messages", messages));
+        let args = (tokens, messages);
+        let asked = self.ask(point, &self.before_compaction, args).await;
+        let mut asked = self.then(asked, about).await;
         asked.go_on("the plan is applied all the same");
         asked
     }
@@ -235,19 +272,32 @@ impl Hooks {
     pub(crate) async fn gone(
         &self,
         leaving: &Leaving,
-        state: Arc<AgentState>,
+        seen: Seen,
         messages: usize,
         tokens: Tokens,
     ) -> Vec<String> {
+        let point = HookPoint::AfterCompactionEnd;
+        let about = self.commands.about(point, &seen).map(|about| {
+            about
+                .with("messages_before", leaving.messages)
+                .with("messages_after", messages)
+                .with("tokens_before", leaving.tokens.0)
+                .with("tokens_after", tokens.0)
+        });
         let args = (leaving.messages, messages, leaving.tokens, tokens);
-        let mut faults = self
-            .tell("after_compaction_end", &self.after_compaction, args)
-            .await;
+        let mut faults = self.tell(point, &self.after_compaction, args).await;
+        faults.extend(self.commands.tell(about).await);
         let left = leaving.items.iter().filter(|leaving| leaving.leaves);
         let items: Vec<Item> = left.map(|leaving| leaving.item.clone()).collect();
         if !items.is_empty() {
-            let evicted = (state, Evicted { items });
-            let told = self.tell("on_evict", &self.on_evict, evicted).await;
+            let point = HookPoint::OnEvict;
+            let about = self.commands.about(point, &seen).map(|about| {
+                let seqs: Vec<u64> = items.iter().map(|item| item.seq.0).collect();
+                about.with("evicted", seqs)
+            });
+            let evicted = (seen.state, Evicted { items });
+            let mut told = self.tell(point, &self.on_evict, evicted).await;
+            told.extend(self.commands.tell(about).await);
             let kept = |text| format!("{text}; what left is in the log all the same");
             faults.extend(told.into_iter().map(kept));
         }
@@ -255,8 +305,8 @@ impl Hooks {
     }
 
     /// What the host wants said: before the next model call, or once there is an answer.
-    pub(crate) async fn messages(&self, point: Polled) -> Asked<Vec<Said>> {
-        let (name, hooks) = match point {
+    pub(crate) async fn messages(&self, what: Polled, seen: Seen) -> Asked<Vec<Said>> {
+        let (name, hooks) = match what {
             Polled::Steering => ("get_steering_messages", &self.steering),
             Polled::FollowUps => ("get_follow_up_messages", &self.follow_ups),
         };
@@ -267,36 +317,88 @@ impl Hooks {
                 Err(fault) => asked.faults.push(format!("{name} {}", fault.what())),
             }
         }
-        asked
-    }
-
-    /// Asks until one says no.
-    async fn ask<A: Clone>(&self, name: &str, hooks: &[Hook<A, bool>], args: A) -> Asked<Decision> {
-        let mut asked = Asked::new(Decision::Go);
-        for hook in hooks {
-            match hook(args.clone(), self.timeout).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    asked.says = Decision::No {
-                        why: format!("{name} said no"),
-                    };
-                    break;
-                }
-                Err(fault) => asked.faults.push(format!("{name} {}", fault.what())),
-            }
+        if what == Polled::FollowUps {
+            let about = self.commands.about(HookPoint::FollowUp, &seen);
+            let Asked { says, faults } = self.commands.messages(about).await;
+            asked.says.extend(says);
+            asked.faults.extend(faults);
         }
         asked
     }
 
-    async fn tell<A: Clone>(&self, name: &str, hooks: &[Hook<A, ()>], args: A) -> Vec<String> {
-        let mut faults = Vec::new();
-        for hook in hooks {
-            if let Err(fault) = hook(args.clone(), self.timeout).await {
-                faults.push(format!("{name} {}", fault.what()));
-            }
+    /// Whether there is anybody to be asked for messages.
+    pub(crate) fn polls(&self, what: Polled) -> bool {
+        match what {
+            Polled::Steering => !self.steering.is_empty(),
+            Polled::FollowUps => true,
         }
-        faults
     }
+
+    async fn ask<A: Clone>(
+        &self,
+        point: HookPoint,
+        hooks: &[Hook<A, bool>],
+        args: A,
+    ) -> Asked<Decision> {
+        ask(point.name(), hooks, args, self.timeout).await
+    }
+
+    async fn tell<A: Clone>(
+        &self,
+        point: HookPoint,
+        hooks: &[Hook<A, ()>],
+        args: A,
+    ) -> Vec<String> {
+        tell(point.name(), hooks, args, self.timeout).await
+    }
+
+    /// Asks the programs where no closure has said no.
+    async fn then(&self, mut asked: Asked<Decision>, about: Option<About>) -> Asked<Decision> {
+        if asked.says == Decision::Go {
+            let Asked { says, faults } = self.commands.ask(about).await;
+            asked.says = says;
+            asked.faults.extend(faults);
+        }
+        asked
+    }
+}
+
+/// Asks until one says no.
+async fn ask<A: Clone>(
+    name: &str,
+    hooks: &[Hook<A, bool>],
+    args: A,
+    timeout: Duration,
+) -> Asked<Decision> {
+    let mut asked = Asked::new(Decision::Go);
+    for hook in hooks {
+        match hook(args.clone(), timeout).await {
+            Ok(true) => {}
+            Ok(false) => {
+                let why = format!("{name} said no");
+                asked.says = Decision::No { why };
+                break;
+            }
+            Err(fault) => asked.faults.push(format!("{name} {}", fault.what())),
+        }
+    }
+    asked
+}
+
+/// Tells all; gives what is wrong with them.
+async fn tell<A: Clone>(
+    name: &str,
+    hooks: &[Hook<A, ()>],
+    args: A,
+    timeout: Duration,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    for hook in hooks {
+        if let Err(fault) = hook(args.clone(), timeout).await {
+            faults.push(format!("{name} {}", fault.what()));
+        }
+    }
+    faults
 }
 
 /// What a host is asked for.

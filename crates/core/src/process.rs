@@ -3,7 +3,7 @@
 //! files and network is the affair of the user who runs it.
 //!
 //! What holds for every child:
-//! - It leads a process group of its own and reads an empty input. When it ends, is stopped or
+//! - It leads a process group of its own and reads no input but what it is given. When it ends, is stopped or
 //!   is dropped, its whole group ends: what a child leaves in the background does not outlive
 //!   it. Only a process that leaves the group by itself (`setsid`) gets away; nobody waits for
 //!   such a one.
@@ -29,12 +29,14 @@ use std::ffi::OsString;
 use std::future::pending;
 use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::FusedFuture;
 use plimsoll_context::Bytes;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
 pub use capture::{Captured, CapturedText};
@@ -42,7 +44,7 @@ pub use environment::looks_secret;
 pub use server::Server;
 
 use capture::Capture;
-use group::{Group, Pipe, Signal};
+use group::{Feed, Group, Pipe, Signal};
 
 /// How long a group may take to end by itself after SIGTERM, before SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(1);
@@ -64,6 +66,7 @@ pub struct Command {
     cwd: Option<PathBuf>,
     base: Environment,
     env: Vec<(OsString, OsString)>,
+    input: Option<Vec<u8>>,
 }
 
 /// Which of this process's variables a child gets, before those set one by one.
@@ -81,7 +84,8 @@ pub enum Environment {
 pub struct ProcessLimits {
     /// It is stopped after this; the whole takes [`GRACE`] and [`REAP_WAIT`] more at most.
     pub timeout: Duration,
-    /// This much of its output is kept, half from the beginning, half from the end.
+    /// This much of its output is kept, half from the beginning, half from the end; as much of its
+    /// standard error, where that is kept apart.
     pub max_output: Bytes,
 }
 
@@ -92,8 +96,18 @@ pub struct ProcessOutput {
     pub ended: Ended,
     /// What it printed, standard output and standard error in the order in which they came.
     pub output: Captured,
+    /// What it printed to standard error, where that was kept apart.
+    pub errors: Captured,
     /// What became of those that it left in the background.
     pub left: LeftBehind,
+}
+
+/// The two ends by which a server is spoken with. What it prints waits in its pipe until it is read.
+pub struct Talk {
+    /// What it reads.
+    pub input: Pin<Box<dyn AsyncWrite + Send>>,
+    /// What it prints.
+    pub output: Pin<Box<dyn AsyncRead + Send>>,
 }
 
 /// How a child ended.
@@ -160,6 +174,7 @@ impl Command {
             cwd: None,
             base: Environment::default(),
             env: Vec::new(),
+            input: None,
         }
     }
 
@@ -198,6 +213,13 @@ impl Command {
         self
     }
 
+    /// What it reads, else nothing; its standard error is kept apart from its output then.
+    #[must_use]
+    pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Some(bytes.into());
+        self
+    }
+
     /// Runs it to its end. If the future is dropped, the group is killed at once.
     ///
     /// # Errors
@@ -210,27 +232,58 @@ impl Command {
         limits: ProcessLimits,
         cancel: CancellationToken,
     ) -> Result<ProcessOutput, ProcessError> {
-        let (group, pipe) = self.start()?;
-        let mut reader = Reader::new(pipe);
-        let mut capture = Capture::new(limits.max_output);
+        let (group, pipes) = match self.input {
+            None => {
+                let (group, output) = self.start()?;
+                (group, Pipes::of(output))
+            }
+            Some(_) => {
+                let (group, streams) = self.begin(Group::talk)?;
+                let pipes = Pipes {
+                    output: streams.output,
+                    errors: Some(streams.errors),
+                    input: Some(streams.input),
+                };
+                (group, pipes)
+            }
+        };
+        let mut output = Capture::new(limits.max_output);
+        let mut errors = Capture::new(limits.max_output);
+        let mut reader = Reader::new(pipes.output);
+        let mut other = pipes.errors.map(Reader::new);
+        let both = async {
+            let errors = async {
+                if let Some(other) = &mut other {
+                    other.read(|bytes| errors.push(bytes)).await;
+                }
+            };
+            let input = feed(pipes.input, self.input.as_deref().unwrap_or_default());
+            tokio::join!(reader.read(|bytes| output.push(bytes)), errors, input);
+        };
+        let mut both = Box::pin(both.fuse());
         let stopped = tokio::select! {
             biased;
             () = cancel.cancelled() => Some(Ended::Cancelled),
             () = tokio::time::sleep(limits.timeout) => Some(Ended::TimedOut),
             () = group.exited() => None,
             // A child may close its output and go on.
-            () = reader.read(|bytes| capture.push(bytes)).then(|()| pending()) => None,
+            () = (&mut both).then(|()| pending()) => None,
         };
         let mut left = LeftBehind::Nothing;
-        let rest = reader.read(|bytes| capture.push(bytes));
+        let rest = async {
+            if !both.is_terminated() {
+                both.as_mut().await;
+            }
+        };
         if stopped.is_some() {
             group.signal(Signal::TERM);
             // In time or not: what is left is killed now.
-            let both = async { tokio::join!(group.exited(), rest) };
-            let _ = tokio::time::timeout(GRACE, both).await;
+            let all = async { tokio::join!(group.exited(), rest) };
+            let _ = tokio::time::timeout(GRACE, all).await;
         } else if tokio::time::timeout(DRAIN, rest).await.is_err() {
             left = LeftBehind::Killed;
         }
+        drop(both);
         let status = group.end().await;
         let ended = match stopped {
             Some(stopped) => stopped,
@@ -238,7 +291,8 @@ impl Command {
         };
         Ok(ProcessOutput {
             ended,
-            output: capture.finish(),
+            output: output.finish(),
+            errors: errors.finish(),
             left,
         })
     }
@@ -257,7 +311,11 @@ impl Command {
     }
 
     fn start(&self) -> Result<(Group, Pipe), ProcessError> {
-        Group::start(self).map_err(|source| {
+        self.begin(Group::start)
+    }
+
+    fn begin<T>(&self, how: fn(&Self) -> io::Result<T>) -> Result<T, ProcessError> {
+        how(self).map_err(|source| {
             let program = self.program();
             match &self.cwd {
                 _ if source.kind() == io::ErrorKind::Unsupported => ProcessError::Unsupported,
@@ -304,6 +362,32 @@ impl Ended {
             || Self::Signalled(group::signal_of(status).unwrap_or_default()),
             Self::Exited,
         )
+    }
+}
+
+/// The ends of a child's pipes that are ours.
+struct Pipes {
+    output: Pipe,
+    errors: Option<Pipe>,
+    input: Option<Feed>,
+}
+
+impl Pipes {
+    fn of(output: Pipe) -> Self {
+        Self {
+            output,
+            errors: None,
+            input: None,
+        }
+    }
+}
+
+/// Writes all of it, as far as somebody reads it.
+async fn feed(to: Option<Feed>, bytes: &[u8]) {
+    if let Some(mut to) = to {
+        // A child need not read what it is told.
+        let _ = to.write_all(bytes).await;
+        let _ = to.shutdown().await;
     }
 }
 

@@ -278,6 +278,7 @@ mod tests {
         let output = ProcessOutput {
             ended: Ended::TimedOut,
             output: Captured::default(),
+            errors: Captured::default(),
             left: LeftBehind::Nothing,
         };
         assert!(told(&output, BASH_TIMEOUT_MAX).is_err());

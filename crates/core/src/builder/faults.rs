@@ -9,6 +9,7 @@ use plimsoll_context::{Author, LEAST_SUMMARY, Threshold, Tokens};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
+use crate::hooks::{CommandHook, MAX_COMMAND_HOOKS};
 use crate::tool::MAX_TOOL_RETRIES;
 use crate::window::Window;
 
@@ -76,6 +77,17 @@ impl AgentBuilder {
                 self.input_filters.len()
             ),
         );
+        let commands = &self.hooks.commands.0;
+        fault(
+            commands.len() > MAX_COMMAND_HOOKS,
+            format!(
+                "there are {} command hooks; at most {MAX_COMMAND_HOOKS} are called",
+                commands.len()
+            ),
+        );
+        for text in commands.iter().filter_map(CommandHook::fault) {
+            fault(true, text);
+        }
         fault(
             self.hooks.timeout.is_zero(),
             "hook_timeout is 0; give hooks some time".into(),

@@ -8,7 +8,7 @@ use plimsoll_context::{CallId, Tokens, Usage};
 use serde_json::Value;
 
 use super::AgentBuilder;
-use crate::hooks::{Evicted, HookReply, Messages, hook};
+use crate::hooks::{CommandHook, Evicted, HookReply, Messages, hook};
 use crate::remote::Said;
 use crate::session::{AgentOutput, AgentState};
 
@@ -201,7 +201,13 @@ impl AgentBuilder {
         self
     }
 
-    /// How long a hook may take before it is given up. Default
+    /// A hook that is a program; it is called behind the closures of its place.
+    pub fn command_hook(mut self, hook: CommandHook) -> Self {
+        self.hooks.commands.0.push(hook);
+        self
+    }
+
+    /// How long a closure may take before it is given up. Default
     /// [`HOOK_TIMEOUT`](crate::HOOK_TIMEOUT).
     pub fn hook_timeout(mut self, timeout: Duration) -> Self {
         self.hooks.timeout = timeout;

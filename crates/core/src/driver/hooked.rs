@@ -70,11 +70,9 @@ pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: Mom
 
 /// Whether a plan may be applied: what it takes out of the view is kept first.
 pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) -> Verdict {
-    let asked = parts
-        .hooks
-        .before_compaction(leaving.tokens, leaving.messages);
-    let asked = attend(session, asked).await;
-    let name = "before_compaction_start";
+    let seen = seen(session, HookPoint::BeforeCompactionStart);
+    let asked = attend(session, parts.hooks.before_compaction(seen, leaving)).await;
+    let name = HookPoint::BeforeCompactionStart.name();
     if let Decision::No { why } = answered(session, parts, name, asked, Decision::Go) {
         return Verdict::Veto { why };
     }
@@ -106,8 +104,8 @@ pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Le
 pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) {
     let messages = session.run.state().transcript().items().len();
     let tokens = session.run.tokens();
-    let state = Arc::clone(&session.state);
-    let told = parts.hooks.gone(leaving, state, messages, tokens);
+    let seen = seen(session, HookPoint::AfterCompactionEnd);
+    let told = parts.hooks.gone(leaving, seen, messages, tokens);
     let told = attend(session, told).await;
     warn(
         parts,
@@ -117,7 +115,12 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Le
 
 /// Takes what the host wants said.
 pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled) {
-    let Some(Asked { says, faults }) = attend(session, parts.hooks.messages(what)).await else {
+    if !parts.hooks.polls(what) {
+        return;
+    }
+    let seen = seen(session, HookPoint::FollowUp);
+    let asked = attend(session, parts.hooks.messages(what, seen)).await;
+    let Some(Asked { says, faults }) = asked else {
         return;
     };
     warn(parts, faults);
@@ -148,12 +151,13 @@ pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Up
 }
 
 /// Whether a tool call may run: the hook is asked first, then the gate. Silence of either denies.
-pub(super) async fn decide(parts: Arc<Parts>, question: Question) -> (CallId, Answer) {
+pub(super) async fn decide(parts: Arc<Parts>, seen: Seen, question: Question) -> (CallId, Answer) {
     let call = question.call.id.clone();
     if matches!(question.whom, Whom::Hook | Whom::Both) {
         let arguments = super::tools::arguments(&question.call);
         let name = &question.call.name;
-        let Asked { says, faults } = parts.hooks.before_tool(name, &call, arguments).await;
+        let asked = parts.hooks.before_tool(&seen, name, &call, arguments);
+        let Asked { says, faults } = asked.await;
         warn(&parts, faults.clone());
         if let Decision::No { why } = says {
             let why = format!("`{name}` was skipped: {why}");
@@ -204,7 +208,7 @@ fn warn(parts: &Parts, texts: Vec<String>) {
 }
 
 /// What a hook is shown of the session, as far as it asks for it.
-fn seen(session: &Session, point: HookPoint) -> Seen {
+pub(super) fn seen(session: &Session, point: HookPoint) -> Seen {
     let items = session.run.state().transcript().items();
     let from = match point {
         HookPoint::BeforeLoop | HookPoint::BeforeTurn | HookPoint::AfterTurn => Seq::default(),
@@ -214,6 +218,7 @@ fn seen(session: &Session, point: HookPoint) -> Seen {
     let shown = items.iter().filter(|item| item.seq >= from);
     Seen {
         state: Arc::clone(&session.state),
+        run: session.run.state().runs(),
         messages: shown.map(|item| Arc::clone(&item.message)).collect(),
     }
 }

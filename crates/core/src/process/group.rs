@@ -17,6 +17,15 @@ use super::{Command, GRACE, REAP_WAIT};
 pub(super) use rustix::process::Signal;
 /// Where a group's output is read.
 pub(super) type Pipe = tokio::net::unix::pipe::Receiver;
+/// Where a group's input is written.
+pub(super) type Feed = tokio::net::unix::pipe::Sender;
+
+/// The three streams of a child.
+pub(super) struct Streams {
+    pub(super) input: Feed,
+    pub(super) output: Pipe,
+    pub(super) errors: Pipe,
+}
 
 /// What waits for this process to die: `read` returns when the other end of its input is
 /// closed, which the kernel does for whoever held it, however that one ended. It ignores the
@@ -53,8 +62,28 @@ impl Group {
         prepared
             .stdin(Stdio::null())
             .stdout(writer.try_clone()?)
-            .stderr(writer)
-            .process_group(0);
+            .stderr(writer);
+        let group = Self::lead(prepared)?;
+        Ok((group, pipe))
+    }
+
+    /// The same with each of its three streams in a pipe of its own.
+    pub(super) fn talk(command: &Command) -> io::Result<(Self, Streams)> {
+        let (stdin, input) = io::pipe()?;
+        let (output, stdout) = io::pipe()?;
+        let (errors, stderr) = io::pipe()?;
+        let streams = Streams {
+            input: Feed::from_owned_fd(input.into())?,
+            output: Pipe::from_owned_fd(output.into())?,
+            errors: Pipe::from_owned_fd(errors.into())?,
+        };
+        let mut prepared = command.prepared();
+        prepared.stdin(stdin).stdout(stdout).stderr(stderr);
+        Ok((Self::lead(prepared)?, streams))
+    }
+
+    fn lead(mut prepared: std::process::Command) -> io::Result<Self> {
+        prepared.process_group(0);
         let reaper = Reaper::start()?;
         let leader = prepared.spawn()?;
         // This holds the writing end, and the reader is to see its end.
@@ -66,7 +95,7 @@ impl Group {
         let mut watchdog = watchdog(id)?;
         group.reaper.lifeline = watchdog.stdin.take();
         group.reaper.take(watchdog);
-        Ok((group, pipe))
+        Ok(group)
     }
 
     /// The process id of the child.

@@ -7,6 +7,15 @@ use super::Command;
 
 /// Where a group's output is read.
 pub(super) type Pipe = tokio::io::Empty;
+/// Where its input is written.
+pub(super) type Feed = tokio::io::Sink;
+
+/// The three streams of a child.
+pub(super) struct Streams {
+    pub(super) input: Feed,
+    pub(super) output: Pipe,
+    pub(super) errors: Pipe,
+}
 
 /// What a group is told.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +30,10 @@ pub(super) enum Group {}
 
 impl Group {
     pub(super) fn start(_command: &Command) -> io::Result<(Self, Pipe)> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn talk(_command: &Command) -> io::Result<(Self, Streams)> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -330,6 +330,25 @@ async fn a_server_runs_until_it_is_stopped() {
 }
 
 #[tokio::test]
+async fn a_server_is_spoken_with_and_its_errors_are_kept_apart() {
+    use tokio::io::AsyncWriteExt;
+    let fifo = Fifo::new();
+    let holders = fifo.holders();
+    let script = "echo warning >&2; while read -r line; do echo \"got $line\"; done; echo end >&2";
+    let script = format!("{} {script}", fifo.hold());
+    let (mut server, mut talk) = sh(&script).talk(Bytes(100)).unwrap();
+    talk.input.write_all(b"one\ntwo\n").await.unwrap();
+    let mut got = [0; 16];
+    talk.output.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"got one\ngot two\n");
+    // It reads the end of its input, and ends.
+    drop(talk.input);
+    server.exited().await;
+    assert_eq!(server.log().text().tail, "warning\nend\n");
+    holders.are_gone().await;
+}
+
+#[tokio::test]
 async fn a_server_that_ends_leaves_its_last_words() {
     let script = "i=0; while [ $i -lt 200 ]; do echo line $i; i=$((i+1)); done; echo no memory";
     let mut server = sh(script).serve(Bytes(19)).unwrap();

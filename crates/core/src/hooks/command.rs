@@ -1,0 +1,360 @@
+//! [`CommandHook`]: a hook that is a program. It reads what is known of the moment as JSON and prints a
+//! verdict. Not a sandbox: it may do what its user may.
+
+use std::time::Duration;
+
+use plimsoll_agent::{Decision, HookPoint};
+use plimsoll_context::{Bytes, head_tail};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::{Asked, HOOK_TIMEOUT, Seen};
+use crate::process::{Command, Ended, ProcessLimits};
+use crate::remote::Said;
+
+/// Of what a hook prints, so much is kept: a verdict is short.
+pub const MAX_HOOK_OUTPUT: Bytes = Bytes(64 * 1024);
+/// Commands of one agent, at most.
+pub const MAX_COMMAND_HOOKS: usize = 64;
+/// Why something may not happen, at most so long.
+const MAX_REASON: Bytes = Bytes(2_000);
+/// The exit code that says no.
+const SAYS_NO: i32 = 2;
+
+/// A hook that is a program.
+///
+/// It reads one JSON object: `hook` (the place), `session_id`, `run` and, as the place has it, `turn`,
+/// `usage`, `tool`, `call`, `arguments`, `is_error`, `error`, `outcome`, `messages` and `tokens` (as
+/// they are, or `_before` and `_after`), `evicted`. Where it is asked, it may print `{"decision":"deny","reason":"…"}`, or `allow`; nothing allows. Exit
+/// code 2 is a no too, with what it printed to standard error for the reason. At `follow_up` it may
+/// print `{"messages":["…"]}`. Anything else is a fault of the hook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandHook {
+    /// Where it is called.
+    pub on: HookPoint,
+    /// The program and its arguments; no shell reads them.
+    pub command: Vec<String>,
+    /// How long it may take. Default [`HOOK_TIMEOUT`].
+    #[serde(default)]
+    pub timeout: Option<Duration>,
+    /// For which tools, by name, `*` standing for anything; where it is empty, for all.
+    #[serde(default)]
+    pub tools: Vec<String>,
+}
+
+/// All programs of an agent, in the order in which they are called.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Commands(pub(crate) Vec<CommandHook>);
+
+/// What a program is told.
+#[derive(Debug)]
+pub(crate) struct About {
+    point: HookPoint,
+    tool: Option<String>,
+    facts: Map<String, Value>,
+}
+
+/// What a program says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Says {
+    /// Why it says no, if it does.
+    no: Option<String>,
+    /// What it wants said.
+    messages: Vec<String>,
+}
+
+/// What it prints.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Printed {
+    #[serde(default)]
+    decision: Option<Word>,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    messages: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Allow,
+    Deny,
+}
+
+impl Commands {
+    /// Where there are any.
+    pub(crate) fn points(&self) -> impl Iterator<Item = HookPoint> + '_ {
+        self.0.iter().map(|hook| hook.on)
+    }
+
+    /// What those at a place are told, if there are any.
+    pub(crate) fn about(&self, point: HookPoint, seen: &Seen) -> Option<About> {
+        let is_there = self.points().any(|on| on == point);
+        is_there.then(|| {
+            let about = About {
+                point,
+                tool: None,
+                facts: Map::new(),
+            };
+            about
+                .with("hook", point.name())
+                .with("session_id", seen.state.session_id.as_str())
+                .with("run", seen.run)
+        })
+    }
+
+    /// Asks until one says no.
+    pub(crate) async fn ask(&self, about: Option<About>) -> Asked<Decision> {
+        let (says, faults) = self.call(about).await;
+        let no = says.into_iter().find_map(|says| says.no);
+        Asked {
+            says: no.map_or(Decision::Go, |why| Decision::No { why }),
+            faults,
+        }
+    }
+
+    /// Tells all of them; gives what is wrong with them.
+    pub(crate) async fn tell(&self, about: Option<About>) -> Vec<String> {
+        self.call(about).await.1
+    }
+
+    /// What they want said.
+    pub(crate) async fn messages(&self, about: Option<About>) -> Asked<Vec<Said>> {
+        let (says, faults) = self.call(about).await;
+        let messages = says.into_iter().flat_map(|says| says.messages);
+        Asked {
+            says: messages.map(Said::from).collect(),
+            faults,
+        }
+    }
+
+    /// Calls them in order, as far as none says no.
+    async fn call(&self, about: Option<About>) -> (Vec<Says>, Vec<String>) {
+        let (mut all, mut faults) = (Vec::new(), Vec::new());
+        let Some(about) = about else {
+            return (all, faults);
+        };
+        let (point, input) = (about.point, about.input());
+        let is_meant = |hook: &&CommandHook| hook.on == point && hook.is_for(about.tool.as_deref());
+        for hook in self.0.iter().filter(is_meant) {
+            match hook.run(&input).await {
+                Ok(says) => {
+                    let ends = says.no.is_some() && point.decides();
+                    all.push(says);
+                    if ends {
+                        break;
+                    }
+                }
+                Err(fault) => {
+                    let program = hook.command.first().map_or("", String::as_str);
+                    faults.push(format!("{}: `{program}` {fault}", point.name()));
+                }
+            }
+        }
+        (all, faults)
+    }
+}
+
+impl About {
+    /// One more fact.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// One more fact, whatever it is.
+    pub(crate) fn with_all(self, name: &str, value: &impl Serialize) -> Self {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        self.with(name, value)
+    }
+
+    /// Of a tool call.
+    pub(crate) fn of(mut self, tool: &str, call: &str) -> Self {
+        self.tool = Some(tool.to_owned());
+        self.with("tool", tool).with("call", call)
+    }
+
+    fn input(&self) -> String {
+        let mut text = serde_json::to_string(&self.facts).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+impl CommandHook {
+    /// A program at a place.
+    #[must_use]
+    pub fn new<S: Into<String>>(on: HookPoint, command: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            on,
+            command: command.into_iter().map(Into::into).collect(),
+            timeout: None,
+            tools: Vec::new(),
+        }
+    }
+
+    /// What is wrong with it, if anything is.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let name = self.on.name();
+        let says = |text: &str| Some(format!("the command hook at {name} {text}"));
+        match self {
+            Self { command, .. } if command.first().is_none_or(String::is_empty) => {
+                says("has no command; name a program")
+            }
+            Self {
+                timeout: Some(Duration::ZERO),
+                ..
+            } => says("has a timeout of 0; give it some time"),
+            Self { on, tools, .. } if !tools.is_empty() && !on.is_of_a_tool() => {
+                says("names tools, and no tool is called there; leave them out")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is for this tool.
+    fn is_for(&self, tool: Option<&str>) -> bool {
+        let Some(tool) = tool.filter(|_| !self.tools.is_empty()) else {
+            return true;
+        };
+        self.tools.iter().any(|pattern| fits(pattern, tool))
+    }
+
+    /// Asks it, or tells it.
+    ///
+    /// # Errors
+    /// What is wrong with it, as the end of a sentence that begins with its name.
+    async fn run(&self, input: &str) -> Result<Says, String> {
+        let Some((program, args)) = self.command.split_first() else {
+            return Err("has no command".to_owned());
+        };
+        let timeout = self.timeout.unwrap_or(HOOK_TIMEOUT);
+        let limits = ProcessLimits {
+            timeout,
+            max_output: MAX_HOOK_OUTPUT,
+        };
+        let command = Command::new(program).args(args).input(input);
+        let ran = command.run(limits, CancellationToken::new()).await;
+        let output = ran.map_err(|error| format!("was not run: {error}"))?;
+        let short = |text: String| {
+            let text = text.trim().to_owned();
+            head_tail(&text, MAX_REASON).unwrap_or(text)
+        };
+        let errors = short(output.errors.text().head);
+        match output.ended {
+            Ended::Exited(0) => {}
+            Ended::Exited(SAYS_NO) => {
+                return Ok(Says {
+                    no: Some(self.no(&errors)),
+                    messages: Vec::new(),
+                });
+            }
+            Ended::Exited(code) => {
+                return Err(format!("ended with code {code}: {errors}"));
+            }
+            Ended::Signalled(signal) => return Err(format!("was ended by signal {signal}")),
+            Ended::TimedOut => {
+                return Err(format!("did not end within {} s", timeout.as_secs_f32()));
+            }
+            Ended::Cancelled => return Err("was stopped".to_owned()),
+        }
+        let printed = output.output.text();
+        if printed.missing > Bytes(0) {
+            return Err(format!("printed more than {MAX_HOOK_OUTPUT}"));
+        }
+        let (no, messages) = read(&printed.head)?;
+        Ok(Says {
+            no: no.map(|why| self.no(&short(why))),
+            messages,
+        })
+    }
+
+    fn no(&self, why: &str) -> String {
+        match why {
+            "" => format!("{} said no", self.on.name()),
+            why => format!("{} said no: {why}", self.on.name()),
+        }
+    }
+}
+
+/// What a program that ended well has printed: why not, if not, and what it wants said.
+fn read(text: &str) -> Result<(Option<String>, Vec<String>), String> {
+    if text.trim().is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    let printed: Printed = serde_json::from_str(text).map_err(|error| {
+        format!(
+            "printed no verdict ({error}); it may print {{\"decision\":\"allow\"}}, deny with a reason, or nothing"
+        )
+    })?;
+    let denies = matches!(printed.decision, Some(Word::Deny));
+    let no = denies.then(|| printed.reason.unwrap_or_default());
+    Ok((no, printed.messages))
+}
+
+/// Whether a name fits a pattern in which `*` stands for anything.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut left) = name.strip_prefix(start) else {
+        return false;
+    };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let end = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        let Some((_, behind)) = left.split_once(piece) else {
+            return false;
+        };
+        left = behind;
+    }
+    left.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, is) in [
+            ("bash", "bash", true),
+            ("bash", "bash2", false),
+            ("*", "anything", true),
+            ("*", "", true),
+            ("file_*", "file_read", true),
+            ("file_*", "a_file_read", false),
+            ("*_read", "file_read", true),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "ac", false),
+            ("a*a", "a", false),
+        ] {
+            assert_eq!(fits(pattern, name), is, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn verdicts() {
+        let no = |why: &str| Ok((Some(why.to_owned()), Vec::new()));
+        let yes = Ok((None, Vec::new()));
+        assert_eq!(read(" \n"), yes);
+        assert_eq!(read("{}"), yes);
+        assert_eq!(read(r#"{"decision":"allow","reason":"fine"}"#), yes);
+        assert_eq!(read(r#"{"decision":"deny","reason":"no"}"#), no("no"));
+        assert_eq!(read(r#"{"decision":"deny"}"#), no(""));
+        let (_, said) = read(r#"{"messages":["more"]}"#).unwrap();
+        assert_eq!(said, ["more"]);
+        for bad in [
+            "yes",
+            r#"{"decision":"maybe"}"#,
+            r#"{"desicion":"deny"}"#,
+            "[]",
+            "{\"decision\":",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}
