@@ -57,3 +57,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/sessions.md")]
 struct Sessions;
+
+/// What the documentation says of several agents, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/parallel.md")]
+struct Parallel;
