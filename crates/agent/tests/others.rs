@@ -1,0 +1,241 @@
+//! What others use for a run: counted where it was cut off, taken from its tool calls, kept apart from
+//! its own; and what branches have said, taken over whole or not at all.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_agent::{
+    BranchRecord, Cost, EndReason, Entry, ExecutionLimits, Input, KEPT_FOR_ANSWER, KnownTool,
+    LOG_FORMAT, Outcome, Run, Setup, Spend, Step,
+};
+use plimsoll_context::{
+    CallId, Chars4, ContextStrategy, Message, Money, Part, Reply, Seq, StopReason, Tokens,
+    ToolCall, ToolResult, ToolSpec, Usage,
+};
+
+fn setup(limits: ExecutionLimits) -> Setup {
+    let policy = ContextStrategy::default().policy(Default::default(), Default::default());
+    let tool = KnownTool {
+        spec: ToolSpec {
+            name: "scout".to_owned(),
+            description: String::new(),
+            schema: serde_json::json!({"type": "object"}),
+        },
+        idempotent: true,
+        asks: false,
+    };
+    Setup {
+        tools: vec![tool],
+        limits: Arc::new(limits),
+        max_parallel_tools: 2,
+        ..Setup::new("test/test", Arc::new(Chars4), policy)
+    }
+}
+
+fn call(id: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        id: CallId(id.to_owned()),
+        name: "scout".to_owned(),
+        arguments: format!("{{\"task\": \"{id}\"}}"),
+        opaque: None,
+    })
+}
+
+fn reply(parts: Vec<Part>) -> Input {
+    Input::Reply(Box::new(Ok(Reply {
+        parts,
+        stop: StopReason::Stop,
+        usage: Some(Usage {
+            input: Tokens(1_000),
+            output: Tokens(10),
+            ..Usage::default()
+        }),
+        model: None,
+    })))
+}
+
+fn spent(tokens: u64, tool_calls: u64) -> Spend {
+    Spend {
+        usage: Usage {
+            input: Tokens(tokens),
+            ..Usage::default()
+        },
+        cost: Cost::of(Some(Money(7))),
+        turns: 3,
+        tool_calls,
+    }
+}
+
+fn done(id: &str, spent: Spend) -> Input {
+    Input::ToolDone {
+        result: ToolResult {
+            call: CallId(id.to_owned()),
+            parts: vec![Part::text("done")],
+            is_error: false,
+        },
+        pins: Vec::new(),
+        spent,
+    }
+}
+
+/// Does what the machine says until it waits or has ended; the entries of the way.
+fn settle(run: &mut Run) -> (Vec<Entry>, Option<Outcome>) {
+    let mut log = Vec::new();
+    loop {
+        match run.poll() {
+            Step::Record(entry) => log.push(entry),
+            Step::Finish(outcome) => return (log, Some(outcome)),
+            Step::Wait => return (log, None),
+            _ => {}
+        }
+    }
+}
+
+/// A run in which these calls are under way.
+fn working(limits: ExecutionLimits, ids: &[&str]) -> (Run, Vec<Entry>) {
+    let mut run = Run::resume(&[], setup(limits)).unwrap();
+    run.handle(Input::User(vec![Part::text("go")]));
+    let (mut log, _) = settle(&mut run);
+    run.handle(reply(ids.iter().map(|id| call(id)).collect()));
+    log.extend(settle(&mut run).0);
+    (run, log)
+}
+
+#[test]
+fn what_a_call_had_used_counts_where_it_is_cut_off() {
+    for (input, elapsed) in [(Input::Interrupt, 0), (Input::Tick, 100)] {
+        let limits = ExecutionLimits {
+            max_duration: Some(Duration::from_secs(100)),
+            ..ExecutionLimits::turns(9)
+        };
+        let (mut run, mut log) = working(limits, &["a", "b"]);
+        run.handle(done("a", spent(50, 1)));
+        log.extend(settle(&mut run).0);
+        run.metered(CallId("a".to_owned()), spent(9_999, 9));
+        run.metered(CallId("b".to_owned()), spent(300, 2));
+        run.metered(CallId("b".to_owned()), spent(400, 2));
+        run.set_elapsed(Duration::from_secs(elapsed));
+        run.handle(input);
+        let (rest, outcome) = settle(&mut run);
+        log.extend(rest);
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.usage.input, Tokens(1_000 + 50 + 400));
+        assert_eq!(outcome.cost.known, Money(14));
+        let others = log.iter().filter_map(|entry| match entry {
+            Entry::Returned { spent, .. } => Some(spent.usage.input),
+            _ => None,
+        });
+        assert_eq!(others.collect::<Vec<_>>(), [Tokens(50), Tokens(400)]);
+        // The log says the same.
+        let again = Run::resume(&log, setup(ExecutionLimits::turns(9))).unwrap();
+        assert_eq!(again.state().usage(), outcome.usage);
+    }
+}
+
+#[test]
+fn what_is_a_runs_own_and_what_it_keeps() {
+    let limits = ExecutionLimits {
+        max_total_tokens: Some(Tokens(50_000)),
+        max_tool_calls: Some(9),
+        ..ExecutionLimits::turns(5)
+    };
+    let (mut run, _) = working(limits, &["a", "b", "c"]);
+    let own = run.own();
+    assert_eq!((own.spend.turns, own.spend.tool_calls), (1, 2));
+    assert_eq!(
+        (own.keeps_turns, own.keeps_tool_calls, own.open_calls),
+        (4, 1, 3)
+    );
+    assert_eq!(own.tokens, Tokens(1_010));
+    assert!(own.keeps_tokens >= KEPT_FOR_ANSWER + Tokens(1_000));
+    assert!(own.others.is_nothing());
+    run.handle(done("a", spent(500, 4)));
+    settle(&mut run);
+    let own = run.own();
+    assert_eq!((own.tokens, own.others), (Tokens(1_010), spent(500, 4)));
+    assert_eq!((own.spend.tool_calls, own.keeps_tool_calls), (3, 0));
+    // The tool calls of others are the run's, and so are their tokens.
+    let tracker = run.tracker();
+    assert_eq!(
+        (tracker.tool_calls, tracker.tokens_used),
+        (7, Tokens(1_510))
+    );
+    // Where a call stands is the same after a crash, and of no other call.
+    let place = |run: &Run, id: &str| run.place_of(&CallId(id.to_owned()));
+    assert_eq!(place(&run, "b"), Some((Seq(1), 1)));
+    assert_eq!(place(&run, "z"), None);
+}
+
+#[test]
+fn calls_that_others_have_used_up_do_not_run() {
+    let limits = ExecutionLimits {
+        max_tool_calls: Some(3),
+        ..ExecutionLimits::turns(5)
+    };
+    let (mut run, _) = working(limits, &["a"]);
+    run.handle(done("a", spent(10, 2)));
+    settle(&mut run);
+    run.handle(reply(vec![Part::text("It is half done.")]));
+    let (_, outcome) = settle(&mut run);
+    let outcome = outcome.unwrap();
+    assert_eq!(outcome.reason, EndReason::ToolLimit { limit: 3 });
+    assert_eq!(
+        (outcome.text.as_str(), outcome.tool_calls),
+        ("It is half done.", 1)
+    );
+}
+
+fn branched(winner: Option<usize>) -> Entry {
+    let branch = |name: &str, tokens| BranchRecord {
+        session: name.to_owned(),
+        config: "default".to_owned(),
+        model: "test/test".to_owned(),
+        outcome: "answered".to_owned(),
+        why: None,
+        spent: spent(tokens, 0),
+        duration_ms: 5,
+    };
+    Entry::Branched {
+        strategy: "pick_first".to_owned(),
+        branches: vec![branch("s.b1-0", 100), branch("s.b1-1", 200)],
+        winner,
+        judged: spent(1_000, 0),
+    }
+}
+
+#[test]
+fn what_is_taken_over_is_taken_over_whole_or_not_at_all() {
+    let mut run = Run::resume(&[], setup(ExecutionLimits::turns(5))).unwrap();
+    run.open_log();
+    let (mut log, _) = settle(&mut run);
+    assert_eq!(log, [Entry::Opened { format: LOG_FORMAT }]);
+    let said = Entry::Said {
+        message: Arc::new(Message::user("Where to?")),
+        queued: None,
+    };
+    let wrong = Entry::RolledBack { run: 9 };
+    assert!(
+        run.adopt(branched(Some(0)), vec![said.clone(), wrong])
+            .is_err()
+    );
+    assert!(run.state().transcript().items().is_empty());
+    assert_eq!(run.state().usage(), Usage::default());
+    assert!(settle(&mut run).0.is_empty());
+    // The winner's own entries count what it has used; the record counts the others.
+    run.adopt(branched(Some(1)), vec![said.clone()]).unwrap();
+    let (entries, _) = settle(&mut run);
+    assert_eq!(entries, [branched(Some(1)), said]);
+    assert_eq!(run.state().usage().input, Tokens(1_100));
+    assert_eq!(run.state().cost().known, Money(14));
+    run.adopt(branched(None), Vec::new()).unwrap();
+    assert_eq!(run.state().usage().input, Tokens(1_100 + 1_300));
+    log.extend(entries);
+    log.extend(settle(&mut run).0);
+    let again = Run::resume(&log, setup(ExecutionLimits::turns(5))).unwrap();
+    assert_eq!(again.state().usage(), run.state().usage());
+    for entry in &log {
+        let json = serde_json::to_string(entry).unwrap();
+        assert_eq!(serde_json::from_str::<Entry>(&json).unwrap(), *entry);
+    }
+}
