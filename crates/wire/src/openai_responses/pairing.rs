@@ -31,12 +31,15 @@ struct Asked<'m> {
 fn calls(check: &mut Check<'_>, list: &[Value]) {
     let mut asked: Vec<Asked<'_>> = Vec::new();
     let mut batch = 0;
+    // Where the newest batch begins.
+    let mut newest = 0;
     let mut said_by_model = false;
     for (at, item) in list.iter().enumerate() {
         let kind = items::kind(item);
         let model = is_models(item);
         if model && !said_by_model {
             batch += 1;
+            newest = asked.len();
         }
         said_by_model = model;
         if let Some((_, spoken, output)) = items::PAIRS.iter().find(|(call, ..)| *call == kind) {
@@ -44,7 +47,8 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
                 // A search on the server's side waits for nobody.
                 continue;
             };
-            if asked.iter().any(|one| one.batch == batch && one.id == id) {
+            let same = asked.get(newest..).unwrap_or_default();
+            if same.iter().any(|one| one.id == id) {
                 let words = "two calls of one turn have the same id";
                 check.fault(Rule::V3, format!("input[{at}].call_id"), words);
             }
@@ -64,12 +68,37 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
             if id.is_empty() && item.get("execution").and_then(Value::as_str) == Some("server") {
                 continue;
             }
-            answer(check, &mut asked, at, id, spoken, output);
+            let place = format!("input[{at}].call_id");
+            match found(&asked, newest, id, output) {
+                Found::Open(found) => {
+                    // A batch is answered in the order of its calls.
+                    let after = asked.get(found + 1..).unwrap_or_default();
+                    let of = asked.get(found).map(|one| one.batch);
+                    let late = |one: &Asked<'_>| Some(one.batch) == of && one.answered.is_some();
+                    if after.iter().any(late) {
+                        let words = "the results of a batch must stand in the order of its calls";
+                        check.fault(Rule::V3, place, words);
+                    }
+                    if let Some(one) = asked.get_mut(found) {
+                        one.answered = Some(at);
+                    }
+                }
+                Found::Answered => {
+                    let words = format!("tool call {id} has more than one result");
+                    check.fault(Rule::V3, place, words);
+                }
+                Found::Nowhere => {
+                    let words =
+                        format!("No tool call found for {spoken} output with call_id {id}.");
+                    check.fault(Rule::Or2, place, words);
+                }
+            }
         } else if !model && kind == "message" {
-            let open: Vec<&Asked<'_>> = asked.iter().filter(|one| one.answered.is_none()).collect();
-            let newest = open.iter().any(|one| one.batch == batch);
-            let later = |one: &&Asked<'_>| is_answered_later(list, at, one.id, one.output);
-            if newest && open.iter().any(|one| later(&one)) {
+            let newest = asked.get(newest..).unwrap_or_default();
+            let waits = |one: &Asked<'_>| {
+                one.answered.is_none() && is_answered_later(list, at, one.id, one.output)
+            };
+            if newest.iter().any(waits) {
                 let words = "nothing may stand between a tool call and its result";
                 check.fault(Rule::V3, format!("input[{at}]"), words);
             }
@@ -86,38 +115,30 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
     }
 }
 
-fn answer(
-    check: &mut Check<'_>,
-    asked: &mut [Asked<'_>],
-    at: usize,
-    id: &str,
-    spoken: &str,
-    output: &str,
-) {
-    let place = format!("input[{at}].call_id");
+/// The call that an output answers.
+enum Found {
+    /// One that waits for it.
+    Open(usize),
+    /// Only such as have theirs.
+    Answered,
+    /// None.
+    Nowhere,
+}
+
+/// Looks among the newest calls first, which is where it is in nearly all requests.
+fn found(asked: &[Asked<'_>], newest: usize, id: &str, output: &str) -> Found {
     let matches = |one: &Asked<'_>| one.id == id && one.output == output;
-    let open = asked
-        .iter()
-        .position(|one| matches(one) && one.answered.is_none());
-    let Some(found) = open else {
-        if asked.iter().any(matches) {
-            let words = format!("tool call {id} has more than one result");
-            check.fault(Rule::V3, place, words);
-        } else {
-            let words = format!("No tool call found for {spoken} output with call_id {id}.");
-            check.fault(Rule::Or2, place, words);
-        }
-        return;
-    };
-    let (_, rest) = asked.split_at_mut(found);
-    if let Some((one, after)) = rest.split_first_mut() {
-        one.answered = Some(at);
-        let batch = one.batch;
-        let late = |other: &Asked<'_>| other.batch == batch && other.answered.is_some();
-        if after.iter().any(late) {
-            let words = "the results of a batch must stand in the order of its calls";
-            check.fault(Rule::V3, place, words);
-        }
+    let open = |one: &Asked<'_>| matches(one) && one.answered.is_none();
+    let (before, last) = asked.split_at(newest.min(asked.len()));
+    if let Some(at) = last.iter().position(open) {
+        return Found::Open(before.len() + at);
+    }
+    if let Some(at) = before.iter().rposition(open) {
+        return Found::Open(at);
+    }
+    match asked.iter().any(matches) {
+        true => Found::Answered,
+        false => Found::Nowhere,
     }
 }
 

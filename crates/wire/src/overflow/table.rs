@@ -35,7 +35,7 @@ const fn row(says: Says, pattern: &'static str) -> Row {
 
 /// Codes, types and statuses that decide alone; overflows first, so that a wrapped one wins.
 /// Those that do not decide (`invalid_request_error`, `server_error`) are not here.
-pub(super) const CODES: [(&str, Says); 44] = [
+pub(super) const CODES: [(&str, Says); 47] = [
     ("context_length_exceeded", Overflow),
     ("exceed_context_size_error", Overflow),
     ("model_context_window_exceeded", Overflow),
@@ -76,6 +76,10 @@ pub(super) const CODES: [(&str, Says); 44] = [
     ("content_policy_violation", Invalid),
     ("invalid_function_call", Invalid),
     ("invalid_request_message_order", Invalid),
+    // OpenAI Responses, also in the middle of a stream.
+    ("invalid_prompt", Invalid),
+    ("invalid_image", Invalid),
+    ("invalid_encrypted_content", Invalid),
     ("overloaded_error", Transient),
     ("unavailable", Transient),
     ("unavailable_error", Transient),
@@ -84,7 +88,7 @@ pub(super) const CODES: [(&str, Says); 44] = [
 ];
 
 /// Texts that look like an overflow, or like a passing fault, and are not.
-pub(super) const LOOKALIKES: [Row; 45] = [
+pub(super) const LOOKALIKES: [Row; 50] = [
     // One request over a minute's allowance, or many requests over it.
     row(
         PerMinute,
@@ -142,6 +146,10 @@ pub(super) const LOOKALIKES: [Row; 45] = [
     ),
     row(Output, "valid range of max_tokens is [1, {limit}]"),
     row(Output, "range of max_tokens should be [1, {limit}]"),
+    row(
+        Output,
+        "max_output_tokens': integer above maximum value. expected a value <= {limit}",
+    ),
     // A field, not the request.
     row(
         Invalid,
@@ -169,6 +177,11 @@ pub(super) const LOOKALIKES: [Row; 45] = [
         Invalid,
         "`reasoning_content` in the thinking mode must be passed back",
     ),
+    // OpenAI Responses; the last with 404.
+    row(Invalid, "no tool output found for"),
+    row(Invalid, "no tool call found for"),
+    row(Invalid, "was provided without its required"),
+    row(Invalid, "items are not persisted when `store`"),
 ];
 
 /// Providers' own texts. Where one text begins like another, the one with more numbers first.
