@@ -52,6 +52,34 @@ pub enum Rule {
     Or5,
     /// A compaction is whole.
     Or6,
+    /// Every tool call is answered in the next message.
+    Am1,
+    /// Every result answers a call of the message before it.
+    Am2,
+    /// Results come first in their message.
+    Am3,
+    /// Every tool call has a single result.
+    Am4,
+    /// Ids of tool calls are letters, digits, `_` and `-`.
+    Am5,
+    /// No text is empty or white space, and none ends a prefill with white space.
+    Am6,
+    /// There is a message, and the first one is the user's.
+    Am7,
+    /// The assistant does not have the last word where the model refuses a prefill.
+    Am8,
+    /// While the model thinks, a tool loop begins with thinking, and no message ends with it.
+    Am9,
+    /// Thinking comes back as it was signed, and after what it was signed under.
+    Am10,
+    /// Breakpoints: four at most, where they may stand, long-lived ones first.
+    Am11,
+    /// Breakpoints that do nothing: too early, or too far apart.
+    Am12,
+    /// The body has a largest size.
+    Am13,
+    /// Context editing: its order and its least trigger.
+    Am14,
     /// Template: user and assistant alternate.
     T1,
     /// Template: no user message directly after a tool result.
@@ -84,6 +112,20 @@ impl fmt::Display for Rule {
             Self::Or4 => "OR4",
             Self::Or5 => "OR5",
             Self::Or6 => "OR6",
+            Self::Am1 => "AM1",
+            Self::Am2 => "AM2",
+            Self::Am3 => "AM3",
+            Self::Am4 => "AM4",
+            Self::Am5 => "AM5",
+            Self::Am6 => "AM6",
+            Self::Am7 => "AM7",
+            Self::Am8 => "AM8",
+            Self::Am9 => "AM9",
+            Self::Am10 => "AM10",
+            Self::Am11 => "AM11",
+            Self::Am12 => "AM12",
+            Self::Am13 => "AM13",
+            Self::Am14 => "AM14",
             Self::T1 => "T1",
             Self::T2 => "T2",
             Self::T3 => "T3",

@@ -60,6 +60,7 @@
 //! (the readable reasoning is kept), the response's id, and the order of thinking, text and calls
 //! in the stream.
 
+pub mod anthropic;
 mod error;
 mod fault;
 pub mod frames;

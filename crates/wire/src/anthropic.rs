@@ -1,0 +1,39 @@
+//! Anthropic Messages. Not Bedrock's or Vertex's wrapping of it; those carry the same body.
+
+mod binding;
+mod cautions;
+mod ids;
+mod loops;
+mod media;
+mod models;
+mod object;
+mod pairing;
+mod profile;
+mod read;
+mod read_block;
+mod render;
+mod settings;
+mod shape;
+mod simulate;
+mod stream;
+mod turn;
+mod usage;
+mod validate;
+mod validate_block;
+mod validate_marks;
+mod validate_settings;
+
+pub use binding::Prefix;
+pub use cautions::cautions;
+pub use ids::MAX_ID;
+pub use profile::{Binding, Effort, Profile, Temperature, ThinkingStyle};
+pub use read::{Chat, read};
+pub use render::{LeftOut, Note, RenderInput, Rendered, Thinking, Ttl, render};
+pub use settings::MIN_BUDGET;
+pub use shape::ORIGIN;
+pub use simulate::sign;
+pub use stream::{StreamState, read_reply};
+pub use usage::{CacheCreation, WireUsage};
+pub use validate::{MAX_FAULTS, refusal, validate};
+
+pub use crate::openai_chat::{Delivery, MAX_REPLY, Prefill, ToolChoice};

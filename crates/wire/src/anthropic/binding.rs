@@ -1,0 +1,136 @@
+//! What a thinking block is bound to: the model that wrote it and what that model had read. Kept
+//! beside the block, compared before the block goes back (AM10). Does not decide what is sent;
+//! `loops.rs` does.
+
+use plimsoll_context::{Message, Opaque, Part, ToolSpec};
+use serde::Serialize;
+
+use super::object::Object;
+use super::profile::{Binding, Profile};
+use super::render::RenderInput;
+use super::shape::ORIGIN;
+use crate::raw::RawObject;
+
+/// Digits that name a prefix: 128 bits, so that no two of one session meet.
+const DIGITS: usize = 32;
+
+/// What one request says, for the thinking of the reply to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix {
+    /// The model asked.
+    pub(super) model: String,
+    /// What it reads, where its thinking is bound to that.
+    pub(super) hash: Option<String>,
+}
+
+/// A thinking block and what it is bound to, as far as that is known.
+#[derive(Debug)]
+pub(super) struct Bound<'a> {
+    pub(super) block: &'a str,
+    pub(super) model: Option<String>,
+    pub(super) hash: Option<String>,
+}
+
+impl<'a> Bound<'a> {
+    /// `None` for what is another provider's, or no block.
+    pub(super) fn of(opaque: &'a Opaque) -> Option<Self> {
+        if opaque.origin != ORIGIN {
+            return None;
+        }
+        let object: RawObject<'a> = serde_json::from_str(&opaque.data).ok()?;
+        let text = |key| {
+            object
+                .get(key)
+                .and_then(|raw| serde_json::from_str(raw).ok())
+        };
+        match object.get("block") {
+            Some(block) => Some(Self {
+                block,
+                model: text("model"),
+                hash: text("prefix"),
+            }),
+            // As it was received, from a request that somebody else wrote.
+            None => object.get("type").map(|_| Self {
+                block: opaque.data.trim(),
+                model: None,
+                hash: None,
+            }),
+        }
+    }
+}
+
+/// A thinking block with what it is bound to.
+pub(super) fn bind(block: &str, prefix: Option<&Prefix>) -> Opaque {
+    let data = match prefix {
+        None => block.to_owned(),
+        Some(prefix) => {
+            let object = Object::new().text("model", &prefix.model);
+            let object = match &prefix.hash {
+                Some(hash) => object.text("prefix", hash),
+                None => object,
+            };
+            object.raw("block", block).end()
+        }
+    };
+    Opaque {
+        origin: ORIGIN.into(),
+        data,
+    }
+}
+
+/// Names what was said so far. Counts nothing where the model's thinking is not bound to it.
+#[derive(Debug, Clone)]
+pub(super) struct Trace {
+    hasher: Option<blake3::Hasher>,
+}
+
+impl Trace {
+    pub(super) fn new(input: &RenderInput<'_>, tools: &[&ToolSpec], profile: &Profile) -> Self {
+        let bound = profile.binding == Binding::Prefix;
+        let mut trace = Self {
+            hasher: bound.then(blake3::Hasher::new),
+        };
+        trace.take(&input.system);
+        trace.take(&tools);
+        trace
+    }
+
+    /// What a message says, with or without its thinking.
+    pub(super) fn message(&mut self, message: &Message, thinking: Told) {
+        match (message, thinking) {
+            (Message::Assistant { parts }, Told::No) => {
+                let said = |part: &&Part| !matches!(part, Part::Thinking(_));
+                let parts: Vec<&Part> = parts.iter().filter(said).collect();
+                self.take(&("assistant", parts));
+            }
+            (Message::Assistant { parts }, Told::Yes) => self.take(&("assistant", parts)),
+            (message, _) => self.take(message),
+        }
+    }
+
+    /// What is said after the messages, in this request only.
+    pub(super) fn context(&mut self, context: &str) {
+        self.take(&("context", context));
+    }
+
+    /// Its name; `None` where nothing is bound to it.
+    pub(super) fn hash(&self) -> Option<String> {
+        let hash = self.hasher.as_ref()?.finalize().to_hex();
+        hash.as_str().get(..DIGITS).map(str::to_owned)
+    }
+
+    fn take(&mut self, value: &impl Serialize) {
+        if let Some(hasher) = &mut self.hasher {
+            // Plain data always is JSON, and hashing takes any bytes.
+            let _ = serde_json::to_writer(&mut *hasher, value);
+            hasher.update(b"\n");
+        }
+    }
+}
+
+/// Whether thinking is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Yes,
+    No,
+}

@@ -1,0 +1,102 @@
+//! Images and documents as blocks of the wire, and back. What the wire has no form for is the
+//! caller's to say.
+
+use plimsoll_context::{File, Image, Part, Source};
+use serde_json::Value;
+
+use super::object::Object;
+
+/// Media types of images that the API reads.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+/// The one media type of documents by value.
+pub(super) const PDF: &str = "application/pdf";
+
+/// The block of an image; `None` where the API reads no such thing.
+pub(super) fn image(image: &Image) -> Option<String> {
+    let source = match &image.source {
+        Source::Data { media_type, .. } if !IMAGES.contains(&media_type.as_str()) => return None,
+        source => source_of(source),
+    };
+    Some(Object::of("image").raw("source", &source).end())
+}
+
+/// The block of a document; `None` where the API reads no such thing.
+pub(super) fn document(file: &File) -> Option<String> {
+    let source = match &file.source {
+        Source::Data { media_type, .. } if media_type != PDF => return None,
+        source => source_of(source),
+    };
+    let object = Object::of("document").raw("source", &source);
+    let object = match &file.name {
+        Some(name) => object.text("title", name),
+        None => object,
+    };
+    Some(object.end())
+}
+
+/// The part that a block of type `image` or `document` is; `None` for a form that is passed
+/// through.
+pub(super) fn part(kind: &str, block: &Value) -> Option<Part> {
+    let keys = block.as_object()?;
+    let known = |key: &str| matches!(key, "type" | "source" | "title");
+    if !keys.keys().all(|key| known(key)) {
+        return None;
+    }
+    let title = match keys.get("title") {
+        None => None,
+        Some(Value::String(title)) => Some(title.clone()),
+        Some(_) => return None,
+    };
+    let source = read_source(keys.get("source")?)?;
+    match (kind, &source) {
+        ("image", Source::Data { media_type, .. }) if !IMAGES.contains(&media_type.as_str()) => {
+            None
+        }
+        ("image", _) if title.is_none() => Some(Part::Image(Image {
+            source,
+            size: None,
+            detail: None,
+        })),
+        ("document", Source::Data { media_type, .. }) if media_type != PDF => None,
+        ("document", _) => Some(Part::File(File {
+            name: title,
+            source,
+        })),
+        _ => None,
+    }
+}
+
+fn source_of(source: &Source) -> String {
+    match source {
+        Source::Data { media_type, base64 } => Object::of("base64")
+            .text("media_type", media_type)
+            .text("data", base64)
+            .end(),
+        Source::Url { url } if is_address(url) => Object::of("url").text("url", url).end(),
+        Source::Url { url } => Object::of("file").text("file_id", url).end(),
+    }
+}
+
+fn read_source(source: &Value) -> Option<Source> {
+    let keys = source.as_object()?;
+    let text = |key| keys.get(key).and_then(Value::as_str).map(str::to_owned);
+    let source = match text("type")?.as_str() {
+        "base64" if keys.len() == 3 => Source::Data {
+            media_type: text("media_type")?,
+            base64: text("data")?,
+        },
+        "url" if keys.len() == 2 => Source::Url {
+            url: text("url").filter(|url| is_address(url))?,
+        },
+        "file" if keys.len() == 2 => Source::Url {
+            url: text("file_id").filter(|id| !is_address(id))?,
+        },
+        _ => return None,
+    };
+    Some(source)
+}
+
+/// Whether it is an address that the provider fetches, and not an id of a file that it has.
+fn is_address(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}

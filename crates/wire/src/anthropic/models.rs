@@ -1,0 +1,200 @@
+//! Which model has which [`Profile`]: a table by name. Data only, and no prices or windows; a name
+//! that is not here has the newest demands, which older models accept too.
+
+use plimsoll_context::Tokens;
+
+use super::profile::{Binding, Effort, Profile, Temperature, ThinkingStyle};
+use crate::openai_chat::Prefill;
+
+/// One family of models.
+struct Family {
+    /// How its names begin, in lower case, behind `claude-`, dashes for dots.
+    prefix: &'static str,
+    era: Era,
+    /// Tokens of a reply, at most.
+    max_output: u64,
+    /// The least that can be cached.
+    min_cacheable: u64,
+}
+
+/// What came with what.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Era {
+    /// Without thinking.
+    Plain,
+    /// Thinking by a budget.
+    Budget,
+    /// Thinking as the model sees fit; no prefill any more.
+    Adaptive,
+    /// Besides that, no sampling settings any more.
+    Fixed,
+    /// Besides that, thinking is bound to what stands before it.
+    Bound,
+}
+
+const fn family(prefix: &'static str, era: Era, max_output: u64, min_cacheable: u64) -> Family {
+    Family {
+        prefix,
+        era,
+        max_output,
+        min_cacheable,
+    }
+}
+
+/// Where one name begins like another, the longer first. Sources disagree about some minima; what
+/// a price sheet says goes before them.
+const FAMILIES: [Family; 30] = [
+    family("3-7-sonnet", Era::Budget, 64_000, 1_024),
+    family("3-5-haiku", Era::Plain, 8_192, 2_048),
+    family("3-5-sonnet", Era::Plain, 8_192, 1_024),
+    family("3-haiku", Era::Plain, 4_096, 2_048),
+    family("3-opus", Era::Plain, 4_096, 1_024),
+    family("3-sonnet", Era::Plain, 4_096, 1_024),
+    family("opus-4-1", Era::Budget, 32_000, 1_024),
+    family("opus-4-5", Era::Budget, 64_000, 4_096),
+    family("opus-4-6", Era::Adaptive, 128_000, 4_096),
+    family("opus-4-7", Era::Fixed, 128_000, 2_048),
+    family("opus-4-8", Era::Fixed, 128_000, 1_024),
+    family("opus-4-0", Era::Budget, 32_000, 1_024),
+    family("opus-4", Era::Budget, 32_000, 1_024),
+    family("sonnet-4-6", Era::Adaptive, 64_000, 1_024),
+    family("sonnet-4-7", Era::Fixed, 64_000, 1_024),
+    family("sonnet-4", Era::Budget, 64_000, 1_024),
+    family("haiku-4-5", Era::Budget, 64_000, 4_096),
+    family("haiku-4", Era::Budget, 64_000, 4_096),
+    family("opus-5-5", Era::Bound, 128_000, 512),
+    family("sonnet-5-5", Era::Bound, 128_000, 1_024),
+    family("haiku-5-5", Era::Bound, 64_000, 1_024),
+    family("opus-5", Era::Fixed, 128_000, 512),
+    family("sonnet-5", Era::Fixed, 128_000, 1_024),
+    family("haiku-5", Era::Fixed, 64_000, 1_024),
+    family("fable-5-1", Era::Bound, 128_000, 512),
+    family("fable-5-2", Era::Bound, 128_000, 512),
+    family("fable-5", Era::Fixed, 128_000, 512),
+    family("mythos-preview", Era::Fixed, 128_000, 2_048),
+    family("mythos-5-2", Era::Bound, 128_000, 512),
+    family("mythos-5", Era::Fixed, 128_000, 512),
+];
+
+/// The profile of the model of that name.
+pub(super) fn profile(name: &str) -> Profile {
+    let name = name.to_ascii_lowercase().replace(['.', '_', '@'], "-");
+    let Some((_, rest)) = name.split_once("claude-") else {
+        return Profile::compatible();
+    };
+    let found = FAMILIES.iter().find(|family| begins(rest, family.prefix));
+    match found {
+        Some(family) => family.profile(),
+        None => Profile {
+            name: "claude".into(),
+            max_output: None,
+            ..family("", Era::Bound, 0, 1_024).profile()
+        },
+    }
+}
+
+/// Whether a name begins so, up to a dash: `opus-4-10` is not `opus-4-1`.
+fn begins(name: &str, prefix: &str) -> bool {
+    let rest = name.strip_prefix(prefix);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+impl Family {
+    fn profile(&self) -> Profile {
+        let since = |era: Era| self.era >= era;
+        Profile {
+            name: format!("claude-{}", self.prefix),
+            prefill: if since(Era::Adaptive) {
+                Prefill::Refused
+            } else {
+                Prefill::Allowed
+            },
+            thinking: match self.era {
+                Era::Plain => ThinkingStyle::None,
+                Era::Budget => ThinkingStyle::Budget,
+                _ => ThinkingStyle::Adaptive,
+            },
+            effort: if since(Era::Adaptive) {
+                Effort::Supported
+            } else {
+                Effort::Refused
+            },
+            temperature: if since(Era::Fixed) {
+                Temperature::Refused
+            } else {
+                Temperature::Supported
+            },
+            binding: if since(Era::Bound) {
+                Binding::Prefix
+            } else {
+                Binding::Own
+            },
+            max_output: Some(self.max_output),
+            default_output: Profile::compatible()
+                .default_output
+                .min(match self.max_output {
+                    0 => u64::MAX,
+                    max => max,
+                }),
+            min_cacheable: Tokens(self.min_cacheable),
+            ..Profile::compatible()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_however_they_are_written() {
+        for (name, family) in [
+            ("claude-opus-4-8", "claude-opus-4-8"),
+            ("claude-opus-4.8", "claude-opus-4-8"),
+            ("claude-opus-4-20250514", "claude-opus-4"),
+            ("claude-opus-4-5-20251101", "claude-opus-4-5"),
+            ("Claude-3-7-Sonnet-latest", "claude-3-7-sonnet"),
+            (
+                "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+                "claude-sonnet-4",
+            ),
+            ("claude-haiku-4-5@20251001", "claude-haiku-4-5"),
+            ("claude-fable-5.1", "claude-fable-5-1"),
+            ("claude-opus-9", "claude"),
+            ("kimi-k3", "compatible"),
+        ] {
+            assert_eq!(Profile::of_model(name).name, family, "{name}");
+        }
+    }
+
+    #[test]
+    fn demands_came_one_after_the_other() {
+        let of = Profile::of_model;
+        assert_eq!(of("claude-3-5-haiku-latest").thinking, ThinkingStyle::None);
+        assert_eq!(of("claude-sonnet-4-5").prefill, Prefill::Allowed);
+        assert_eq!(of("claude-sonnet-4-6").prefill, Prefill::Refused);
+        assert_eq!(of("claude-opus-4-6").thinking, ThinkingStyle::Adaptive);
+        assert_eq!(of("claude-opus-4-6").temperature, Temperature::Supported);
+        assert_eq!(of("claude-opus-4-7").temperature, Temperature::Refused);
+        assert_eq!(of("claude-opus-5").binding, Binding::Own);
+        assert_eq!(of("claude-opus-5-5").binding, Binding::Prefix);
+        assert_eq!(of("claude-opus-5").min_cacheable, Tokens(512));
+        assert_eq!(of("claude-opus-4-6").min_cacheable, Tokens(4_096));
+        assert_eq!(of("claude-3-opus").default_output, 4_096);
+        assert_eq!(of("claude-opus-9").max_output, None);
+    }
+
+    #[test]
+    fn a_shorter_name_never_hides_a_longer_one() {
+        for (at, one) in FAMILIES.iter().enumerate() {
+            for other in FAMILIES.iter().skip(at + 1) {
+                assert!(
+                    !begins(other.prefix, one.prefix),
+                    "{} {}",
+                    one.prefix,
+                    other.prefix
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! [`Profile`]: what one model, or one family of models, wants of a Messages request. Data only:
+//! `render.rs` writes by it, `validate.rs` judges by it. Which model has which is in `models.rs`.
+
+use plimsoll_context::{Bytes, Tokens, USUAL_MINIMUM};
+use serde::{Deserialize, Serialize};
+
+use super::models;
+use crate::openai_chat::Prefill;
+
+/// What Anthropic's servers take in one body (AM13).
+const MAX_BODY: Bytes = Bytes(32 * 1024 * 1024);
+/// Tokens of a reply where nobody says: the wire must have a number.
+const DEFAULT_OUTPUT: u64 = 8_192;
+
+/// What a model wants. A configuration may start from a model's own and change single fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// Whether the assistant may have the last word (AM8).
+    pub prefill: Prefill,
+    /// How thinking is asked for.
+    pub thinking: ThinkingStyle,
+    /// Whether the effort may be said.
+    pub effort: Effort,
+    /// Whether a temperature may be said.
+    pub temperature: Temperature,
+    /// What a signed thinking block is bound to (AM10).
+    pub binding: Binding,
+    /// Tokens of a reply, at most; `None` where it is not known.
+    pub max_output: Option<u64>,
+    /// Tokens of a reply where the request does not say.
+    pub default_output: u64,
+    /// The least that can be cached (AM12).
+    pub min_cacheable: Tokens,
+    /// The largest body (AM13).
+    pub max_body: Bytes,
+}
+
+/// How thinking is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingStyle {
+    /// Not at all: the model has none.
+    None,
+    /// With a budget of tokens.
+    Budget,
+    /// As the model sees fit; how hard is said as an effort.
+    Adaptive,
+}
+
+/// Whether the effort may be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// It is refused.
+    Refused,
+    /// As `output_config.effort`.
+    Supported,
+}
+
+/// Whether a temperature may be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Temperature {
+    /// From 0 to 1, and only 1 while the model thinks.
+    Supported,
+    /// Only what the model has anyway.
+    Refused,
+}
+
+/// What a signed thinking block is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Binding {
+    /// To its own text.
+    Own,
+    /// Also to the system prompt, the tools and all messages before it.
+    Prefix,
+}
+
+impl Profile {
+    /// The profile of a model by its name, with or without a date, an alias (`-latest`), dots for
+    /// dashes or a cloud's prefix. An unknown Claude is taken for a new one; anything else for a
+    /// server that speaks like Anthropic's.
+    #[must_use]
+    pub fn of_model(name: &str) -> Self {
+        models::profile(name)
+    }
+
+    /// Any server that speaks this wire: what all of them accept.
+    #[must_use]
+    pub fn compatible() -> Self {
+        Self {
+            name: "compatible".into(),
+            prefill: Prefill::Refused,
+            thinking: ThinkingStyle::Budget,
+            effort: Effort::Refused,
+            temperature: Temperature::Supported,
+            binding: Binding::Own,
+            max_output: None,
+            default_output: DEFAULT_OUTPUT,
+            min_cacheable: USUAL_MINIMUM,
+            max_body: MAX_BODY,
+        }
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::compatible()
+    }
+}

@@ -1,0 +1,250 @@
+//! [`read`]: a request in the shape of Anthropic Messages as a transcript: each result a message of
+//! its own, what is said beside results a user message. Repairs nothing: a request with orphans is
+//! read with its orphans.
+
+use plimsoll_context::{CallId, Message, Part, ToolResult, ToolSpec};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::read_block::{self, text};
+use crate::error::WireError;
+use crate::frames;
+use crate::raw::RawObject;
+
+/// A request that was read.
+#[derive(Debug, Clone)]
+pub struct Chat<'a> {
+    /// The messages; the system prompt is the first, where there is one.
+    pub messages: Vec<Message>,
+    /// For each, which message of the request it stands in; `None` for the system prompt.
+    pub from: Vec<Option<usize>>,
+    /// The tools that the caller runs.
+    pub tools: Vec<ToolSpec>,
+    /// The tools that the provider runs, as JSON texts.
+    pub server_tools: Vec<&'a str>,
+    originals: Vec<&'a str>,
+    object: Option<RawObject<'a>>,
+}
+
+/// Reads a bare array of messages, or an object with `messages` and any other keys.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
+/// wrong kind.
+pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
+    let text = text.trim();
+    let object: Option<RawObject<'_>> = match text.starts_with('{') {
+        true => Some(parse(text)?),
+        false => None,
+    };
+    let list = match &object {
+        Some(object) => object
+            .get("messages")
+            .ok_or_else(|| WireError::expected("messages", "an array of messages", None))?,
+        None => text,
+    };
+    let mut chat = Chat {
+        messages: Vec::new(),
+        from: Vec::new(),
+        tools: Vec::new(),
+        server_tools: Vec::new(),
+        originals: array(list, "messages")?,
+        object,
+    };
+    if let Some(system) = chat.key("system") {
+        let parts = content(system, "system")?;
+        if !parts.is_empty() {
+            chat.push(Message::System { parts }, None);
+        }
+    }
+    for (index, raw) in chat.originals.clone().into_iter().enumerate() {
+        chat.message(raw, index)?;
+    }
+    if let Some(tools) = chat.key("tools").filter(|tools| *tools != "null") {
+        for (index, raw) in array(tools, "tools")?.into_iter().enumerate() {
+            chat.tool(raw, &format!("tools[{index}]"))?;
+        }
+    }
+    Ok(chat)
+}
+
+impl<'a> Chat<'a> {
+    /// The original JSON text of a message of the request.
+    #[must_use]
+    pub fn original(&self, index: usize) -> Option<&'a str> {
+        self.originals.get(index).copied()
+    }
+
+    /// The raw JSON text of a key beside `messages`, such as `max_tokens`.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&'a str> {
+        self.object.as_ref()?.get(name)
+    }
+
+    fn push(&mut self, message: Message, from: Option<usize>) {
+        self.messages.push(message);
+        self.from.push(from);
+    }
+
+    fn message(&mut self, raw: &'a str, index: usize) -> Result<(), WireError> {
+        let place = format!("messages[{index}]");
+        let object: RawObject<'a> = object(raw, &place)?;
+        let role = text(&object, "role", &place)?;
+        let inside = format!("{place}.content");
+        let raw = object.get("content").unwrap_or("null");
+        match role.as_str() {
+            "assistant" => {
+                let parts = content(raw, &inside)?;
+                self.push(Message::Assistant { parts }, Some(index));
+            }
+            "system" => {
+                let parts = content(raw, &inside)?;
+                self.push(Message::System { parts }, Some(index));
+            }
+            "user" => self.user(raw, &inside, index)?,
+            other => {
+                return Err(WireError::Expected {
+                    place: format!("{place}.role"),
+                    expected: "user or assistant".into(),
+                    got: format!("{other:?}"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A user message: results each by itself, summaries by their frame, all else together.
+    fn user(&mut self, raw: &'a str, place: &str, index: usize) -> Result<(), WireError> {
+        let before = self.messages.len();
+        let mut said = Vec::new();
+        for (at, block) in blocks(raw, place)?.into_iter().enumerate() {
+            let place = format!("{place}[{at}]");
+            let block = match block {
+                Block::Text(text) => vec![Part::text(text)],
+                Block::Raw(raw) => match result(raw, &place)? {
+                    Some(result) => {
+                        self.say(&mut said, index);
+                        self.push(Message::ToolResult(result), Some(index));
+                        continue;
+                    }
+                    None => read_block::parts(raw, &place)?,
+                },
+            };
+            let summary = match block.as_slice() {
+                [Part::Text { text }] => frames::unframed_summary(text).map(str::to_owned),
+                _ => None,
+            };
+            match summary {
+                Some(text) => {
+                    self.say(&mut said, index);
+                    self.push(Message::Summary { text }, Some(index));
+                }
+                None => said.extend(block),
+            }
+        }
+        if self.messages.len() == before && said.is_empty() {
+            let parts = Vec::new();
+            self.push(Message::User { parts }, Some(index));
+        }
+        self.say(&mut said, index);
+        Ok(())
+    }
+
+    fn say(&mut self, said: &mut Vec<Part>, index: usize) {
+        if !said.is_empty() {
+            let parts = std::mem::take(said);
+            self.push(Message::User { parts }, Some(index));
+        }
+    }
+
+    fn tool(&mut self, raw: &'a str, place: &str) -> Result<(), WireError> {
+        let object: RawObject<'a> = object(raw, place)?;
+        let Some(schema) = object.get("input_schema") else {
+            self.server_tools.push(raw);
+            return Ok(());
+        };
+        let description = match object.get("description") {
+            Some(_) => text(&object, "description", place)?,
+            None => String::new(),
+        };
+        self.tools.push(ToolSpec {
+            name: text(&object, "name", place)?,
+            description,
+            schema: parse(schema)?,
+        });
+        Ok(())
+    }
+}
+
+/// One entry of a content.
+enum Block<'a> {
+    /// A content that is one text, or a text without a block around it.
+    Text(String),
+    Raw(&'a str),
+}
+
+/// The blocks of a content: a text is one, null and nothing are none.
+fn blocks<'a>(raw: &'a str, place: &str) -> Result<Vec<Block<'a>>, WireError> {
+    let raw = raw.trim();
+    if raw == "null" {
+        return Ok(Vec::new());
+    }
+    if raw.starts_with('"') {
+        let text: String = parse(raw)?;
+        let text = (!text.is_empty()).then_some(Block::Text(text));
+        return Ok(text.into_iter().collect());
+    }
+    let list = array(raw, place)?;
+    let block = |raw: &'a str| match raw.starts_with('"') {
+        true => parse(raw).map(Block::Text),
+        false => Ok(Block::Raw(raw)),
+    };
+    list.into_iter().map(block).collect()
+}
+
+fn content(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
+    let mut parts = Vec::new();
+    for (at, block) in blocks(raw, place)?.into_iter().enumerate() {
+        match block {
+            Block::Text(text) => parts.push(Part::text(text)),
+            Block::Raw(raw) => parts.extend(read_block::parts(raw, &format!("{place}[{at}]"))?),
+        }
+    }
+    Ok(parts)
+}
+
+/// A tool result; `None` for any other block.
+fn result(raw: &str, place: &str) -> Result<Option<ToolResult>, WireError> {
+    let object: RawObject<'_> = object(raw, place)?;
+    if object.get("type") != Some("\"tool_result\"") {
+        return Ok(None);
+    }
+    let inside = format!("{place}.content");
+    Ok(Some(ToolResult {
+        call: CallId(text(&object, "tool_use_id", place)?),
+        parts: content(object.get("content").unwrap_or("null"), &inside)?,
+        is_error: object.get("is_error") == Some("true"),
+    }))
+}
+
+fn object<'a>(raw: &'a str, place: &str) -> Result<RawObject<'a>, WireError> {
+    if raw.starts_with('{') {
+        return parse(raw);
+    }
+    let value: Value = parse(raw)?;
+    Err(WireError::expected(place, "an object", Some(&value)))
+}
+
+fn array<'a>(raw: &'a str, place: &str) -> Result<Vec<&'a str>, WireError> {
+    if !raw.starts_with('[') {
+        let value: Value = parse(raw)?;
+        return Err(WireError::expected(place, "an array", Some(&value)));
+    }
+    let list: Vec<&RawValue> = parse(raw)?;
+    Ok(list.into_iter().map(RawValue::get).collect())
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
+    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
+}

@@ -1,0 +1,261 @@
+//! [`render`]: a view of a transcript as the bytes of a Messages request. Deterministic: the same
+//! view gives the same bytes. Repairs nothing but the order within one batch; a view that parts a
+//! batch is rendered parted, and `validate.rs` says so.
+
+use plimsoll_context::{Breakpoint, CachePlan, Message, ToolSpec};
+use serde_json::{Map, Value};
+
+use super::binding::Prefix;
+use super::loops;
+use super::object::{Object, array};
+use super::profile::Profile;
+use super::settings::{self, Settings};
+use super::shape::{Shaper, newest, says};
+use super::turn::{Block, Role, Turn, What, blocks, marked};
+use crate::error::WireError;
+use crate::frames;
+use crate::openai_chat::{Delivery, Prefill, ToolChoice};
+
+/// Everything of a request besides its messages.
+#[derive(Debug, Clone, Default)]
+pub struct RenderInput<'a> {
+    /// The model's name.
+    pub model: &'a str,
+    /// The system prompt.
+    pub system: Option<&'a str>,
+    /// The tools; they are sent sorted by name, so that their order is never a change.
+    pub tools: &'a [ToolSpec],
+    /// Whether and what the model may call; `Auto` is not sent.
+    pub tool_choice: ToolChoice,
+    /// Output limit in tokens; the wire must have one, so the profile's stands for none.
+    pub max_output: Option<u64>,
+    /// How hard the model thinks.
+    pub thinking: Thinking,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Texts that end the reply.
+    pub stop: &'a [String],
+    /// Whether the reply is streamed.
+    pub delivery: Delivery,
+    /// What holds for this request only; it is sent after the history, in the user's role, so
+    /// that it never breaks what the provider has cached.
+    pub context: Option<&'a str>,
+    /// What is asked of the prompt cache.
+    pub cache: Option<&'a CachePlan>,
+    /// How long the cache is to live.
+    pub ttl: Ttl,
+    /// Further keys of the body, sent last; one that is known replaces what is set here.
+    pub extra: Option<&'a Map<String, Value>>,
+}
+
+/// How hard a model thinks before it answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thinking {
+    /// As the model does where nothing is asked for.
+    #[default]
+    Off,
+    /// As little as can be.
+    Minimal,
+    /// A little.
+    Low,
+    /// As most work wants it.
+    Medium,
+    /// As much as can be.
+    High,
+}
+
+/// How long the cache is to live. A longer life never follows a shorter one (AM11), because tools
+/// and system prompt come first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Ttl {
+    /// Five minutes.
+    #[default]
+    FiveMinutes,
+    /// Tools and system prompt an hour, messages five minutes.
+    HourForHead,
+    /// An hour.
+    Hour,
+}
+
+/// A rendered request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The body as JSON.
+    pub body: Vec<u8>,
+    /// What the body does not hold or holds in another form; in message order.
+    pub notes: Vec<Note>,
+    /// What the thinking of the reply is bound to; for the
+    /// [`StreamState`](super::StreamState) that reads it.
+    pub prefix: Prefix,
+}
+
+/// Something that a request does not hold as the transcript does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Which message, counted from 0 without the system prompt; `None` for a setting.
+    pub message: Option<usize>,
+    /// What.
+    pub what: LeftOut,
+}
+
+/// What a request may not hold as the transcript or its settings do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftOut {
+    /// An assistant message that says nothing is left out; it is refused.
+    SilentAssistant,
+    /// A note stands for an image or a file that the API does not read.
+    Attachment,
+    /// A block of another provider is left out.
+    ForeignBlock,
+    /// Citations whose text was changed are left out.
+    Citations,
+    /// Thinking that this provider did not sign is left out, in the whole tool loop.
+    ForeignThinking,
+    /// Thinking of another model is left out, in the whole tool loop.
+    OtherModel,
+    /// Thinking that is bound to what is no longer there is left out, in the whole tool loop.
+    OtherPrefix,
+    /// Thinking of an earlier tool loop of which it is not known what it is bound to is left out.
+    UnknownPrefix,
+    /// Thinking at the end of a message is left out; it is refused.
+    LastThinking,
+    /// Arguments that are not a JSON object are sent inside one.
+    BrokenArguments,
+    /// A tool's name with characters that no name has is sent without them.
+    ToolName,
+    /// The model does not think: this tool loop began without it, a tool is forced, or the reply
+    /// has no room for it.
+    ThinkingOff,
+    /// The temperature is not sent: the model thinks, or takes none.
+    TemperatureOff,
+    /// The temperature is sent as 1, the most there is.
+    TemperatureCapped,
+    /// The output limit is sent as the model's own.
+    OutputCapped,
+}
+
+/// Renders a view.
+///
+/// # Errors
+///
+/// None in practice: only a value that is no JSON could fail.
+pub fn render<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    profile: &Profile,
+) -> Result<Rendered, WireError> {
+    let messages: Vec<&'a Message> = messages.into_iter().collect();
+    let mut tools: Vec<&ToolSpec> = input.tools.iter().collect();
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    let verdict = loops::judge(input, &tools, &messages, profile);
+    let mut shaper = Shaper::new(input, &verdict.without);
+    // Leading system messages follow the prompt, which carries the breakpoint.
+    if let Some(system) = input.system.filter(|system| says(system)) {
+        shaper.system(system);
+    }
+    for message in messages {
+        shaper.message(message);
+    }
+    let mut shaped = shaper.finish(input.context);
+    let settings = Settings::of(input, profile, settings::loop_began(&shaped.turns));
+    last_word(&mut shaped.turns, profile, &settings);
+    shaped.notes.extend(settings.notes.iter().cloned());
+
+    let mut body = Object::new().text("model", input.model);
+    if !tools.is_empty() {
+        body = body.raw("tools", &tools_json(&tools, input)?);
+    }
+    if !shaped.system.is_empty() {
+        body = body.raw("system", &blocks(&shaped.system));
+    }
+    let turns: Vec<String> = shaped.turns.iter().map(Turn::json).collect();
+    let turns = array(turns.iter().map(String::as_str));
+    body = body.raw("messages", &turns);
+    for (key, value) in &settings.keys {
+        body = body.value(key, value);
+    }
+    Ok(Rendered {
+        body: body.end().into_bytes(),
+        notes: shaped.notes,
+        prefix: verdict.prefix,
+    })
+}
+
+/// The assistant does not have the last word where the model refuses that (AM8), and never while it
+/// thinks; where it has, no white space ends it (AM6).
+fn last_word(turns: &mut Vec<Turn<'_>>, profile: &Profile, settings: &Settings) {
+    let Some(last) = turns.last_mut() else {
+        return;
+    };
+    if last.role != Role::Assistant {
+        return;
+    }
+    if profile.prefill == Prefill::Refused || settings.thinks {
+        let mut turn = Turn::new(Role::User);
+        turn.blocks.push(Block::text(frames::GO_ON));
+        turns.push(turn);
+        return;
+    }
+    if let Some(Block {
+        what: What::Text(text),
+        ..
+    }) = last.blocks.last_mut()
+    {
+        *text = text.trim_end().to_owned().into();
+    }
+}
+
+fn tools_json(tools: &[&ToolSpec], input: &RenderInput<'_>) -> Result<String, WireError> {
+    let marks = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
+    let cached = newest(marks).contains(&Breakpoint::Tools);
+    let mut list = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let schema = schema(&tool.schema)?;
+        let json = Object::new()
+            .text("name", &tool.name)
+            .text("description", &tool.description)
+            .raw("input_schema", &schema);
+        list.push(json.end());
+    }
+    if let (true, Some(last)) = (cached, list.last_mut()) {
+        *last = marked(last, input.ttl.of_head());
+    }
+    Ok(array(list.iter().map(String::as_str)))
+}
+
+/// A schema as the API takes it: an object's, and it says so.
+fn schema(schema: &Value) -> Result<String, WireError> {
+    let typed = match schema {
+        Value::Object(keys) if keys.contains_key("type") => serde_json::to_string(schema),
+        Value::Object(keys) => {
+            let mut typed = keys.clone();
+            typed.insert("type".into(), "object".into());
+            serde_json::to_string(&typed)
+        }
+        _ => Ok(r#"{"type":"object"}"#.to_owned()),
+    };
+    typed.map_err(|error| WireError::not_json(&error))
+}
+
+impl Ttl {
+    pub(super) fn of_head(self) -> Self {
+        match self {
+            Self::FiveMinutes => Self::FiveMinutes,
+            Self::HourForHead | Self::Hour => Self::Hour,
+        }
+    }
+
+    pub(super) fn of_messages(self) -> Self {
+        match self {
+            Self::FiveMinutes | Self::HourForHead => Self::FiveMinutes,
+            Self::Hour => Self::Hour,
+        }
+    }
+
+    pub(super) fn json(self) -> &'static str {
+        match self {
+            Self::FiveMinutes | Self::HourForHead => r#"{"type":"ephemeral"}"#,
+            Self::Hour => r#"{"type":"ephemeral","ttl":"1h"}"#,
+        }
+    }
+}

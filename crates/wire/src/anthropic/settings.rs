@@ -1,0 +1,187 @@
+//! The settings of a request as one model accepts them: output limit, thinking, temperature, tool
+//! choice. What cannot be had is said in a note, never sent to be refused.
+
+use serde_json::{Value, json};
+
+use super::profile::{Effort, Profile, Temperature, ThinkingStyle};
+use super::render::{LeftOut, Note, RenderInput, Thinking};
+use super::turn::{Role, Turn};
+use crate::openai_chat::{Delivery, ToolChoice};
+
+/// The smallest budget of thinking that the API takes.
+pub const MIN_BUDGET: u64 = 1_024;
+/// The hottest that the API takes.
+const MAX_TEMPERATURE: f64 = 1.0;
+
+/// The keys that stand after the messages.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) keys: Vec<(String, Value)>,
+    pub(super) notes: Vec<Note>,
+    /// Whether the model thinks because of them.
+    pub(super) thinks: bool,
+}
+
+/// How the tool loop that is under way began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LoopBegan {
+    /// None is under way.
+    NoLoop,
+    WithThinking,
+    WithoutThinking,
+}
+
+/// How the tool loop at the end of a request began: at the first assistant turn since the last
+/// user turn that holds no results.
+pub(super) fn loop_began(turns: &[Turn<'_>]) -> LoopBegan {
+    let mut began = LoopBegan::NoLoop;
+    let mut rest = turns.iter().rev();
+    while let Some(turn) = rest.next() {
+        if turn.role != Role::User || turn.results == 0 {
+            break;
+        }
+        began = match rest.next() {
+            Some(turn) if turn.starts_with_thinking() => LoopBegan::WithThinking,
+            _ => LoopBegan::WithoutThinking,
+        };
+    }
+    began
+}
+
+impl Settings {
+    pub(super) fn of(input: &RenderInput<'_>, profile: &Profile, began: LoopBegan) -> Self {
+        let mut settings = Self {
+            keys: Vec::new(),
+            notes: Vec::new(),
+            thinks: false,
+        };
+        let max = settings.output(input, profile);
+        settings.tool_choice(input);
+        settings.thinking(input, profile, began, max);
+        settings.temperature(input, profile);
+        if !input.stop.is_empty() {
+            settings.set("stop_sequences", input.stop.into());
+        }
+        if input.delivery == Delivery::Stream {
+            settings.set("stream", true.into());
+        }
+        for (key, value) in input.extra.into_iter().flatten() {
+            // What a run is made of is not a setting.
+            if !matches!(key.as_str(), "model" | "messages" | "tools" | "system") {
+                settings.set(key, value.clone());
+            }
+        }
+        settings
+    }
+
+    fn output(&mut self, input: &RenderInput<'_>, profile: &Profile) -> u64 {
+        // Thinking is a part of the output: where nobody limits that, there is room for both.
+        let both = profile
+            .default_output
+            .saturating_add(input.thinking.budget());
+        let wanted = input.max_output.unwrap_or(both).max(1);
+        let max = profile.max_output.map_or(wanted, |max| wanted.min(max));
+        if max < wanted {
+            self.note(LeftOut::OutputCapped);
+        }
+        self.set("max_tokens", max.into());
+        max
+    }
+
+    fn tool_choice(&mut self, input: &RenderInput<'_>) {
+        if input.tools.is_empty() {
+            return;
+        }
+        let choice = match &input.tool_choice {
+            ToolChoice::Auto => return,
+            ToolChoice::None => json!({"type": "none"}),
+            ToolChoice::Required => json!({"type": "any"}),
+            ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
+        };
+        self.set("tool_choice", choice);
+    }
+
+    fn thinking(&mut self, input: &RenderInput<'_>, profile: &Profile, began: LoopBegan, max: u64) {
+        if input.thinking == Thinking::Off {
+            return;
+        }
+        let forced = matches!(
+            input.tool_choice,
+            ToolChoice::Required | ToolChoice::Tool(_)
+        ) && !input.tools.is_empty();
+        // The answer has to fit behind it.
+        let budget = input.thinking.budget().min(max.saturating_sub(max / 4 + 1));
+        let thinking = match profile.thinking {
+            ThinkingStyle::Adaptive if !forced => Some(json!({"type": "adaptive"})),
+            ThinkingStyle::Budget
+                if !forced && began != LoopBegan::WithoutThinking && budget >= MIN_BUDGET =>
+            {
+                Some(json!({"type": "enabled", "budget_tokens": budget}))
+            }
+            _ => None,
+        };
+        match thinking {
+            Some(thinking) => {
+                self.set("thinking", thinking);
+                self.thinks = true;
+            }
+            None => self.note(LeftOut::ThinkingOff),
+        }
+        if profile.effort == Effort::Supported {
+            let effort = json!({"effort": input.thinking.effort()});
+            self.set("output_config", effort);
+        }
+    }
+
+    fn temperature(&mut self, input: &RenderInput<'_>, profile: &Profile) {
+        let Some(wanted) = input.temperature.filter(|wanted| wanted.is_finite()) else {
+            return;
+        };
+        if self.thinks || profile.temperature == Temperature::Refused {
+            self.note(LeftOut::TemperatureOff);
+            return;
+        }
+        if wanted > MAX_TEMPERATURE {
+            self.note(LeftOut::TemperatureCapped);
+        }
+        self.set("temperature", wanted.clamp(0.0, MAX_TEMPERATURE).into());
+    }
+
+    /// Sets a key; none stands twice.
+    fn set(&mut self, key: &str, value: Value) {
+        match self.keys.iter_mut().find(|(known, _)| known == key) {
+            Some((_, known)) => *known = value,
+            None => self.keys.push((key.to_owned(), value)),
+        }
+    }
+
+    fn note(&mut self, what: LeftOut) {
+        self.notes.push(Note {
+            message: None,
+            what,
+        });
+    }
+}
+
+impl Thinking {
+    /// Tokens of thinking, where they are budgeted: from the least that there is to the most that
+    /// Anthropic advises for a single request.
+    fn budget(self) -> u64 {
+        match self {
+            Self::Off => 0,
+            Self::Minimal => MIN_BUDGET,
+            Self::Low => 2_048,
+            Self::Medium => 8_192,
+            Self::High => 32_000,
+        }
+    }
+
+    /// The effort, where it is said in words.
+    fn effort(self) -> &'static str {
+        match self {
+            Self::Off | Self::Medium => "medium",
+            Self::Minimal | Self::Low => "low",
+            Self::High => "high",
+        }
+    }
+}

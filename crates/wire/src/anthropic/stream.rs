@@ -1,0 +1,506 @@
+//! [`StreamState`]: the events of a streamed reply put together into one. Knows nothing of
+//! server-sent events: it is given the text of each `data:` field. Repairs what servers do
+//! differently, never what the model wrote.
+
+use plimsoll_context::{CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, ToolCall};
+use serde_json::value::RawValue;
+
+use super::binding::{Prefix, bind};
+use super::object::{Object, array};
+use super::read_block;
+use super::shape::ORIGIN;
+use super::usage::WireUsage;
+use crate::error::WireError;
+use crate::openai_chat::MAX_REPLY;
+use crate::raw::RawObject;
+
+/// What a block counts for besides what it says, so that a reply holds at most 1,024 of them.
+const BLOCK_COST: usize = 16 * 1024;
+
+/// A reply while it arrives.
+#[derive(Debug, Clone, Default)]
+pub struct StreamState {
+    /// What its thinking is bound to.
+    prefix: Option<Prefix>,
+    model: Option<String>,
+    blocks: Vec<Block>,
+    usage: WireUsage,
+    stop: Option<StopReason>,
+    done: Done,
+    bytes: usize,
+}
+
+/// Whether the end mark came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Done {
+    #[default]
+    NotYet,
+    Marked,
+}
+
+/// One block while it arrives.
+#[derive(Debug, Clone)]
+struct Block {
+    index: u64,
+    /// Its JSON as it began.
+    began: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Text {
+        text: String,
+        citations: Vec<String>,
+    },
+    Thinking {
+        text: String,
+        signature: String,
+        grew: bool,
+    },
+    Redacted,
+    Call {
+        id: String,
+        name: String,
+        /// The arguments that its beginning had, and those that came after it.
+        whole: String,
+        pieces: String,
+        further: Option<Opaque>,
+    },
+    /// The provider's own: passed through.
+    Other {
+        pieces: String,
+    },
+}
+
+/// Reads a whole response.
+///
+/// # Errors
+///
+/// [`WireError::Provider`] if it is an error, whatever its status was, and
+/// [`WireError::NotJson`], [`WireError::Expected`] or [`WireError::TooLarge`].
+pub fn read_reply(body: &str) -> Result<Reply, WireError> {
+    let mut state = StreamState::new();
+    state.whole(body)?;
+    state.finish()
+}
+
+impl StreamState {
+    /// Nothing has arrived yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Nothing has arrived yet of the reply to the request that has this prefix: its thinking
+    /// remembers that.
+    #[must_use]
+    pub fn answering(prefix: Prefix) -> Self {
+        Self {
+            prefix: Some(prefix),
+            ..Self::default()
+        }
+    }
+
+    /// Takes the text of one `data:` field and says what is new in it.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Provider`] for an error in the stream, [`WireError::NotJson`] or
+    /// [`WireError::Expected`] for a broken event, [`WireError::TooLarge`] beyond [`MAX_REPLY`].
+    /// What had arrived stays readable through [`StreamState::partial`].
+    pub fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+        let data = data.trim();
+        // The mark of another wire, which some gateways send here too.
+        if data.is_empty() || data == "[DONE]" || self.done == Done::Marked {
+            return Ok(Vec::new());
+        }
+        let event: RawObject<'_> = parse(data)?;
+        refuse_error(&event, data)?;
+        let mut deltas = Vec::new();
+        match kind(&event).as_str() {
+            "message_start" => {
+                if let Some(message) = event.get("message") {
+                    self.head(&parse(message)?)?;
+                }
+            }
+            "content_block_start" => {
+                if let Some(block) = event.get("content_block") {
+                    self.start(index(&event), block, &mut deltas)?;
+                }
+            }
+            "content_block_delta" => {
+                if let Some(delta) = event.get("delta") {
+                    self.delta(index(&event), &parse(delta)?, &mut deltas)?;
+                }
+            }
+            "message_delta" => {
+                self.used(&event)?;
+                if let Some(delta) = event.get("delta") {
+                    self.stopped(&parse(delta)?);
+                }
+            }
+            "message_stop" => self.done = Done::Marked,
+            // A ping, the end of a block, or an event that is not known yet.
+            _ => {}
+        }
+        Ok(deltas)
+    }
+
+    /// Takes a whole response and says what is in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read_reply`].
+    pub fn whole(&mut self, body: &str) -> Result<Vec<Delta>, WireError> {
+        let message: RawObject<'_> = parse(body)?;
+        refuse_error(&message, body)?;
+        let content = message.get("content");
+        let content = content.filter(|content| content.starts_with('['));
+        let Some(content) = content else {
+            return Err(WireError::expected("content", "a list of blocks", None));
+        };
+        self.head(&message)?;
+        self.stopped(&message);
+        let mut deltas = Vec::new();
+        let blocks: Vec<&RawValue> = parse(content)?;
+        for (index, block) in (0_u64..).zip(blocks) {
+            self.start(index, block.get(), &mut deltas)?;
+        }
+        self.done = Done::Marked;
+        Ok(deltas)
+    }
+
+    /// Whether the reply is complete: nothing needs to be waited for.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.stop.is_some() || self.done == Done::Marked
+    }
+
+    /// Whether nothing has arrived, not even who answers.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.model.is_none()
+    }
+
+    /// What has arrived so far.
+    #[must_use]
+    pub fn partial(&self) -> Reply {
+        self.reply(self.stop.unwrap_or(StopReason::Other))
+    }
+
+    /// The whole reply.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Cut`], with what had arrived, if neither a stop reason nor the end mark came.
+    pub fn finish(self) -> Result<Reply, WireError> {
+        if !self.has_ended() {
+            let partial = Box::new(self.partial());
+            return Err(WireError::Cut { partial });
+        }
+        let calls = self.blocks.iter();
+        let calls = calls.filter(|block| matches!(block.kind, Kind::Call { .. }));
+        let stop = match (self.stop, calls.count()) {
+            (Some(StopReason::ToolCalls) | None, 0) => StopReason::Stop,
+            (Some(StopReason::Stop) | None, _) => StopReason::ToolCalls,
+            (Some(stop), _) => stop,
+        };
+        Ok(self.reply(stop))
+    }
+
+    fn reply(&self, stop: StopReason) -> Reply {
+        let mut parts = Vec::new();
+        for block in &self.blocks {
+            block.parts(stop, self.prefix.as_ref(), &mut parts);
+        }
+        Reply {
+            parts,
+            stop,
+            usage: self.usage.normalized(),
+            model: self.model.clone(),
+        }
+    }
+
+    fn head(&mut self, message: &RawObject<'_>) -> Result<(), WireError> {
+        let model = message.get("model").map(serde_json::from_str::<String>);
+        if let Some(Ok(model)) = model
+            && !model.is_empty()
+        {
+            self.model = Some(model);
+        }
+        self.used(message)
+    }
+
+    fn used(&mut self, event: &RawObject<'_>) -> Result<(), WireError> {
+        if let Some(usage) = event.get("usage").filter(|usage| usage.starts_with('{')) {
+            let usage: WireUsage = parse(usage)?;
+            self.usage = std::mem::take(&mut self.usage).with_later(usage);
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, delta: &RawObject<'_>) {
+        let reason = delta.get("stop_reason");
+        if let Some(Ok(reason)) = reason.map(serde_json::from_str::<String>) {
+            self.stop = Some(stop_reason(&reason));
+        }
+    }
+
+    fn start(&mut self, index: u64, raw: &str, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        self.charge(raw.len().saturating_add(BLOCK_COST))?;
+        let object: RawObject<'_> = parse(raw)?;
+        let text = |key: &str| {
+            let text = object.get(key).map(serde_json::from_str::<String>);
+            text.and_then(Result::ok).unwrap_or_default()
+        };
+        let kind = match kind(&object).as_str() {
+            "text" => {
+                say(deltas, text("text"));
+                Kind::Text {
+                    text: text("text"),
+                    citations: list(object.get("citations"))?,
+                }
+            }
+            "thinking" => {
+                think(deltas, text("thinking"));
+                Kind::Thinking {
+                    text: text("thinking"),
+                    signature: text("signature"),
+                    grew: false,
+                }
+            }
+            "redacted_thinking" => Kind::Redacted,
+            "tool_use" => {
+                let (id, name) = (text("id"), text("name"));
+                deltas.push(Delta::CallStarted {
+                    call: CallId(id.clone()),
+                    name: name.clone(),
+                });
+                let whole = object.get("input").unwrap_or_default();
+                if !matches!(whole, "" | "{}" | "null") {
+                    deltas.push(Delta::CallArguments {
+                        call: CallId(id.clone()),
+                        text: whole.to_owned(),
+                    });
+                }
+                Kind::Call {
+                    id,
+                    name,
+                    whole: whole.to_owned(),
+                    pieces: String::new(),
+                    further: read_block::further_keys(&object),
+                }
+            }
+            _ => Kind::Other {
+                pieces: String::new(),
+            },
+        };
+        self.blocks.push(Block {
+            index,
+            began: raw.to_owned(),
+            kind,
+        });
+        Ok(())
+    }
+
+    fn delta(
+        &mut self,
+        index: u64,
+        delta: &RawObject<'_>,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), WireError> {
+        let kind = kind(delta);
+        let key = match kind.as_str() {
+            "text_delta" => "text",
+            "thinking_delta" => "thinking",
+            "signature_delta" => "signature",
+            "input_json_delta" => "partial_json",
+            "citations_delta" => "citation",
+            _ => return Ok(()),
+        };
+        let raw = delta.get(key).unwrap_or("null");
+        self.charge(raw.len())?;
+        let more = serde_json::from_str::<String>(raw).unwrap_or_default();
+        // The newest first: it is the one that grows.
+        let mut blocks = self.blocks.iter_mut().rev();
+        let Some(block) = blocks.find(|block| block.index == index) else {
+            return Ok(());
+        };
+        match (&mut block.kind, key) {
+            (Kind::Text { text, .. }, "text") => {
+                text.push_str(&more);
+                say(deltas, more);
+            }
+            (Kind::Text { citations, .. }, "citation") => citations.push(raw.to_owned()),
+            (Kind::Thinking { text, grew, .. }, "thinking") => {
+                *grew = true;
+                text.push_str(&more);
+                think(deltas, more);
+            }
+            (
+                Kind::Thinking {
+                    signature, grew, ..
+                },
+                "signature",
+            ) => {
+                *grew = true;
+                signature.push_str(&more);
+            }
+            (Kind::Call { id, pieces, .. }, "partial_json") => {
+                pieces.push_str(&more);
+                if !more.is_empty() {
+                    deltas.push(Delta::CallArguments {
+                        call: CallId(id.clone()),
+                        text: more,
+                    });
+                }
+            }
+            (Kind::Other { pieces }, "partial_json") => pieces.push_str(&more),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), WireError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes as u64 > MAX_REPLY.0 {
+            return Err(WireError::TooLarge { limit: MAX_REPLY });
+        }
+        Ok(())
+    }
+}
+
+impl Block {
+    fn parts(&self, stop: StopReason, prefix: Option<&Prefix>, parts: &mut Vec<Part>) {
+        match &self.kind {
+            Kind::Text { text, .. } if text.is_empty() => {}
+            Kind::Text { text, citations } => {
+                parts.push(Part::text(text.as_str()));
+                if !citations.is_empty() {
+                    let citations = array(citations.iter().map(String::as_str));
+                    let block = Object::of("text")
+                        .text("text", text)
+                        .raw("citations", &citations);
+                    parts.push(opaque(block.end()));
+                }
+            }
+            Kind::Thinking {
+                text,
+                signature,
+                grew,
+            } => {
+                let block = match grew {
+                    false => self.began.clone(),
+                    true => Object::of("thinking")
+                        .text("thinking", text)
+                        .text("signature", signature)
+                        .end(),
+                };
+                // What was not signed cannot go back.
+                let opaque = (!signature.is_empty()).then(|| bind(&block, prefix));
+                if opaque.is_some() || !text.is_empty() {
+                    parts.push(Part::Thinking(Thinking {
+                        text: text.clone(),
+                        opaque,
+                    }));
+                }
+            }
+            Kind::Redacted => parts.push(Part::Thinking(Thinking {
+                text: String::new(),
+                opaque: Some(bind(&self.began, prefix)),
+            })),
+            Kind::Call {
+                id,
+                name,
+                whole,
+                pieces,
+                further,
+            } => {
+                let arguments = match pieces.is_empty() {
+                    false => pieces,
+                    true => whole,
+                };
+                // No arguments at all is how some servers write none; a cut call stays cut.
+                let none = arguments.trim().is_empty() && stop == StopReason::ToolCalls;
+                parts.push(Part::ToolCall(ToolCall {
+                    id: CallId(id.clone()),
+                    name: name.clone(),
+                    arguments: if none { "{}".into() } else { arguments.clone() },
+                    opaque: further.clone(),
+                }));
+            }
+            Kind::Other { pieces } => {
+                let whole = serde_json::from_str::<serde::de::IgnoredAny>(pieces).is_ok();
+                let began: Result<RawObject<'_>, _> = serde_json::from_str(&self.began);
+                let block = match began {
+                    Ok(began) if whole => began.with(&[("input", Some(pieces.clone()))]),
+                    _ => self.began.clone(),
+                };
+                parts.push(opaque(block));
+            }
+        }
+    }
+}
+
+fn opaque(data: String) -> Part {
+    Part::Opaque(Opaque {
+        origin: ORIGIN.into(),
+        data,
+    })
+}
+
+fn say(deltas: &mut Vec<Delta>, text: String) {
+    if !text.is_empty() {
+        deltas.push(Delta::Text { text });
+    }
+}
+
+fn think(deltas: &mut Vec<Delta>, text: String) {
+    if !text.is_empty() {
+        deltas.push(Delta::Thinking { text });
+    }
+}
+
+fn list(raw: Option<&str>) -> Result<Vec<String>, WireError> {
+    let Some(raw) = raw.filter(|raw| raw.starts_with('[')) else {
+        return Ok(Vec::new());
+    };
+    let list: Vec<&RawValue> = parse(raw)?;
+    Ok(list.into_iter().map(|raw| raw.get().to_owned()).collect())
+}
+
+fn kind(object: &RawObject<'_>) -> String {
+    let kind = object.get("type").map(serde_json::from_str);
+    kind.and_then(Result::ok).unwrap_or_default()
+}
+
+fn index(event: &RawObject<'_>) -> u64 {
+    let index = event.get("index").map(str::parse);
+    index.and_then(Result::ok).unwrap_or_default()
+}
+
+/// Some servers answer 200 and say in the body, or in the middle of the stream, that it failed.
+fn refuse_error(event: &RawObject<'_>, body: &str) -> Result<(), WireError> {
+    let said = event.get("error").is_some_and(|error| error != "null");
+    if said || kind(event) == "error" {
+        return Err(WireError::Provider { body: body.into() });
+    }
+    Ok(())
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
+    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
+}
+
+fn stop_reason(reason: &str) -> StopReason {
+    match reason {
+        "end_turn" | "stop_sequence" => StopReason::Stop,
+        "tool_use" => StopReason::ToolCalls,
+        "max_tokens" => StopReason::Length,
+        "model_context_window_exceeded" => StopReason::Window,
+        "refusal" => StopReason::ContentFilter,
+        // `pause_turn` among them: a tool of the provider's own is still running.
+        _ => StopReason::Other,
+    }
+}

@@ -1,0 +1,147 @@
+//! What the API reports as used, in the meaning that all of Plimsoll gives it. Not money: an hour of
+//! cache costs more than five minutes of it, and both are one sum there.
+
+use plimsoll_context::{Tokens, Usage};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// Usage as the API spells it; `input_tokens` are fresh input only. Numbers of the wrong type are
+/// read as absent: a count is never worth a reply.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WireUsage {
+    /// Input neither read from the cache nor written to it.
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Everything written, thinking included.
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Input written to the cache.
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
+    pub cache_creation_input_tokens: Option<u64>,
+    /// Input read from the cache.
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
+    pub cache_read_input_tokens: Option<u64>,
+    /// What was written, by how long it lives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_creation: Option<CacheCreation>,
+    /// All other keys.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// What was written to the cache, by how long it lives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CacheCreation {
+    /// For five minutes.
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
+    pub ephemeral_5m_input_tokens: Option<u64>,
+    /// For an hour.
+    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
+    pub ephemeral_1h_input_tokens: Option<u64>,
+}
+
+impl WireUsage {
+    /// The usage in Plimsoll's meaning; `None` if no counts were reported.
+    #[must_use]
+    pub fn normalized(&self) -> Option<Usage> {
+        if self.input_tokens.is_none() && self.output_tokens.is_none() {
+            return None;
+        }
+        let tokens = |count: Option<u64>| Tokens(count.unwrap_or_default());
+        let output = tokens(self.output_tokens);
+        Some(Usage {
+            input: tokens(self.input_tokens),
+            output,
+            reasoning: tokens(self.reasoning()).min(output),
+            cache_read: tokens(self.cache_read_input_tokens),
+            cache_write: tokens(self.cache_write()),
+        })
+    }
+
+    /// What a later report of the same reply says, over this one: its counts are sums so far. Some
+    /// gateways say 0 in one of the two reports for what they do not know yet.
+    #[must_use]
+    pub(super) fn with_later(self, later: Self) -> Self {
+        let newest =
+            |old: Option<u64>, new: Option<u64>| new.filter(|new| *new > 0).or(old).or(new);
+        let mut extra = self.extra;
+        extra.extend(later.extra);
+        Self {
+            input_tokens: newest(self.input_tokens, later.input_tokens),
+            output_tokens: newest(self.output_tokens, later.output_tokens),
+            cache_creation_input_tokens: newest(
+                self.cache_creation_input_tokens,
+                later.cache_creation_input_tokens,
+            ),
+            cache_read_input_tokens: newest(
+                self.cache_read_input_tokens,
+                later.cache_read_input_tokens,
+            ),
+            cache_creation: later.cache_creation.or(self.cache_creation),
+            extra,
+        }
+    }
+
+    fn cache_write(&self) -> Option<u64> {
+        let parts = self.cache_creation.map(|parts| {
+            let short = parts.ephemeral_5m_input_tokens.unwrap_or_default();
+            short.saturating_add(parts.ephemeral_1h_input_tokens.unwrap_or_default())
+        });
+        self.cache_creation_input_tokens.max(parts)
+    }
+
+    /// The API itself does not say; some that copy it do.
+    fn reasoning(&self) -> Option<u64> {
+        let details = self.extra.get("output_tokens_details")?;
+        let mut keys = ["thinking_tokens", "reasoning_tokens"].iter();
+        keys.find_map(|key| details.get(key)?.as_u64())
+    }
+}
+
+/// A count; anything that is not one is absent.
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    Ok(Value::deserialize(from)?.as_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> WireUsage {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn nothing_counts_twice() {
+        let usage = read(
+            r#"{"input_tokens":200,"cache_creation_input_tokens":300,"cache_read_input_tokens":500,
+                "cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200},
+                "output_tokens":50,"service_tier":"standard"}"#,
+        );
+        let usage = usage.normalized().unwrap();
+        assert_eq!(usage.processed(), Tokens(1_000));
+        assert_eq!(usage.total_tokens(), Tokens(1_050));
+        assert_eq!(usage.cache_write, Tokens(300));
+        assert!((usage.cache_hit_rate() - 0.5).abs() < 1e-12);
+        // Only one of the two spellings.
+        let parts = read(r#"{"input_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":7}}"#);
+        assert_eq!(parts.normalized().unwrap().cache_write, Tokens(7));
+        let odd = read(r#"{"input_tokens":"many","output_tokens":null}"#);
+        assert_eq!(odd.normalized(), None);
+    }
+
+    #[test]
+    fn a_later_report_goes_before_an_earlier_one() {
+        let start = read(r#"{"input_tokens":10,"cache_read_input_tokens":90,"output_tokens":1}"#);
+        let end = read(r#"{"output_tokens":25}"#);
+        let usage = start.with_later(end).normalized().unwrap();
+        assert_eq!((usage.input, usage.output), (Tokens(10), Tokens(25)));
+        assert_eq!(usage.cache_read, Tokens(90));
+        let start = read(r#"{"input_tokens":0,"output_tokens":0}"#);
+        let end = read(r#"{"input_tokens":12,"output_tokens":0}"#);
+        let usage = start.with_later(end).normalized().unwrap();
+        assert_eq!((usage.input, usage.output), (Tokens(12), Tokens(0)));
+    }
+}
