@@ -307,6 +307,22 @@ impl Run {
         self.overhead + self.state.transcript.tokens()
     }
 
+    /// How much more may be sent than would be sent now.
+    #[must_use]
+    pub fn room(&self) -> Tokens {
+        let budget = self.line().budget(self.overhead, self.state.calibration);
+        let limit = budget.map_or(Tokens::ZERO, |budget| budget.limit);
+        limit.minus(self.state.transcript.tokens())
+    }
+
+    /// Says what the request that was asked for weighs as it is sent, where the host has rewritten it.
+    pub fn set_counted(&mut self, counted: Tokens) {
+        if let Phase::Calling(calling) = &mut self.phase {
+            calling.counted = counted;
+            calling.not_view = Some(CacheBreak::Host);
+        }
+    }
+
     fn interrupt(&mut self) {
         if !self.is_running() {
             return;

@@ -4,6 +4,7 @@ pub(crate) mod asked;
 mod call;
 mod hooked;
 mod purse;
+mod rewrite;
 mod tools;
 
 use std::collections::HashMap;
@@ -108,6 +109,7 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
             Step::Call(mut request) => {
                 flush(session).await?;
                 request.cache.key.clone_from(&session.cache_key);
+                rewrite::rewrite(session, &parts, &mut request).await;
                 underway.call = Some(Box::pin(call::call(Arc::clone(&parts), request)));
             }
             Step::Summarize(request) => {

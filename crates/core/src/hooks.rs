@@ -60,6 +60,9 @@ pub(crate) struct Hooks {
     pub(crate) on_evict: Vec<Hook<(Arc<AgentState>, Evicted), ()>>,
     pub(crate) steering: Vec<Hook<(), Vec<Said>>>,
     pub(crate) follow_ups: Vec<Hook<(), Vec<Said>>>,
+    /// What rewrites a request on its way, in two steps.
+    pub(crate) transform: Vec<Hook<Messages, Messages>>,
+    pub(crate) convert: Vec<Hook<Messages, Messages>>,
     /// Programs, which are called behind the closures.
     pub(crate) commands: Commands,
     /// How long each may take.
@@ -118,6 +121,8 @@ impl Default for Hooks {
             on_evict: Vec::new(),
             steering: Vec::new(),
             follow_ups: Vec::new(),
+            transform: Vec::new(),
+            convert: Vec::new(),
             commands: Commands::default(),
             timeout: HOOK_TIMEOUT,
         }
@@ -324,6 +329,16 @@ impl Hooks {
             asked.faults.extend(faults);
         }
         asked
+    }
+
+    /// What rewrites a request, in its order.
+    pub(crate) fn rewrites(&self) -> impl Iterator<Item = (&str, &Hook<Messages, Messages>)> {
+        let transform = self
+            .transform
+            .iter()
+            .map(|hook| ("transform_context", hook));
+        let convert = self.convert.iter().map(|hook| ("convert_to_llm", hook));
+        transform.chain(convert)
     }
 
     /// Whether there is anybody to be asked for messages.

@@ -310,6 +310,24 @@ impl Command {
         Ok(Server::new(group, Reader::new(pipe), Capture::newest(log)))
     }
 
+    /// Starts it as a server that is spoken with over its standard input and output. Of what it
+    /// prints on standard error the newest `log` bytes are kept; [`input`](Self::input) is not used.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time and I/O enabled.
+    pub fn talk(&self, log: Bytes) -> Result<(Server, Talk), ProcessError> {
+        let (group, streams) = self.begin(Group::talk)?;
+        let talk = Talk {
+            input: Box::pin(streams.input),
+            output: Box::pin(streams.output),
+        };
+        let errors = Reader::new(streams.errors);
+        Ok((Server::new(group, errors, Capture::newest(log)), talk))
+    }
+
     fn start(&self) -> Result<(Group, Pipe), ProcessError> {
         self.begin(Group::start)
     }

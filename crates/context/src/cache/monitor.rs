@@ -59,6 +59,8 @@ pub enum CacheBreak {
     DynamicContext,
     /// Whether tools may be called has changed; some providers cache messages apart by it.
     ToolChoice,
+    /// The host rewrote the request on its way.
+    Host,
     /// Nothing of ours: more time has passed than entries of the cache live.
     Expired,
     /// Nothing of ours: the provider's cache was cold, or had evicted it.
@@ -260,6 +262,7 @@ impl std::fmt::Display for CacheBreak {
             Self::System => f.write_str("the system prompt is another than before"),
             Self::DynamicContext => f.write_str("the dynamic context has changed"),
             Self::ToolChoice => f.write_str("whether tools may be called has changed"),
+            Self::Host => f.write_str("the host rewrote the request on its way"),
             Self::Expired => {
                 f.write_str("nothing of ours: more time has passed than the cache keeps it")
             }

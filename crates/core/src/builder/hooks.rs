@@ -201,6 +201,30 @@ impl AgentBuilder {
         self
     }
 
+    /// Rewrites each request of the run's model just before it is sent: leaves messages out, puts some
+    /// in, or orders them anew. It works on a copy, and the view stays as it is. What it makes of it is
+    /// checked: every call must have its result, the last message must be one to answer, and all of it
+    /// must be within the line. Otherwise the request is sent without it, and a warning says why.
+    pub fn transform_context<F, R, M>(mut self, rewrite: F) -> Self
+    where
+        F: Fn(Messages) -> R + Send + Sync + 'static,
+        R: HookReply<Messages, M>,
+    {
+        self.hooks.transform.push(hook(rewrite));
+        self
+    }
+
+    /// The same behind [`Self::transform_context`]: makes messages of the host's kinds into what the
+    /// model is to read.
+    pub fn convert_to_llm<F, R, M>(mut self, convert: F) -> Self
+    where
+        F: Fn(Messages) -> R + Send + Sync + 'static,
+        R: HookReply<Messages, M>,
+    {
+        self.hooks.convert.push(hook(convert));
+        self
+    }
+
     /// A hook that is a program; it is called behind the closures of its place.
     pub fn command_hook(mut self, hook: CommandHook) -> Self {
         self.hooks.commands.0.push(hook);

@@ -201,7 +201,7 @@ fn cut_off(name: &str) -> String {
     format!("{name} was cut off: the run is interrupted, or its time is used up")
 }
 
-fn warn(parts: &Parts, texts: Vec<String>) {
+pub(super) fn warn(parts: &Parts, texts: Vec<String>) {
     for text in texts {
         parts.tell(&Event::Warning { text });
     }

@@ -1,0 +1,187 @@
+//! A request on its way through the host's hands: `transform_context`, then `convert_to_llm`. What they
+//! make of it is sent if a provider would take it and it is within its line; the view stays as it is.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use plimsoll_agent::{Event, Request};
+use plimsoll_context::{Breakpoint, CallId, Message, Part, Tokens};
+
+use super::Parts;
+use super::hooked::{attend, warn};
+use crate::hooks::Messages;
+use crate::session::Session;
+
+/// Lets the host rewrite a request. Where what it makes of it cannot be sent, the request is as it was.
+pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: &mut Request) {
+    let mut messages = request.messages.clone();
+    for (name, hook) in parts.hooks.rewrites() {
+        let asked = hook(messages.clone(), parts.hooks.timeout);
+        let rewritten = match attend(session, asked).await {
+            Some(Ok(rewritten)) => check(&rewritten).map(|()| rewritten),
+            Some(Err(fault)) => Err(fault.what()),
+            None => return,
+        };
+        match rewritten {
+            Ok(rewritten) => messages = rewritten,
+            Err(why) => {
+                let text = format!("{name} {why}; the request is sent without it");
+                warn(parts, vec![text]);
+            }
+        }
+    }
+    let same =
+        |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other) || one == other;
+    let kept = request
+        .messages
+        .iter()
+        .zip(&messages)
+        .take_while(|pair| same(*pair))
+        .count();
+    if kept == messages.len() && kept == request.messages.len() {
+        return;
+    }
+    let counter = &session.run.setup().counter;
+    let weigh = |messages: &Messages| -> Tokens {
+        let weights = messages.iter().map(|message| counter.message(message));
+        weights.sum()
+    };
+    let (before, now) = (weigh(&request.messages), weigh(&messages));
+    let grown = now.minus(before);
+    if grown > Tokens::ZERO && session.run.room() < grown {
+        let text = format!(
+            "transform_context or convert_to_llm made the request {grown} tokens larger, which is too much; it is sent without them"
+        );
+        parts.tell(&Event::Warning { text });
+        return;
+    }
+    request.counted = request.counted.minus(before) + now;
+    // What grows takes the place of the answer's last tokens.
+    let left = |asked: Tokens| asked.minus(grown).max(Tokens(1));
+    request.max_output = request.max_output.map(left);
+    // Nothing that was foreseen of the request is true of this one.
+    request.expects.input = None;
+    request.expects.previous = None;
+    let is_kept = |place: &Breakpoint| !matches!(place, Breakpoint::Message(at) if *at >= kept);
+    request.cache.breakpoints.retain(is_kept);
+    request.messages = messages;
+    session.run.set_counted(request.counted);
+}
+
+/// Why a provider would not take these messages.
+fn check(messages: &Messages) -> Result<(), String> {
+    let mut open: Vec<&CallId> = Vec::new();
+    let mut answered = HashSet::new();
+    for (at, message) in messages.iter().enumerate() {
+        if let Message::ToolResult(result) = message.as_ref() {
+            let is_open = open.contains(&&result.call);
+            if !is_open || !answered.insert(&result.call) {
+                return Err(format!(
+                    "left a result at {at} that answers no call before it"
+                ));
+            }
+            continue;
+        }
+        all_answered(&open, &answered)?;
+        (open, answered) = (Vec::new(), HashSet::new());
+        for call in message.calls() {
+            if open.contains(&&call.id) {
+                return Err(format!("left two calls `{}` in one message", call.id));
+            }
+            open.push(&call.id);
+        }
+        let says = |part: &Part| match part {
+            Part::Text { text } => !text.trim().is_empty(),
+            Part::Thinking(_) => false,
+            _ => true,
+        };
+        let says_nothing = match message.as_ref() {
+            Message::Notice { text } | Message::Summary { text } => text.trim().is_empty(),
+            other => !other.parts().iter().any(says),
+        };
+        if says_nothing {
+            return Err(format!("left a message at {at} that says nothing"));
+        }
+    }
+    all_answered(&open, &answered)?;
+    match messages.last().map(AsRef::as_ref) {
+        None => Err("left nothing to send".to_owned()),
+        Some(Message::Assistant { .. }) => Err("left an answer at the end".to_owned()),
+        Some(_) => Ok(()),
+    }
+}
+
+fn all_answered(open: &[&CallId], answered: &HashSet<&CallId>) -> Result<(), String> {
+    match open.iter().find(|call| !answered.contains(**call)) {
+        Some(call) => Err(format!("left call `{call}` without its result")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_context::{ToolCall, ToolResult};
+
+    use super::*;
+
+    fn messages(script: &str) -> Messages {
+        let message = |word: &str| {
+            let (kind, ids) = word.split_once(':').unwrap_or((word, ""));
+            let id = |id: &str| CallId(id.to_owned());
+            Arc::new(match kind {
+                "u" => Message::user("hi"),
+                "e" => Message::user(" "),
+                "a" => Message::Assistant {
+                    parts: vec![Part::text("so")],
+                },
+                "n" => Message::Notice { text: "hm".into() },
+                "c" => Message::Assistant {
+                    parts: ids
+                        .split(',')
+                        .map(|one| {
+                            Part::ToolCall(ToolCall {
+                                id: id(one),
+                                name: "look".into(),
+                                arguments: "{}".into(),
+                                opaque: None,
+                            })
+                        })
+                        .collect(),
+                },
+                _ => Message::ToolResult(ToolResult {
+                    call: id(ids),
+                    parts: vec![Part::text("")],
+                    is_error: false,
+                }),
+            })
+        };
+        script.split_whitespace().map(message).collect()
+    }
+
+    #[test]
+    fn what_providers_take() {
+        for (script, fault) in [
+            ("u", None),
+            ("u a u", None),
+            ("u c:1,2 r:2 r:1", None),
+            ("u c:1 r:1 c:1 r:1 n", None),
+            ("n", None),
+            ("", Some("nothing to send")),
+            ("u a", Some("an answer at the end")),
+            ("u c:1", Some("`1` without its result")),
+            ("u c:1,2 r:1 u", Some("`2` without its result")),
+            ("u c:1 u r:1", Some("`1` without its result")),
+            ("u r:1", Some("a result at 1")),
+            ("u c:1 r:1 r:1", Some("a result at 3")),
+            ("u c:1 r:2", Some("a result at 2")),
+            ("u c:1,1 r:1", Some("two calls")),
+            ("u e", Some("at 1 that says nothing")),
+        ] {
+            let got = check(&messages(script));
+            match fault {
+                None => assert_eq!(got, Ok(()), "{script}"),
+                Some(fault) => assert!(got.unwrap_err().contains(fault), "{script}"),
+            }
+        }
+    }
+}
