@@ -285,7 +285,9 @@ fn read(text: &str) -> Result<(Option<String>, Vec<String>), String> {
     if text.trim().is_empty() {
         return Ok((None, Vec::new()));
     }
-    let printed: Printed = serde_json::from_str(text).map_err(|error| {
+    let object = serde_json::from_str::<Map<String, Value>>(text);
+    let printed = object.and_then(|object| serde_json::from_value(object.into()));
+    let printed: Printed = printed.map_err(|error| {
         format!(
             "printed no verdict ({error}); it may print {{\"decision\":\"allow\"}}, deny with a reason, or nothing"
         )
