@@ -312,6 +312,12 @@ impl Books {
         self.allowance.meter.seen(&more);
     }
 
+    /// What the run may use.
+    #[cfg(test)]
+    pub(crate) fn allowance(&self) -> &Allowance {
+        &self.allowance
+    }
+
     /// What its tool calls may use, until then.
     pub(crate) fn for_call(&self, until: Option<Instant>) -> Allowance {
         self.allowance.ending(until).for_call()

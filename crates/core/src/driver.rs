@@ -90,6 +90,8 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
     session.run.handle(input);
     session.open_books();
     let outcome = follow(session).await;
+    // Also where the log could not be written.
+    session.book();
     drop(open);
     outcome
 }
@@ -162,7 +164,6 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 }
             }
             Step::Finish(mut outcome) => {
-                session.book();
                 flush(session).await?;
                 outcome
                     .undelivered

@@ -87,3 +87,71 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use plimsoll_agent::{Event, ExecutionLimits};
+    use plimsoll_context::Tokens;
+    use serde_json::json;
+
+    use crate::allowance::{Allowance, Used};
+    use crate::testing::{ScriptedProvider, Turn};
+    use crate::{Agent, SessionId};
+
+    /// However sub-agents end, nothing stays reserved, and what they used is booked.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_stays_reserved_however_a_sub_agent_ends() {
+        let hangs = || ScriptedProvider::new([]).then_always(Turn::Hang);
+        let broken =
+            Agent::builder(ScriptedProvider::new([Turn::say("x")])).observer(|event: &Event| {
+                assert!(!matches!(event, Event::TurnEnd { .. }), "out of rum")
+            });
+        let children = [
+            Agent::builder(ScriptedProvider::new([Turn::say("fine")])),
+            broken,
+            Agent::builder(ScriptedProvider::new([])),
+            Agent::builder(hangs()),
+        ];
+        let mut captain = Agent::builder(
+            ScriptedProvider::new([Turn::calls([
+                ("child0", json!({"task": "x"})),
+                ("child1", json!({"task": "x"})),
+                ("child2", json!({"task": "x"})),
+                ("child3", json!({"task": "x"})),
+            ])])
+            .then_always(Turn::call("child3", json!({"task": "y"}))),
+        )
+        .execution_limits(ExecutionLimits {
+            max_total_tokens: Some(Tokens(80_000)),
+            max_duration: Some(Duration::from_secs(100)),
+            ..ExecutionLimits::turns(9)
+        })
+        .max_parallel_tools(4);
+        for (index, child) in children.into_iter().enumerate() {
+            let child = child.build().unwrap();
+            let tool = child.as_tool(format!("child{index}"), "");
+            captain = captain.tool(tool.timeout(Duration::from_secs(30)));
+        }
+        let captain = captain.build().unwrap();
+        let mut session = captain.session(SessionId::new("s").unwrap()).await.unwrap();
+        let output = session.run("go").await.unwrap();
+        assert!(output.reason.is_limit(), "{output:?}");
+        let allowance = || -> &Allowance { session.purse.books.as_ref().unwrap().allowance() };
+        // One that was cut off closes its log in a task of its own.
+        for _ in 0..1_000 {
+            if allowance().reserved() == Used::default() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(allowance().reserved(), Used::default());
+        assert_eq!(allowance().at_work(), 0);
+        assert_eq!(
+            allowance().used().tokens,
+            output.tokens_used.total_tokens().0
+        );
+        assert_eq!(allowance().meter().total().usage, output.tokens_used);
+    }
+}
