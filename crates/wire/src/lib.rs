@@ -2,10 +2,10 @@
 //! each and read back, requests are judged by the rules of the server that will get them, and
 //! refusals are classified. No I/O, no clock, no async: bytes in, values out.
 //!
-//! One module a protocol ([`openai_chat`] so far), each of the same build: types, a dialect as
-//! data, `render`, `read`, a stream reader and a validator. What all share is here: [`Fault`],
-//! [`WireError`], the fixed texts of [`frames`], and [`overflow::classify`], one table for all
-//! providers.
+//! One module a protocol ([`openai_chat`], [`openai_responses`]), each of the same build: types, a
+//! dialect or profile as data, `render`, `read`, a stream reader and a validator. What all share
+//! is here: [`Fault`], [`WireError`], the fixed texts of [`frames`], and [`overflow::classify`],
+//! one table for all providers.
 //!
 //! ```
 //! use plimsoll_context::Message;
@@ -59,6 +59,31 @@
 //! the first (`n` > 1), log probabilities, generated audio, OpenRouter's `reasoning_details`
 //! (the readable reasoning is kept), the response's id, and the order of thinking, text and calls
 //! in the stream.
+//!
+//! # What Responses cannot hold
+//!
+//! `read(render(view)) == view` for everything but this, where reasoning is sent as it is
+//! ([`openai_responses::ReasoningItems::Plain`]):
+//!
+//! - **Whether a tool failed**, **a notice**, **the size of an image** and **the order of tools**:
+//!   as in Chat Completions. A result may hold images and files here.
+//! - **Thinking that is not this wire's own**, and all that may not be sent: such as nothing came
+//!   of, and such without its encrypted content where nothing is stored. What is sent keeps its
+//!   item byte for byte.
+//! - **Two messages of the model's in a row** come back as one, unless both only say something.
+//! - **An assistant message that says nothing**, an empty text in one, and images in one. A message
+//!   or a result without parts comes back with one empty text.
+//! - **Ids of calls with more than 64 characters** are mapped; a tool's name gets `_` for
+//!   characters that no name may have. **Ids of items** are sent where they may be.
+//! - **Blocks of another wire** are left out. An item of the provider's own in a user message comes
+//!   back as a message of its own.
+//! - **A tool's schema that is no object** gets what it lacks.
+//!
+//! What a request may hold that [`openai_responses::read`] does not keep: ids and statuses of
+//! messages and results, annotations and further keys of texts, images and files, and whether a
+//! tool is `strict`, which the profile decides. [`openai_responses::Chat::originals`] has all of
+//! it. Besides these, what a reply can say and is not kept: log probabilities, item ids of tool
+//! calls (nothing is stored that they could name), and the response's id.
 
 pub mod anthropic;
 mod error;
