@@ -306,7 +306,7 @@ async fn calls_at_once_share_what_is_left() {
             "{tokens}"
         );
         assert_eq!(limits.max_tool_calls, Some(3));
-        sum = sum + tokens;
+        sum += tokens;
     }
     assert!(sum < Tokens(100_000));
 }

@@ -1,3 +1,5 @@
+//! Grants, meters and books: whatever ends them, the sums are right.
+
 #![allow(clippy::panic)]
 use super::*;
 use plimsoll_agent::Cost;

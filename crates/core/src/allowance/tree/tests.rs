@@ -1,3 +1,5 @@
+//! The arithmetic of shared limits: by example, and for random trees.
+
 use super::*;
 use proptest::prelude::*;
 
