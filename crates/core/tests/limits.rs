@@ -109,7 +109,7 @@ fn hangs() -> Vec<Hang> {
             })
         }),
         hang("steering", vec![call("look")], |builder| {
-            builder.get_steering_messages(|| std::future::pending::<Vec<String>>())
+            builder.get_steering_messages(std::future::pending::<Vec<String>>)
         }),
     ]
 }

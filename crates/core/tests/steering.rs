@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use plimsoll_agent::{
@@ -586,4 +587,100 @@ async fn a_session_switches_its_agent_and_undoes_its_runs() {
     assert_eq!(session.view().runs(), 4);
     let log = serde_json::to_string(&store.load(&id()).await.unwrap()).unwrap();
     assert!(log.contains("Two's."));
+}
+
+/// R24 at every point at which a run waits: it is dropped or interrupted there, and the next prompt is
+/// answered by a server that refuses what a real one would.
+#[tokio::test]
+async fn stopped_at_every_await_the_view_is_whole() {
+    for drops in [true, false] {
+        let mut polls = 0;
+        loop {
+            let calls = || {
+                let look = |words: u64| ("words", json!({ "words": words }));
+                Turn::calls([look(150), look(20), look(150)])
+            };
+            let provider = ScriptedProvider::new([calls(), calls(), Turn::say("one"), calls()])
+                .then_always(Turn::say("two"));
+            let agent = busy(&provider);
+            let mut session = agent.session(id()).await.unwrap();
+            let remote = session.remote();
+            let ended = {
+                let mut run = Box::pin(session.run("go"));
+                let mut left = polls;
+                let ended = std::future::poll_fn(|cx| match run.as_mut().poll(cx) {
+                    Poll::Ready(output) => Poll::Ready(Some(output)),
+                    Poll::Pending if left == 0 => Poll::Ready(None),
+                    Poll::Pending => {
+                        left -= 1;
+                        Poll::Pending
+                    }
+                });
+                let ended = ended.await;
+                if ended.is_none() && !drops {
+                    remote.interrupt().await;
+                    let reason = run.await.unwrap().reason;
+                    let expected = reason == EndReason::Interrupted || reason.is_answer();
+                    assert!(expected, "{polls}: {reason:?}");
+                }
+                ended.is_some()
+            };
+            let output = session.run("again").await.unwrap();
+            assert!(
+                output.reason.is_answer(),
+                "{drops} {polls}: {:?}",
+                output.reason
+            );
+            drop(session);
+            // And the log folds to the very view, with nothing left open.
+            let session = agent.session(id()).await.unwrap();
+            let items = session.view().transcript().items();
+            assert!(
+                items.last().unwrap().message.text().starts_with(['o', 't']),
+                "{drops} {polls}"
+            );
+            if ended {
+                assert!(polls > 20, "{polls}: it waits at many points");
+                break;
+            }
+            polls += 1;
+        }
+    }
+}
+
+/// An agent with everything that a run may wait for.
+fn busy(provider: &ScriptedProvider) -> Agent {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Words {
+        words: usize,
+    }
+    let words = |input: Words| async move {
+        tokio::task::yield_now().await;
+        Ok::<_, ToolError>("lorem ipsum ".repeat(input.words))
+    };
+    let asked = AtomicUsize::new(0);
+    Agent::builder(provider.clone())
+        .tool(tool("words", "Gives words.", words).asks().idempotent())
+        .gate(plimsoll_core::AllowAll)
+        .max_parallel_tools(2)
+        .window(plimsoll_core::Window::Known(Tokens(1_500)))
+        .context_strategy(plimsoll_context::ContextStrategy::SlidingWindow {
+            max_tokens: Some(Tokens(700)),
+        })
+        .before_turn(|_, _| async {
+            tokio::task::yield_now().await;
+            true
+        })
+        .after_turn(|_, _| async { tokio::task::yield_now().await })
+        .before_tool_execution(|_, _, _| async {
+            tokio::task::yield_now().await;
+            true
+        })
+        .on_evict(|_, _| async { tokio::task::yield_now().await })
+        .get_steering_messages(move || match asked.fetch_add(1, Ordering::SeqCst) {
+            3 => vec!["faster"],
+            _ => Vec::new(),
+        })
+        .build()
+        .unwrap()
 }
