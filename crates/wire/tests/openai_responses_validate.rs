@@ -1,6 +1,6 @@
 //! The validator of OpenAI Responses: a failing and a passing request for each rule, in the real
 //! API's words, and that no JSON breaks it.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_wire::openai_responses::{
     Effort, MAX_FAULTS, Profile, ReasoningItems, Sampling, refusal, validate,

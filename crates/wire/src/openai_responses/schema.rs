@@ -8,6 +8,23 @@ use serde_json::{Map, Value, json};
 /// How deep a schema is looked into; OpenAI refuses strict ones beyond ten levels.
 const MAX_DEPTH: usize = 64;
 
+/// What no strict schema may have.
+const NOT_PERMITTED: [&str; 13] = [
+    "allOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "patternProperties",
+    "uniqueItems",
+    "minLength",
+    "maxLength",
+    "prefixItems",
+];
+
 /// A tool's schema in the form that is accepted: an object, with its properties named even
 /// where there are none.
 pub(super) fn object(schema: &Value) -> Cow<'_, Value> {
@@ -57,6 +74,12 @@ fn unfit(schema: &Value, context: &mut Vec<String>, depth: usize) -> Option<Stri
             tuple(context)
         ));
     }
+    if let Some(key) = NOT_PERMITTED.iter().find(|key| object.contains_key(**key)) {
+        return Some(format!(
+            "In context={}, '{key}' is not permitted.",
+            tuple(context)
+        ));
+    }
     let no_properties = Map::new();
     let properties = object.get("properties").and_then(Value::as_object);
     let is_object = match object.get("type") {
@@ -98,7 +121,7 @@ fn unfit(schema: &Value, context: &mut Vec<String>, depth: usize) -> Option<Stri
             context.truncate(context.len().saturating_sub(2));
         }
     }
-    for key in ["anyOf", "items", "allOf", "oneOf"] {
+    for key in ["anyOf", "items"] {
         let inner = match object.get(key) {
             Some(Value::Array(list)) => list.as_slice(),
             Some(one) => std::slice::from_ref(one),
@@ -170,6 +193,10 @@ mod tests {
                 json!({"type": "object", "additionalProperties": false, "required": ["a"],
                     "properties": {"a": {"anyOf": [{"type": ["object", "null"]}]}}}),
                 "In context=('properties', 'a', 'anyOf'), 'additionalP",
+            ),
+            (
+                json!({"type": "string", "minLength": 1}),
+                "'minLength' is not permitted.",
             ),
         ] {
             let said = unfit_for_strict(&schema).unwrap();
