@@ -87,7 +87,11 @@ fn fault(
     profile: &Profile,
 ) -> Option<LeftOut> {
     for message in messages {
-        for part in message.parts() {
+        let parts = match message {
+            Message::Assistant { parts } => parts.as_slice(),
+            _ => &[],
+        };
+        for part in parts {
             let Part::Thinking(thinking) = part else {
                 continue;
             };

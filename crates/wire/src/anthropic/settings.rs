@@ -81,7 +81,7 @@ impl Settings {
             .saturating_add(input.thinking.budget());
         let wanted = input.max_output.unwrap_or(both).max(1);
         let max = profile.max_output.map_or(wanted, |max| wanted.min(max));
-        if max < wanted {
+        if input.max_output.is_some_and(|wanted| max < wanted) {
             self.note(LeftOut::OutputCapped);
         }
         self.set("max_tokens", max.into());

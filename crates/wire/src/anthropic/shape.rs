@@ -93,7 +93,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
                 self.say(Role::User, blocks);
             }
             Message::User { parts } => {
-                let blocks = self.blocks(parts);
+                let blocks = self.blocks(parts, Role::User);
                 self.say(Role::User, blocks);
             }
             Message::Summary { text } => {
@@ -156,7 +156,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
 
     fn assistant(&mut self, parts: &'a [Part]) {
         self.ids.batch();
-        let mut blocks = self.blocks(parts);
+        let mut blocks = self.blocks(parts, Role::Assistant);
         while blocks.last().is_some_and(|block| !block.is_markable()) {
             blocks.pop();
             self.note(LeftOut::LastThinking);
@@ -170,7 +170,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
     fn result(&mut self, result: &'a ToolResult) {
         let id = self.ids.result(&result.call.0);
         let (mut inside, mut beside) = (Vec::new(), Vec::new());
-        for block in self.blocks(&result.parts) {
+        for block in self.blocks(&result.parts, Role::User) {
             // What failed may be told in words only.
             match block.what {
                 What::Text(_) => inside.push(block),
@@ -227,7 +227,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
 
     /// The texts of a system message; the wire has no place for more there.
     fn texts(&mut self, parts: &'a [Part]) -> Vec<Block<'a>> {
-        let blocks = self.blocks(parts);
+        let blocks = self.blocks(parts, Role::User);
         let all = blocks.len();
         let texts = blocks.into_iter();
         let texts: Vec<Block<'a>> = texts
@@ -239,20 +239,24 @@ impl<'a, 'd> Shaper<'a, 'd> {
         texts
     }
 
-    fn blocks(&mut self, parts: &'a [Part]) -> Vec<Block<'a>> {
+    /// What parts are in a message of this role: only the user shows media, only the assistant thinks
+    /// and calls.
+    fn blocks(&mut self, parts: &'a [Part], role: Role) -> Vec<Block<'a>> {
         let mut blocks = Vec::with_capacity(parts.len());
         let mut previous = None;
         for part in parts {
             let block = match part {
                 Part::Text { text } => says(text).then(|| Block::text(text.as_str())),
+                Part::Image(_) | Part::File(_) if role == Role::Assistant => Some(self.media(None)),
                 Part::Image(image) => Some(self.media(media::image(image))),
                 Part::File(file) => Some(self.media(media::document(file))),
+                Part::Thinking(_) | Part::ToolCall(_) if role == Role::User => None,
                 Part::Thinking(thinking) => self.thinking(thinking.opaque.as_ref()),
                 Part::ToolCall(call) => Some(self.call(call)),
                 Part::Opaque(opaque) => self.own(opaque, previous, &mut blocks),
             };
             blocks.extend(block);
-            previous = part.as_text();
+            previous = part.as_text().filter(|text| says(text));
         }
         blocks
     }

@@ -199,11 +199,12 @@ impl StreamState {
             let partial = Box::new(self.partial());
             return Err(WireError::Cut { partial });
         }
-        let calls = self.blocks.iter();
-        let calls = calls.filter(|block| matches!(block.kind, Kind::Call { .. }));
-        let stop = match (self.stop, calls.count()) {
-            (Some(StopReason::ToolCalls) | None, 0) => StopReason::Stop,
-            (Some(StopReason::Stop) | None, _) => StopReason::ToolCalls,
+        let mut blocks = self.blocks.iter();
+        let calls = blocks.any(|block| matches!(block.kind, Kind::Call { .. }));
+        let stop = match (self.stop, calls) {
+            (Some(StopReason::ToolCalls) | None, false) => StopReason::Stop,
+            // Some servers say that a turn ends which calls tools.
+            (Some(StopReason::Stop) | None, true) => StopReason::ToolCalls,
             (Some(stop), _) => stop,
         };
         Ok(self.reply(stop))
