@@ -40,6 +40,8 @@ pub mod config;
 pub use plimsoll_agent::*;
 pub use plimsoll_context::*;
 pub use plimsoll_core::*;
+#[cfg(feature = "mock")]
+pub use plimsoll_mock as mock;
 #[cfg(feature = "providers")]
 pub use plimsoll_providers as providers;
 #[cfg(feature = "store")]
@@ -47,6 +49,9 @@ pub use plimsoll_store as store;
 #[cfg(feature = "tools")]
 pub use plimsoll_tools as tools;
 pub use plimsoll_wire as wire;
+
+/// [`Agent`] by Heartbit's name, so that `AgentRunner::builder(provider)` is read as it was written.
+pub type AgentRunner = Agent;
 
 /// The README's example, compiled.
 #[cfg(doctest)]
@@ -62,3 +67,29 @@ struct Sessions;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/parallel.md")]
 struct Parallel;
+
+/// What those who come from other systems write here, run.
+#[cfg(doctest)]
+mod coming_from {
+    #[cfg(feature = "config")]
+    #[doc = include_str!("../../../docs/coming-from/heartbit.md")]
+    struct Heartbit;
+    #[doc = include_str!("../../../docs/coming-from/phi-core.md")]
+    struct PhiCore;
+    #[doc = include_str!("../../../docs/coming-from/cognipeer.md")]
+    struct Cognipeer;
+    #[doc = include_str!("../../../docs/coming-from/ambi.md")]
+    struct Ambi;
+    #[doc = include_str!("../../../docs/coming-from/gaia.md")]
+    struct Gaia;
+}
+
+/// What the documentation says of hooks, run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/hooks.md")]
+struct Hooks;
+
+/// What the documentation says of limits, run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/limits.md")]
+struct Limits;

@@ -1,0 +1,201 @@
+//! The pages of docs/coming-from: every row has a section with something that runs, and every
+//! configuration in them is read, with the warnings that the page shows. The Rust in them runs as
+//! examples of the documentation; the commands in the tests of the command line.
+#![cfg(feature = "config")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout
+)]
+
+use plimsoll::config::Config;
+
+const ENTRANCE: &str = include_str!("../../../docs/coming-from.md");
+
+struct Page {
+    name: &'static str,
+    text: &'static str,
+    /// The rows of the contract that it is of.
+    rows: &'static [&'static str],
+}
+
+const PAGES: [Page; 5] = [
+    Page {
+        name: "heartbit",
+        text: include_str!("../../../docs/coming-from/heartbit.md"),
+        rows: &["H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H10"],
+    },
+    Page {
+        name: "phi-core",
+        text: include_str!("../../../docs/coming-from/phi-core.md"),
+        rows: &[
+            "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12", "P13", "P14",
+        ],
+    },
+    Page {
+        name: "cognipeer",
+        text: include_str!("../../../docs/coming-from/cognipeer.md"),
+        rows: &["C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9"],
+    },
+    Page {
+        name: "ambi",
+        text: include_str!("../../../docs/coming-from/ambi.md"),
+        rows: &["A1", "A2", "A3", "A4", "A5", "A6"],
+    },
+    Page {
+        name: "gaia",
+        text: include_str!("../../../docs/coming-from/gaia.md"),
+        rows: &["G1", "G2", "G3", "G4", "G5"],
+    },
+];
+
+/// A block of a page: what stands behind its fence, and its lines.
+struct Block {
+    kind: &'static str,
+    text: String,
+}
+
+fn blocks(text: &'static str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open = false;
+    for line in text.lines() {
+        match (line.strip_prefix("```"), open) {
+            (Some(kind), false) => {
+                open = true;
+                let text = String::new();
+                blocks.push(Block { kind, text });
+            }
+            (Some(_), true) => open = false,
+            (None, true) => {
+                let block = blocks.last_mut().unwrap();
+                block.text.push_str(line);
+                block.text.push('\n');
+            }
+            (None, false) => {}
+        }
+    }
+    blocks
+}
+
+/// The sections of a page: title and text.
+fn sections(text: &'static str) -> Vec<(&'static str, &'static str)> {
+    let parts = text.split("\n## ").skip(1);
+    parts.map(|part| part.split_once('\n').unwrap()).collect()
+}
+
+#[test]
+fn every_row_has_a_section_with_something_that_runs() {
+    for page in &PAGES {
+        let sections = sections(page.text);
+        let titles = sections
+            .iter()
+            .map(|(title, _)| title.split(':').next().unwrap());
+        assert_eq!(titles.collect::<Vec<_>>(), page.rows, "{}", page.name);
+        for (title, text) in sections {
+            let blocks = blocks(text);
+            let runs = blocks.iter().filter(|block| block.kind == "rust");
+            assert!(runs.count() >= 1, "{title} has no example that runs");
+            for block in &blocks {
+                let known = ["rust", "toml", "toml theirs", "console", "text warnings"];
+                let is_theirs = block.kind.ends_with(" theirs");
+                assert!(
+                    known.contains(&block.kind) || is_theirs,
+                    "{title}: ```{} is not checked by anything",
+                    block.kind
+                );
+                if block.kind == "rust" {
+                    assert!(
+                        block.text.contains("assert") || title.starts_with("A6"),
+                        "{title}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_configuration_is_read() {
+    let mut read = 0;
+    for page in &PAGES {
+        let blocks = blocks(page.text);
+        for (at, block) in blocks.iter().enumerate() {
+            if !block.kind.starts_with("toml") {
+                continue;
+            }
+            let config = Config::parse(&block.text)
+                .unwrap_or_else(|error| panic!("{}:\n{}\n{error}", page.name, block.text));
+            let warned: Vec<String> = config
+                .warnings()
+                .iter()
+                .map(|fault| fault.in_file(None))
+                .collect();
+            let shown = blocks
+                .get(at + 1)
+                .filter(|next| next.kind == "text warnings");
+            let shown: Vec<&str> = shown.iter().flat_map(|next| next.text.lines()).collect();
+            assert_eq!(warned, shown, "{}:\n{}", page.name, block.text);
+            // What is ours is written as we write it.
+            assert!(
+                block.kind == "toml theirs" || warned.is_empty(),
+                "{}",
+                block.text
+            );
+            for name in config.agents() {
+                config.agent(name).unwrap();
+            }
+            read += 1;
+        }
+    }
+    println!("{read} configurations");
+    assert!(read >= 25, "{read}");
+}
+
+/// The pages of hooks and limits.
+#[test]
+fn configurations_of_other_pages_are_read() {
+    for page in [
+        include_str!("../../../docs/hooks.md"),
+        include_str!("../../../docs/limits.md"),
+    ] {
+        for block in blocks(page).iter().filter(|block| block.kind == "toml") {
+            let config = Config::parse(&block.text).unwrap();
+            assert!(config.warnings().is_empty(), "{}", block.text);
+        }
+    }
+}
+
+#[test]
+fn the_entrance_leads_to_every_page() {
+    for page in &PAGES {
+        let link = format!("(coming-from/{}.md)", page.name);
+        assert!(ENTRANCE.contains(&link), "{link}");
+    }
+    for block in blocks(ENTRANCE) {
+        match block.kind {
+            "toml" => drop(Config::parse(&block.text).unwrap()),
+            "console" => {}
+            kind => panic!("```{kind} is not checked by anything"),
+        }
+    }
+}
+
+/// Every file that a page links to is there.
+#[test]
+fn no_link_is_dead() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let pages = PAGES
+        .iter()
+        .map(|page| (root.join("coming-from"), page.text))
+        .chain([(root.clone(), ENTRANCE)]);
+    for (folder, text) in pages {
+        for link in text.split("](").skip(1) {
+            let link = link.split([')', '#']).next().unwrap();
+            assert!(
+                link.starts_with("https://") || folder.join(link).exists(),
+                "{link}"
+            );
+        }
+    }
+}
