@@ -44,9 +44,9 @@ impl Run {
         self.begin(self.state.runs.saturating_add(1));
         self.cause = self.setup.first_turn_trigger;
         let opening = Opening::Said(parts);
-        match self.state.runs {
-            1 => self.decide(Deciding::Task(opening)),
-            _ => self.decide(Deciding::Loop(opening)),
+        match self.state.tasked {
+            false => self.decide(Deciding::Task(opening)),
+            true => self.decide(Deciding::Loop(opening)),
         }
     }
 

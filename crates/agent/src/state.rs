@@ -56,6 +56,8 @@ pub struct State {
     /// How many have ever waited.
     pub(crate) queued: u64,
     pub(crate) marks: Marks,
+    /// A person has been heard: the session's first task was let in.
+    pub(crate) tasked: bool,
     pub(crate) memory: RunMemory,
 }
 
@@ -142,6 +144,7 @@ impl State {
             waiting: VecDeque::new(),
             queued: 0,
             marks: Marks::default(),
+            tasked: false,
             memory: RunMemory::default(),
         }
     }
@@ -206,6 +209,7 @@ impl State {
                 }
                 // What a person says may make the same call worth another try.
                 if message.is_user() {
+                    self.tasked = true;
                     self.doom_loop.forget();
                 }
                 if pins::is_refusal(message) && !self.to_pin.is_empty() {

@@ -161,6 +161,12 @@ impl AgentBuilder {
         self
     }
 
+    /// Who answers, in place of the provider that this was begun with.
+    pub fn provider_override(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.provider = provider;
+        self
+    }
+
     /// One more tool.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));

@@ -165,7 +165,12 @@ impl Hooks {
     /// Whether something may happen.
     pub(crate) async fn before(&self, moment: &Moment, seen: Seen) -> Asked<Decision> {
         let point = moment.point();
+        let messages = seen.messages.len();
         let about = self.commands.about(point, &seen);
+        let about = about.map(|about| match point {
+            HookPoint::BeforeTask => about,
+            _ => about.with("messages", messages),
+        });
         let (asked, about) = match moment {
             Moment::BeforeTask => {
                 let asked = self.ask(point, &self.before_task, seen.state);
@@ -190,6 +195,7 @@ impl Hooks {
     /// Tells what has happened; gives what is wrong with the hooks.
     pub(crate) async fn after(&self, moment: Moment, seen: Seen) -> Vec<String> {
         let point = moment.point();
+        let messages = seen.messages.len();
         let about = self.commands.about(point, &seen);
         let (mut faults, about) = match moment {
             Moment::AfterToolExecution {
@@ -202,6 +208,7 @@ impl Hooks {
                 (self.tell(point, &self.after_tool, args).await, about)
             }
             Moment::AfterTurn { turn, usage } => {
+                let about = about.map(|about| about.with("messages", messages));
                 let about = about.map(|about| about.with("turn", turn).with_all("usage", &usage));
                 let args = (seen.messages, usage.unwrap_or_default());
                 (self.tell(point, &self.after_turn, args).await, about)

@@ -330,10 +330,12 @@ async fn a_no_stops_exactly_that() {
         by: by.to_owned(),
         why: format!("{by} said no"),
     };
-    // Before a session's first run: nothing is begun, and the next run is let in.
+    // Before a session's first run: nothing is begun; the next is asked about, until one is let in.
     let (diary, provider) = (Diary::default(), two_turns());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
     let agent = plain(&diary, &provider)
-        .before_task(|_| false)
+        .before_task(move |_| counted.fetch_add(1, Ordering::SeqCst) > 0)
         .build()
         .unwrap();
     let mut session = agent.session(id()).await.unwrap();
@@ -346,6 +348,11 @@ async fn a_no_stops_exactly_that() {
     );
     assert_eq!((diary.has("AgentStart"), provider.requests().len()), (0, 0));
     assert!(session.run("go").await.unwrap().reason.is_answer());
+    assert!(
+        !session.run("go").await.unwrap().reason.is_answer(),
+        "the script is over"
+    );
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
 
     // Before a run.
     let (diary, provider) = (Diary::default(), two_turns());
