@@ -233,7 +233,7 @@ impl Hooks {
             | Moment::BeforeTurn { .. }
             | Moment::FollowUp => return Vec::new(),
         };
-        faults.extend(self.commands.tell(about).await);
+        faults.extend(self.commands.tell(about, self.timeout).await);
         faults
     }
 
@@ -298,7 +298,7 @@ impl Hooks {
         });
         let args = (leaving.messages, messages, leaving.tokens, tokens);
         let mut faults = self.tell(point, &self.after_compaction, args).await;
-        faults.extend(self.commands.tell(about).await);
+        faults.extend(self.commands.tell(about, self.timeout).await);
         let left = leaving.items.iter().filter(|leaving| leaving.leaves);
         let items: Vec<Item> = left.map(|leaving| leaving.item.clone()).collect();
         if !items.is_empty() {
@@ -309,7 +309,7 @@ impl Hooks {
             });
             let evicted = (seen.state, Evicted { items });
             let mut told = self.tell(point, &self.on_evict, evicted).await;
-            told.extend(self.commands.tell(about).await);
+            told.extend(self.commands.tell(about, self.timeout).await);
             let kept = |text| format!("{text}; what left is in the log all the same");
             faults.extend(told.into_iter().map(kept));
         }
@@ -331,7 +331,7 @@ impl Hooks {
         }
         if what == Polled::FollowUps {
             let about = self.commands.about(HookPoint::FollowUp, &seen);
-            let Asked { says, faults } = self.commands.messages(about).await;
+            let Asked { says, faults } = self.commands.messages(about, self.timeout).await;
             asked.says.extend(says);
             asked.faults.extend(faults);
         }
@@ -377,7 +377,7 @@ impl Hooks {
     /// Asks the programs where no closure has said no.
     async fn then(&self, mut asked: Asked<Decision>, about: Option<About>) -> Asked<Decision> {
         if asked.says == Decision::Go {
-            let Asked { says, faults } = self.commands.ask(about).await;
+            let Asked { says, faults } = self.commands.ask(about, self.timeout).await;
             asked.says = says;
             asked.faults.extend(faults);
         }

@@ -179,8 +179,14 @@ async fn a_broken_program_guards_all_the_same() {
         let provider = script();
         let (builder, warnings) = agent(&provider);
         let mut hook = sh(HookPoint::BeforeToolExecution, script_of);
-        hook.timeout = Some(Duration::from_millis(300)).filter(|_| script_of.contains("sleep"));
+        hook.timeout =
+            Some(Duration::from_millis(300)).filter(|_| script_of.contains("& exec sleep"));
+        let all = match script_of.contains("sleep") {
+            true => Duration::from_millis(300),
+            false => plimsoll_core::HOOK_TIMEOUT,
+        };
         let output = builder
+            .hook_timeout(all)
             .command_hook(hook.clone())
             .build()
             .unwrap()
@@ -199,6 +205,7 @@ async fn a_broken_program_guards_all_the_same() {
         let (builder, warnings) = agent(&provider);
         hook.on = HookPoint::AfterTurn;
         let output = builder
+            .hook_timeout(all)
             .command_hook(hook)
             .build()
             .unwrap()

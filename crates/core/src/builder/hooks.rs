@@ -231,7 +231,7 @@ impl AgentBuilder {
         self
     }
 
-    /// How long a closure may take before it is given up. Default
+    /// How long a hook may take before it is given up. Default
     /// [`HOOK_TIMEOUT`](crate::HOOK_TIMEOUT).
     pub fn hook_timeout(mut self, timeout: Duration) -> Self {
         self.hooks.timeout = timeout;

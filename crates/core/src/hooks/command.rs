@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, HOOK_TIMEOUT, Seen};
+use super::{Asked, Seen};
 use crate::process::{Command, Ended, ProcessLimits};
 use crate::remote::Said;
 
@@ -36,7 +36,7 @@ pub struct CommandHook {
     pub on: HookPoint,
     /// The program and its arguments; no shell reads them.
     pub command: Vec<String>,
-    /// How long it may take. Default [`HOOK_TIMEOUT`].
+    /// How long it may take. Default: as long as any hook of the agent.
     #[serde(default)]
     pub timeout: Option<Duration>,
     /// For which tools, by name, `*` standing for anything; where it is empty, for all.
@@ -107,8 +107,8 @@ impl Commands {
     }
 
     /// Asks until one says no.
-    pub(crate) async fn ask(&self, about: Option<About>) -> Asked<Decision> {
-        let (says, faults) = self.call(about).await;
+    pub(crate) async fn ask(&self, about: Option<About>, timeout: Duration) -> Asked<Decision> {
+        let (says, faults) = self.call(about, timeout).await;
         let no = says.into_iter().find_map(|says| says.no);
         Asked {
             says: no.map_or(Decision::Go, |why| Decision::No { why }),
@@ -117,13 +117,17 @@ impl Commands {
     }
 
     /// Tells all of them; gives what is wrong with them.
-    pub(crate) async fn tell(&self, about: Option<About>) -> Vec<String> {
-        self.call(about).await.1
+    pub(crate) async fn tell(&self, about: Option<About>, timeout: Duration) -> Vec<String> {
+        self.call(about, timeout).await.1
     }
 
     /// What they want said.
-    pub(crate) async fn messages(&self, about: Option<About>) -> Asked<Vec<Said>> {
-        let (says, faults) = self.call(about).await;
+    pub(crate) async fn messages(
+        &self,
+        about: Option<About>,
+        timeout: Duration,
+    ) -> Asked<Vec<Said>> {
+        let (says, faults) = self.call(about, timeout).await;
         let messages = says.into_iter().flat_map(|says| says.messages);
         Asked {
             says: messages.map(Said::from).collect(),
@@ -132,7 +136,7 @@ impl Commands {
     }
 
     /// Calls them in order, as far as none says no.
-    async fn call(&self, about: Option<About>) -> (Vec<Says>, Vec<String>) {
+    async fn call(&self, about: Option<About>, timeout: Duration) -> (Vec<Says>, Vec<String>) {
         let (mut all, mut faults) = (Vec::new(), Vec::new());
         let Some(about) = about else {
             return (all, faults);
@@ -140,7 +144,7 @@ impl Commands {
         let (point, input) = (about.point, about.input());
         let is_meant = |hook: &&CommandHook| hook.on == point && hook.is_for(about.tool.as_deref());
         for hook in self.0.iter().filter(is_meant) {
-            match hook.run(&input).await {
+            match hook.run(&input, hook.timeout.unwrap_or(timeout)).await {
                 Ok(says) => {
                     let ends = says.no.is_some() && point.decides();
                     all.push(says);
@@ -227,11 +231,10 @@ impl CommandHook {
     ///
     /// # Errors
     /// What is wrong with it, as the end of a sentence that begins with its name.
-    async fn run(&self, input: &str) -> Result<Says, String> {
+    async fn run(&self, input: &str, timeout: Duration) -> Result<Says, String> {
         let Some((program, args)) = self.command.split_first() else {
             return Err("has no command".to_owned());
         };
-        let timeout = self.timeout.unwrap_or(HOOK_TIMEOUT);
         let limits = ProcessLimits {
             timeout,
             max_output: MAX_HOOK_OUTPUT,
