@@ -75,14 +75,16 @@ impl AgentBuilder {
         self
     }
 
-    /// What the summariser is told, in place of [`SummaryModel::PROMPT`]. A summary must still have
+    /// What the summariser is told, in place of
+    /// [`SummaryModel::PROMPT`](plimsoll_agent::SummaryModel::PROMPT). A summary must still have
     /// at least four of the seven headings that it asks for.
     pub fn summary_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.summary_prompt = Some(prompt.into());
         self
     }
 
-    /// How long one call of the summariser may take. Default [`SUMMARY_TIMEOUT`].
+    /// How long one call of the summariser may take. Default
+    /// [`SUMMARY_TIMEOUT`](crate::SUMMARY_TIMEOUT).
     pub fn summary_timeout(mut self, timeout: Duration) -> Self {
         self.summary_timeout = timeout;
         self
