@@ -1,7 +1,11 @@
-//! [`OpenAiChatBuilder`]: puts a provider together from what is given, the environment and the
+//! [`OpenAiChatBuilder`]: puts a provider of any wire together from what is given, the environment and the
 //! vendor's own. Reads no files and asks no server.
 
+use std::sync::Arc;
+
+use plimsoll_core::Provider;
 use plimsoll_wire::openai_chat::{CacheMarks, Dialect, Template, Voice};
+use plimsoll_wire::openai_responses::Profile;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
@@ -11,10 +15,12 @@ use crate::chat::OpenAiChat;
 use crate::error::ProviderError;
 use crate::http::Http;
 use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key};
+use crate::line::Line;
 use crate::model_ref::ModelRef;
+use crate::responses::{OpenAiResponses, Server, profile_of};
 use crate::secret::Secret;
 use crate::timeouts::Timeouts;
-use crate::vendor::Tells;
+use crate::vendor::{Tells, Wire};
 
 /// Families of chat templates by what models of theirs are called.
 const TEMPLATES: [(&str, Template); 7] = [
@@ -31,7 +37,7 @@ const TEMPLATES: [(&str, Template); 7] = [
 const GATEWAY: &str = "openrouter";
 const WANTS_MARKS: &str = "anthropic/";
 
-/// Puts an [`OpenAiChat`] together.
+/// Puts an [`OpenAiChat`] together, or whichever provider speaks the wire of the model's vendor.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct OpenAiChatBuilder {
@@ -39,6 +45,7 @@ pub struct OpenAiChatBuilder {
     base_url: Option<String>,
     key: Option<Secret>,
     dialect: Option<Dialect>,
+    profile: Option<Profile>,
     headers: Vec<(String, Secret)>,
     timeouts: Timeouts,
     extra: Map<String, Value>,
@@ -52,6 +59,7 @@ impl OpenAiChat {
             base_url: None,
             key: None,
             dialect: None,
+            profile: None,
             headers: Vec::new(),
             timeouts: Timeouts::default(),
             extra: Map::new(),
@@ -73,9 +81,15 @@ impl OpenAiChatBuilder {
         self
     }
 
-    /// What the server wants of a request, where it is not the vendor's usual.
+    /// What the server wants of a Chat request, where it is not the vendor's usual.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
+        self
+    }
+
+    /// What the model wants of a Responses request, where its name does not tell.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Some(profile);
         self
     }
 
@@ -97,7 +111,30 @@ impl OpenAiChatBuilder {
         self
     }
 
-    /// Makes the provider, with this process's environment.
+    /// Makes the provider that speaks the wire of the model's vendor, with this process's
+    /// environment.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    pub fn provider(self) -> Result<Arc<dyn Provider>, ProviderError> {
+        self.provider_with(&environment)
+    }
+
+    /// Makes the provider that speaks the wire of the model's vendor, with the variables given.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    pub fn provider_with(
+        self,
+        variables: Variables<'_>,
+    ) -> Result<Arc<dyn Provider>, ProviderError> {
+        Ok(match self.model.vendor().wire {
+            Wire::Chat => Arc::new(self.build_with(variables)?),
+            Wire::Responses => Arc::new(self.responses_with(variables)?),
+        })
+    }
+
+    /// Makes a provider that speaks Chat Completions, with this process's environment.
     ///
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
@@ -105,11 +142,33 @@ impl OpenAiChatBuilder {
         self.build_with(&environment)
     }
 
-    /// Makes the provider with the variables given.
+    /// Makes a provider that speaks Chat Completions, with the variables given.
     ///
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
-    pub fn build_with(self, variables: Variables<'_>) -> Result<OpenAiChat, ProviderError> {
+    pub fn build_with(mut self, variables: Variables<'_>) -> Result<OpenAiChat, ProviderError> {
+        let dialect = self.dialect.take();
+        let dialect = dialect.unwrap_or_else(|| dialect_of(&self.model));
+        let (line, _) = self.line(variables)?;
+        Ok(OpenAiChat { line, dialect })
+    }
+
+    /// Makes a provider that speaks Responses, with the variables given.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    pub fn responses_with(
+        mut self,
+        variables: Variables<'_>,
+    ) -> Result<OpenAiResponses, ProviderError> {
+        let profile = self.profile.take();
+        let (line, server) = self.line(variables)?;
+        let profile = profile.unwrap_or_else(|| profile_of(&line.model, server));
+        Ok(OpenAiResponses { line, profile })
+    }
+
+    /// What every provider has, and whose server it is.
+    fn line(self, variables: Variables<'_>) -> Result<(Line, Server), ProviderError> {
         let vendor = self.model.vendor();
         let elsewhere = self.base_url.or_else(|| find_base_url(vendor, variables));
         let key = match (self.key, &elsewhere) {
@@ -121,34 +180,34 @@ impl OpenAiChatBuilder {
             (None, None) => need_key(vendor, variables)?,
         };
         let key = key.filter(|key| !key.secret.is_empty());
-        let tells = match elsewhere {
+        let (server, tells) = match elsewhere {
             // It may be a proxy, or another server that speaks like the vendor's.
-            Some(_) if vendor.tells == Tells::Nothing => Tells::Perhaps,
-            _ => vendor.tells,
+            Some(_) if vendor.tells == Tells::Nothing => (Server::Another, Tells::Perhaps),
+            Some(_) => (Server::Another, vendor.tells),
+            None => (Server::Vendors, vendor.tells),
         };
         let base = elsewhere.as_deref().or(vendor.base_url);
         let base = base.ok_or(ProviderError::NoBaseUrl {
             provider: vendor.name,
         })?;
         let base = BaseUrl::parse(base, vendor.base_url)?;
-        let dialect = self.dialect.unwrap_or_else(|| dialect_of(&self.model));
         let headers = headers(&self.headers)?;
         let http = Http::new(base, key.as_ref(), &self.model, headers, self.timeouts)?;
         let secrets = self.headers.into_iter().map(|(_, value)| value);
         let secrets = secrets
             .chain(key.iter().map(|key| key.secret.clone()))
             .collect();
-        Ok(OpenAiChat {
+        let line = Line {
             http,
             full_name: self.model.to_string(),
             model: self.model,
             key_from: key.as_ref().map(|key| key.variable),
             secrets,
-            dialect,
             tells,
             extra: self.extra,
             reported: OnceCell::new(),
-        })
+        };
+        Ok((line, server))
     }
 }
 
@@ -187,7 +246,6 @@ fn headers(given: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::Provider;
     use plimsoll_wire::openai_chat::UserAfterTool;
 
     const HUSH: &str = "sk-0123456789-hush";
@@ -237,7 +295,7 @@ mod tests {
             }
             let chat = builder.build_with(&env).unwrap();
             assert_eq!(chat.base_url().to_string(), base);
-            assert_eq!(chat.key_from.is_some(), key, "{model}");
+            assert_eq!(chat.line.key_from.is_some(), key, "{model}");
             assert_eq!(chat.model(), ModelRef::parse(model).unwrap().to_string());
         }
     }
@@ -304,7 +362,7 @@ mod tests {
     #[test]
     fn an_empty_key_sends_none() {
         let chat = builder("openai/gpt-4o").key(Secret::new(" "));
-        assert!(chat.build_with(&env).unwrap().key_from.is_none());
+        assert!(chat.build_with(&env).unwrap().line.key_from.is_none());
     }
 
     #[test]

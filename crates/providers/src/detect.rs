@@ -115,7 +115,7 @@ pub async fn detect(variables: Variables<'_>) -> Detected {
 pub fn detect_keys(variables: Variables<'_>) -> Vec<KeyFound> {
     let hosted = VENDORS
         .iter()
-        .filter(|vendor| vendor.place == Place::Hosted);
+        .filter(|vendor| vendor.place == Place::Hosted && vendor.same_as.is_none());
     let found = hosted.filter_map(|vendor| {
         let key = find_key(vendor, variables);
         let (variable, state) = match key {

@@ -20,12 +20,15 @@ mod detect;
 mod discovery;
 mod error;
 mod http;
+mod incoming;
 mod key;
+mod line;
 pub mod local;
 mod model_ref;
 mod prices;
 mod receive;
 mod refusal;
+mod responses;
 mod retry_after;
 mod secret;
 mod sse;
@@ -48,10 +51,11 @@ pub use prices::{
     MAX_PRICE, MIN_PRICE, PriceBook, PriceError, known_prices, known_rates, parse_prices,
 };
 pub use receive::MAX_STREAM;
+pub use responses::OpenAiResponses;
 pub use secret::Secret;
 pub use timeouts::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,
     USAGE_GRACE,
 };
-pub use vendor::{Place, Tells, VENDORS, Vendor};
+pub use vendor::{Place, Tells, VENDORS, Vendor, Wire};
 pub use windows::{Window, WindowSource, known_window, resolve_window};

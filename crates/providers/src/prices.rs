@@ -160,13 +160,27 @@ impl PriceBook {
         self.find(model.vendor().name, model.name()).or_else(free)
     }
 
-    /// The row of a vendor's model.
+    /// The models that have a row, by vendor and name.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &str)> {
+        let vendors = self.vendors.iter();
+        vendors.flat_map(|(vendor, models)| {
+            models
+                .keys()
+                .map(move |name| (vendor.as_str(), name.as_str()))
+        })
+    }
+
+    /// The row of a vendor's model, or of the vendor that it is by another wire.
     #[must_use]
     pub fn find(&self, vendor: &str, model: &str) -> Option<PriceSheet> {
-        let models = self.vendors.get(vendor)?;
         let name = model.to_ascii_lowercase();
-        let found = models.get(&name).or_else(|| models.get(undated(&name)?));
-        found.copied()
+        let row = |vendor: &str| {
+            let models = self.vendors.get(vendor)?;
+            let found = models.get(&name).or_else(|| models.get(undated(&name)?));
+            found.copied()
+        };
+        let other = || row(Vendor::named(vendor).ok()?.same_as?);
+        row(vendor).or_else(other)
     }
 }
 

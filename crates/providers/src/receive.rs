@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt};
 use plimsoll_context::{Bytes, Delta, Part, Reply};
 use plimsoll_wire::WireError;
-use plimsoll_wire::openai_chat::{StreamState, read_reply};
 use tokio::time::timeout;
 
+use crate::incoming::Incoming;
 use crate::sse::{Event, EventKind, MAX_EVENT, SseReader};
 use crate::timeouts::{DRAIN_TIMEOUT, USAGE_GRACE};
 
@@ -60,26 +60,27 @@ enum Flow {
 }
 
 /// One answer while it arrives.
-struct Receiver<'a> {
+struct Receiver<'a, I> {
     form: Form,
-    state: StreamState,
+    state: I,
     sink: Sink<'a>,
     bytes: u64,
 }
 
 /// Reads an answer to its end, or to the end of the reply in it.
-pub(crate) async fn receive<S, B>(
+pub(crate) async fn receive<I, S, B>(
     mut bytes: S,
     idle: Duration,
     sink: Sink<'_>,
 ) -> Result<Reply, Broken>
 where
+    I: Incoming,
     S: Stream<Item = Result<B, String>> + Unpin,
     B: AsRef<[u8]>,
 {
     let mut receiver = Receiver {
         form: Form::Unknown,
-        state: StreamState::new(),
+        state: I::default(),
         sink,
         bytes: 0,
     };
@@ -104,7 +105,7 @@ where
     }
 }
 
-impl Receiver<'_> {
+impl<I: Incoming> Receiver<'_, I> {
     fn take(&mut self, piece: &[u8]) -> Result<Flow, Broken> {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         if self.bytes > MAX_STREAM.0 {
@@ -153,7 +154,7 @@ impl Receiver<'_> {
             Err(Broken::Garbled(_)) if ended => {}
             Err(broken) => return Err(broken),
         }
-        let done = event.data.trim() == DONE;
+        let done = event.data.trim() == DONE || self.state.is_complete();
         Ok(if done { Flow::Done } else { Flow::On })
     }
 
@@ -161,7 +162,7 @@ impl Receiver<'_> {
     fn finish(mut self) -> Result<Reply, Broken> {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => Err(Broken::Empty),
-            Form::Whole(text) => whole(&text, self.sink),
+            Form::Whole(text) => whole::<I>(&text, self.sink),
             Form::Events(reader) => {
                 for event in reader.finish() {
                     match self.event(event) {
@@ -193,13 +194,13 @@ impl From<WireError> for Broken {
 }
 
 /// A reply that came in one piece.
-fn whole(text: &[u8], sink: Sink<'_>) -> Result<Reply, Broken> {
+fn whole<I: Incoming>(text: &[u8], sink: Sink<'_>) -> Result<Reply, Broken> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.starts_with('<') {
         return Err(Broken::Html);
     }
-    let reply = read_reply(text).map_err(|error| match error {
+    let reply = I::whole(text).map_err(|error| match error {
         // The parser met the end of the text, not a fault in it.
         WireError::NotJson { reason } if reason.starts_with("EOF") => Broken::Cut(CUT.into()),
         error => Broken::from(error),

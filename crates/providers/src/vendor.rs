@@ -23,12 +23,25 @@ pub struct Vendor {
     pub base_variable: Option<&'static str>,
     /// The environment's variables for its key; the first one is the name we give.
     pub key_variables: &'static [&'static str],
-    /// The name of its dialect.
+    /// What its servers speak.
+    pub wire: Wire,
+    /// The vendor that it is by another wire: models, windows and prices are the same.
+    pub same_as: Option<&'static str>,
+    /// The name of its dialect of Chat Completions.
     pub dialect: &'static str,
     /// How its server tells a model's window.
     pub tells: Tells,
     /// The model where none is named; for servers that hold only one.
     pub only_model: Option<&'static str>,
+}
+
+/// What a vendor's servers speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// OpenAI Chat Completions.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
 }
 
 /// Where a vendor's servers are.
@@ -69,18 +82,32 @@ const HOSTED: Vendor = Vendor {
     base_url: None,
     base_variable: None,
     key_variables: &[],
+    wire: Wire::Chat,
+    same_as: None,
     dialect: "compatible",
     tells: Tells::Models,
     only_model: None,
 };
 
 /// All vendors, in the order in which they are listed for people.
-pub static VENDORS: [Vendor; 14] = [
+pub static VENDORS: [Vendor; 15] = [
     Vendor {
         name: "openai",
         base_url: Some("https://api.openai.com/v1"),
         base_variable: Some("OPENAI_BASE_URL"),
         key_variables: &["OPENAI_API_KEY"],
+        dialect: "openai",
+        tells: Tells::Nothing,
+        ..HOSTED
+    },
+    Vendor {
+        name: "openai-responses",
+        aliases: &["openai_responses", "responses"],
+        base_url: Some("https://api.openai.com/v1"),
+        base_variable: Some("OPENAI_BASE_URL"),
+        key_variables: &["OPENAI_API_KEY"],
+        wire: Wire::Responses,
+        same_as: Some("openai"),
         dialect: "openai",
         tells: Tells::Nothing,
         ..HOSTED

@@ -61,7 +61,8 @@ pub fn resolve_window(
 /// The window that our data has for a model.
 #[must_use]
 pub fn known_window(model: &ModelRef) -> Option<Tokens> {
-    let models = WINDOWS.get(model.vendor().name)?;
+    let vendor = model.vendor();
+    let models = WINDOWS.get(vendor.same_as.unwrap_or(vendor.name))?;
     let name = model.name().to_ascii_lowercase();
     let found = models.get(&name).or_else(|| models.get(undated(&name)?));
     found.copied()

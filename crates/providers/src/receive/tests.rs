@@ -3,6 +3,7 @@
 use super::*;
 use futures_util::stream;
 use plimsoll_context::{StopReason, Tokens};
+use plimsoll_wire::openai_chat::StreamState;
 use proptest::prelude::*;
 use std::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -35,7 +36,7 @@ async fn run(script: Vec<Then>) -> (Result<Reply, Broken>, Vec<Delta>) {
         }
     });
     let sink = |delta| deltas.lock().unwrap().push(delta);
-    let reply = receive(Box::pin(bytes), IDLE, &sink).await;
+    let reply = receive::<StreamState, _, _>(Box::pin(bytes), IDLE, &sink).await;
     (reply, deltas.into_inner().unwrap())
 }
 

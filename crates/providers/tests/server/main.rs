@@ -89,6 +89,7 @@ fn request() -> Request {
         sampling: Sampling {
             temperature: Some(0.7),
             seed: Some(7),
+            ..Sampling::default()
         },
         counted: Tokens(100),
         cache: CachePlan::default(),

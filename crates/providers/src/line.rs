@@ -1,0 +1,123 @@
+//! [`Line`]: what every provider over HTTP has, whatever it says over it: the connection, the
+//! model, the key, what no text may hold, and the window that the server reports. Not a provider;
+//! `chat.rs` and `responses.rs` are.
+
+use plimsoll_agent::Failure;
+use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_wire::overflow::silent::{self, Known, Silent};
+use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
+
+use crate::discovery::{self, Loading, Report};
+use crate::http::{Http, error_body, pieces};
+use crate::incoming::Incoming;
+use crate::model_ref::ModelRef;
+use crate::receive::receive;
+use crate::refusal::Call;
+use crate::secret::Secret;
+use crate::vendor::{Place, Tells};
+
+/// What every provider over HTTP has.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) http: Http,
+    pub(crate) model: ModelRef,
+    /// `provider/name`.
+    pub(crate) full_name: String,
+    /// Where the key comes from, if there is one.
+    pub(crate) key_from: Option<&'static str>,
+    /// What no text may hold: the key and the values of headers.
+    pub(crate) secrets: Vec<Secret>,
+    pub(crate) tells: Tells,
+    /// Further keys of every request's body.
+    pub(crate) extra: Map<String, Value>,
+    /// What the server reported; empty until it answered.
+    pub(crate) reported: OnceCell<Option<Tokens>>,
+}
+
+/// The server did not answer: it may the next time.
+struct Unanswered;
+
+impl Line {
+    /// Where the model is, as a name of what was learned there.
+    pub(crate) fn endpoint(&self) -> String {
+        let vendor = self.model.vendor();
+        // Our own server has another port each time.
+        if vendor.place == Place::Ours {
+            return self.full_name.clone();
+        }
+        let endpoint = format!("{} {}", self.http.base, self.model.name());
+        let secrets = self.secrets.iter();
+        secrets.fold(endpoint, |text, secret| secret.strike_out(text))
+    }
+
+    /// The window that the server reports.
+    pub(crate) async fn window(&self) -> Option<Tokens> {
+        let reported = self.reported.get_or_try_init(|| self.report()).await;
+        reported.ok().copied().flatten()
+    }
+
+    /// Sends a request and reads the reply to it, each piece handed on as it comes.
+    pub(crate) async fn call<I: Incoming>(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        max_output: Option<Tokens>,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let call = Call {
+            model: &self.model,
+            base: &self.http.base,
+            key_from: self.key_from,
+            secrets: &self.secrets,
+            max_output,
+        };
+        let answer = self.http.post(path, body).await;
+        let answer = answer.map_err(|silence| call.silence(&silence))?;
+        let idle = self.http.timeouts.idle;
+        if !answer.status().is_success() {
+            let status = answer.status().as_u16();
+            let headers = answer.headers().clone();
+            let body = error_body(pieces(answer), idle).await;
+            return Err(call.refused(status, &headers, &body));
+        }
+        let reply = receive::<I, _, _>(pieces(answer), idle, deltas).await;
+        reply.map_err(|broken| call.broken(broken))
+    }
+
+    /// A reply, unless it shows that the request did not fit and nobody said so.
+    pub(crate) fn heard(&self, reply: Reply, max_output: Option<Tokens>) -> Result<Reply, Failure> {
+        let known = Known {
+            window: self.reported.get().copied().flatten(),
+            max_output,
+            ..Known::default()
+        };
+        match silent::detect(&reply, &known) {
+            // The machine may not know the window that the server reports.
+            Some(Silent::NoRoom(overflow)) => Err(Failure::Cut {
+                used: overflow.used,
+                window: overflow.window,
+                usage: reply.usage,
+                message: "the request fills the window and leaves no room for an answer".to_owned(),
+            }),
+            // Its way of saying so.
+            Some(Silent::Nothing) if self.tells == Tells::LmStudio => Err(Failure::Overflow {
+                used: None,
+                window: None,
+                message: "the server answered nothing at all, as LM Studio does when a request is \
+                          too long"
+                    .to_owned(),
+            }),
+            _ => Ok(reply),
+        }
+    }
+
+    async fn report(&self) -> Result<Option<Tokens>, Unanswered> {
+        let name = self.model.name();
+        match discovery::window(&self.http, self.tells, name, Loading::Allowed).await {
+            Report::Said(window) => Ok(Some(window)),
+            Report::Unsaid => Ok(None),
+            Report::NoAnswer => Err(Unanswered),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! [`OpenAiResponses`]: the provider for OpenAI's Responses API. One call, one request, always
+//! streamed and never stored: the whole history goes with each. What goes over the wire is
+//! `wire`'s business; how a provider is put together is in `builder.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use async_trait::async_trait;
+use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_core::Provider;
+use plimsoll_wire::openai_responses::{
+    Delivery, Effort, Profile, RenderInput, StreamState, ToolChoice, render,
+};
+
+use crate::line::Line;
+use crate::model_ref::ModelRef;
+
+/// What is asked, below the address of the API.
+const PATH: &str = "responses";
+
+/// The file, read once; empty if it cannot be read, which a test rules out.
+static EFFORTS: LazyLock<BTreeMap<String, Vec<Effort>>> =
+    LazyLock::new(|| toml::from_str(include_str!("../data/efforts.toml")).unwrap_or_default());
+
+/// A model behind OpenAI's Responses API.
+#[derive(Debug)]
+pub struct OpenAiResponses {
+    pub(crate) line: Line,
+    pub(crate) profile: Profile,
+}
+
+impl OpenAiResponses {
+    /// What its model wants of a request.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Where its server is.
+    #[must_use]
+    pub fn base_url(&self) -> &crate::BaseUrl {
+        &self.line.http.base
+    }
+
+    fn body(&self, request: &Request) -> Result<Vec<u8>, Failure> {
+        let input = RenderInput {
+            model: self.line.model.name(),
+            system: Some(&*request.system).filter(|system| !system.is_empty()),
+            tools: &request.tools,
+            tool_choice: match request.tool_choice {
+                plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
+                plimsoll_agent::ToolChoice::None => ToolChoice::None,
+            },
+            max_output: request.max_output.map(|tokens| tokens.0),
+            effort: effort(request.sampling.thinking),
+            temperature: request.sampling.temperature,
+            delivery: Delivery::Stream,
+            context: request.dynamic_context.as_deref(),
+            // The schema is for models that have to be held to one; these do as they are told.
+            format: None,
+            cache: Some(&request.cache),
+            extra: Some(&self.line.extra),
+            ..RenderInput::default()
+        };
+        let messages = request.messages.iter().map(AsRef::as_ref);
+        let rendered = render(&input, messages, &self.profile);
+        let rendered = rendered.map_err(|error| Failure::Refused {
+            status: None,
+            message: error.to_string(),
+        })?;
+        Ok(rendered.body)
+    }
+}
+
+#[async_trait]
+impl Provider for OpenAiResponses {
+    fn model(&self) -> &str {
+        &self.line.full_name
+    }
+
+    fn endpoint(&self) -> String {
+        self.line.endpoint()
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let body = self.body(request)?;
+        let limit = request.max_output;
+        let reply = self.line.call::<StreamState>(PATH, body, limit, deltas);
+        self.line.heard(reply.await?, limit)
+    }
+
+    async fn window(&self) -> Option<Tokens> {
+        self.line.window().await
+    }
+}
+
+/// Whether a server is the vendor's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// It is.
+    Vendors,
+    /// It may be any that speaks like it.
+    Another,
+}
+
+/// What a model wants of a request, as far as its name tells.
+pub(crate) fn profile_of(model: &ModelRef, server: Server) -> Profile {
+    let name = model.name().to_ascii_lowercase();
+    // A gateway puts the maker's name before it, a fine-tuned model's begins with `ft:`.
+    let name = name
+        .rsplit_once('/')
+        .map_or(name.as_str(), |(_, name)| name);
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    let families = EFFORTS
+        .iter()
+        .filter(|(prefix, _)| name.starts_with(*prefix));
+    let family = families.max_by_key(|(prefix, _)| prefix.len());
+    match (family, server) {
+        (Some((_, efforts)), _) if efforts.is_empty() => Profile::plain(),
+        (Some((_, efforts)), _) => Profile {
+            efforts: efforts.clone(),
+            ..Profile::openai()
+        },
+        (None, Server::Vendors) => Profile::openai(),
+        (None, Server::Another) => Profile::compatible(),
+    }
+}
+
+/// How hard to think, in this wire's words; nothing leaves it to the model.
+fn effort(level: ThinkingLevel) -> Option<Effort> {
+    match level {
+        ThinkingLevel::Off => None,
+        ThinkingLevel::Minimal => Some(Effort::Minimal),
+        ThinkingLevel::Low => Some(Effort::Low),
+        ThinkingLevel::Medium => Some(Effort::Medium),
+        ThinkingLevel::High => Some(Effort::High),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_wire::openai_responses::ReasoningItems;
+
+    #[test]
+    fn the_data_is_sound() {
+        let text = include_str!("../data/efforts.toml");
+        let all: BTreeMap<String, Vec<Effort>> = toml::from_str(text).unwrap();
+        assert_eq!(all, *EFFORTS);
+        for (family, efforts) in all {
+            assert_eq!(family, family.to_ascii_lowercase());
+            assert!(efforts.is_sorted(), "{family}");
+        }
+    }
+
+    #[test]
+    fn a_level_becomes_what_the_family_accepts() {
+        use ThinkingLevel::{High, Low, Medium, Minimal};
+        let sent = |name: &str, level: ThinkingLevel| {
+            let model = ModelRef::parse(&format!("openai-responses/{name}")).unwrap();
+            let profile = profile_of(&model, Server::Vendors);
+            effort(level)
+                .and_then(|effort| profile.effort(effort))
+                .map(Effort::name)
+        };
+        for (name, [minimal, low, medium, high]) in [
+            ("gpt-5-2025-08-07", ["minimal", "low", "medium", "high"]),
+            ("gpt-5-codex", ["low", "low", "medium", "high"]),
+            ("gpt-5-pro", ["high"; 4]),
+            ("gpt-5.1", ["none", "low", "medium", "high"]),
+            ("gpt-5.2-chat-latest", ["medium"; 4]),
+            ("openai/gpt-5.4-pro", ["medium", "medium", "medium", "high"]),
+            ("o4-mini", ["low", "low", "medium", "high"]),
+            ("a-model-of-tomorrow", ["low", "low", "medium", "high"]),
+        ] {
+            let levels = [Minimal, Low, Medium, High].map(|level| sent(name, level));
+            assert_eq!(levels, [minimal, low, medium, high].map(Some), "{name}");
+            assert_eq!(sent(name, ThinkingLevel::Off), None);
+        }
+        for name in ["gpt-4.1", "ft:gpt-4o:mine", "gpt-5-chat-latest"] {
+            assert_eq!(sent(name, High), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn another_server_gives_its_reasoning_in_the_open() {
+        let of = |name: &str, server| {
+            let model = ModelRef::parse(&format!("openai-responses/{name}")).unwrap();
+            profile_of(&model, server).reasoning
+        };
+        assert_eq!(of("qwen3", Server::Another), ReasoningItems::Plain);
+        assert_eq!(of("gpt-5", Server::Another), ReasoningItems::Encrypted);
+        assert_eq!(of("gpt-7", Server::Vendors), ReasoningItems::Encrypted);
+        assert_eq!(of("gpt-4o", Server::Another), ReasoningItems::None);
+    }
+}
