@@ -2,8 +2,8 @@
 //! each and read back, requests are judged by the rules of the server that will get them, and
 //! refusals are classified. No I/O, no clock, no async: bytes in, values out.
 //!
-//! One module a protocol ([`openai_chat`], [`openai_responses`]), each of the same build: types, a
-//! dialect or profile as data, `render`, `read`, a stream reader and a validator. What all share
+//! One module a protocol ([`openai_chat`], [`openai_responses`], [`anthropic`]), each of the same
+//! build: types, a dialect or profile as data, `render`, `read`, a stream reader and a validator. What all share
 //! is here: [`Fault`], [`WireError`], the fixed texts of [`frames`], and [`overflow::classify`],
 //! one table for all providers.
 //!
@@ -84,6 +84,31 @@
 //! tool is `strict`, which the profile decides. [`openai_responses::Chat::originals`] has all of
 //! it. Besides these, what a reply can say and is not kept: log probabilities, item ids of tool
 //! calls (nothing is stored that they could name), and the response's id.
+//!
+//! # What Messages cannot hold
+//!
+//! `read(render(view)) == view` for everything but this, for a model that signs only its thinking
+//! ([`anthropic::Binding::Own`]):
+//!
+//! - **A notice**, **the size and detail of an image** and **the order of tools**: as in Chat
+//!   Completions. A system message between others comes back as a user message.
+//! - **Two messages of one role in a row** come back as one; a summary stays one by its frame. What
+//!   was said between a call and its result stands after the results.
+//! - **An empty text, or one of white space**, is left out, and an assistant message that says
+//!   nothing else. White space at the end of a prefill is cut.
+//! - **Media of other types** than JPEG, PNG, GIF, WebP and PDF, and media in the assistant's place:
+//!   a note stands there. Those of a failed result follow the batch.
+//! - **Thinking that this provider did not sign**, that is another model's, or that is bound to what
+//!   is no longer there; it goes for a whole tool loop. So does thinking at the end of a message.
+//! - **Arguments that are no JSON object** are sent inside one. **Names of tools** get `_` for
+//!   characters that no name has. **Ids of calls** with other characters than letters, digits, `_`
+//!   and `-`, with more than 64, or used before are mapped.
+//! - **Blocks of another wire** are left out; blocks of this one keep their bytes, but not a
+//!   breakpoint. **Citations** stand behind the text that they are of, and go when it is changed.
+//!
+//! [`anthropic::Note`] tells what of a view was left out or changed. What a reply can say and
+//! `Reply` does not keep: its id, the text that ended it, how long what was cached lives, and that a
+//! turn was only paused (`pause_turn` is [`StopReason::Other`](plimsoll_context::StopReason)).
 
 pub mod anthropic;
 mod error;

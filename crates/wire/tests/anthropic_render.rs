@@ -557,6 +557,17 @@ fn settings_are_such_as_the_api_takes() {
         (sent.get("thinking"), notes),
         (None, vec![(None, LeftOut::ThinkingOff)])
     );
+    let cannot = RenderInput {
+        tools: &tools,
+        tool_choice: ToolChoice::Required,
+        model: "claude-opus-5-5",
+        ..input()
+    };
+    let (sent, notes) = body(cannot);
+    assert_eq!(
+        (sent.get("tool_choice"), notes),
+        (None, vec![(None, LeftOut::ToolForced)])
+    );
     let hot = RenderInput {
         temperature: Some(1.7),
         max_output: Some(1_000_000),

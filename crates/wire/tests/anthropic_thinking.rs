@@ -63,7 +63,7 @@ impl Session {
     fn turn(&mut self) {
         let request = self.request();
         let thought = format!("thought {}", self.calls);
-        let mut state = StreamState::answering(self.rendered().prefix);
+        let mut state = StreamState::new();
         let (one, two) = (self.calls, self.calls + 1);
         self.calls += 2;
         let block = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
@@ -88,7 +88,8 @@ impl Session {
         ] {
             state.push(&event.to_string()).unwrap();
         }
-        let parts = state.finish().unwrap().parts;
+        let reply = self.rendered().prefix.bind(state.finish().unwrap());
+        let parts = reply.parts;
         self.messages.push(Message::Assistant { parts });
         for id in [one, two] {
             let id = CallId(format!("toolu_{id}"));

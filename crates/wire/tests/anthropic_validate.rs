@@ -662,6 +662,20 @@ fn thinking_and_what_goes_with_it() {
             "does not support thinking.",
         ),
         (
+            "claude-opus-4-7",
+            good.clone(),
+            "\"thinking.type.enabled\" is not supported for this model.",
+        ),
+        (
+            BOUND,
+            with(
+                request(&[question()]),
+                "tool_choice",
+                json!({"type": "any"}),
+            ),
+            "this model does not support forced tool use.",
+        ),
+        (
             BUDGET,
             with(good.clone(), "tool_choice", json!({"type": "any"})),
             "Thinking may not be enabled when tool_choice forces tool use.",
@@ -690,6 +704,7 @@ fn thinking_and_what_goes_with_it() {
             with(request(&[question()]), "temperature", json!(0.5)),
         ),
         (ADAPTIVE, asks(json!({"type": "adaptive"}))),
+        (ADAPTIVE, on(1_024)),
     ] {
         assert_eq!(rules(&fine, model), [""; 0], "{fine}");
     }

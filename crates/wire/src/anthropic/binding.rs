@@ -2,7 +2,7 @@
 //! beside the block, compared before the block goes back (AM10). Does not decide what is sent;
 //! `loops.rs` does.
 
-use plimsoll_context::{Message, Opaque, Part, ToolSpec};
+use plimsoll_context::{Message, Opaque, Part, Reply, ToolSpec};
 use serde::Serialize;
 
 use super::object::Object;
@@ -59,22 +59,24 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// A thinking block with what it is bound to.
-pub(super) fn bind(block: &str, prefix: Option<&Prefix>) -> Opaque {
-    let data = match prefix {
-        None => block.to_owned(),
-        Some(prefix) => {
-            let object = Object::new().text("model", &prefix.model);
-            let object = match &prefix.hash {
-                Some(hash) => object.text("prefix", hash),
-                None => object,
-            };
-            object.raw("block", block).end()
+impl Prefix {
+    /// The reply to the request that this is of: its thinking remembers what it is bound to.
+    #[must_use]
+    pub fn bind(&self, mut reply: Reply) -> Reply {
+        for part in &mut reply.parts {
+            if let Part::Thinking(thinking) = part
+                && let Some(opaque) = &mut thinking.opaque
+                && opaque.origin == ORIGIN
+            {
+                let object = Object::new().text("model", &self.model);
+                let object = match &self.hash {
+                    Some(hash) => object.text("prefix", hash),
+                    None => object,
+                };
+                opaque.data = object.raw("block", &opaque.data).end();
+            }
         }
-    };
-    Opaque {
-        origin: ORIGIN.into(),
-        data,
+        reply
     }
 }
 

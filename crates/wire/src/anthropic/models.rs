@@ -3,7 +3,7 @@
 
 use plimsoll_context::Tokens;
 
-use super::profile::{Binding, Effort, Profile, Temperature, ThinkingStyle};
+use super::profile::{Binding, Effort, ForcedTools, Profile, Temperature, ThinkingStyle};
 use crate::openai_chat::Prefill;
 
 /// One family of models.
@@ -24,11 +24,11 @@ enum Era {
     Plain,
     /// Thinking by a budget.
     Budget,
-    /// Thinking as the model sees fit; no prefill any more.
+    /// Thinking as the model sees fit, or still by a budget; no prefill any more.
     Adaptive,
-    /// Besides that, no sampling settings any more.
+    /// Besides that, neither budgets nor sampling settings any more.
     Fixed,
-    /// Besides that, thinking is bound to what stands before it.
+    /// Besides that, thinking is bound to what stands before it, and no tool can be forced.
     Bound,
 }
 
@@ -43,7 +43,7 @@ const fn family(prefix: &'static str, era: Era, max_output: u64, min_cacheable: 
 
 /// Where one name begins like another, the longer first. Sources disagree about some minima; what
 /// a price sheet says goes before them.
-const FAMILIES: [Family; 30] = [
+const FAMILIES: [Family; 31] = [
     family("3-7-sonnet", Era::Budget, 64_000, 1_024),
     family("3-5-haiku", Era::Plain, 8_192, 2_048),
     family("3-5-sonnet", Era::Plain, 8_192, 1_024),
@@ -57,14 +57,14 @@ const FAMILIES: [Family; 30] = [
     family("opus-4-8", Era::Fixed, 128_000, 1_024),
     family("opus-4-0", Era::Budget, 32_000, 1_024),
     family("opus-4", Era::Budget, 32_000, 1_024),
-    family("sonnet-4-6", Era::Adaptive, 64_000, 1_024),
-    family("sonnet-4-7", Era::Fixed, 64_000, 1_024),
+    family("sonnet-4-6", Era::Adaptive, 128_000, 1_024),
+    family("sonnet-4-7", Era::Fixed, 128_000, 1_024),
     family("sonnet-4", Era::Budget, 64_000, 1_024),
     family("haiku-4-5", Era::Budget, 64_000, 4_096),
     family("haiku-4", Era::Budget, 64_000, 4_096),
     family("opus-5-5", Era::Bound, 128_000, 512),
-    family("sonnet-5-5", Era::Bound, 128_000, 1_024),
-    family("haiku-5-5", Era::Bound, 64_000, 1_024),
+    family("sonnet-5-5", Era::Bound, 128_000, 512),
+    family("haiku-5-5", Era::Bound, 128_000, 512),
     family("opus-5", Era::Fixed, 128_000, 512),
     family("sonnet-5", Era::Fixed, 128_000, 1_024),
     family("haiku-5", Era::Fixed, 64_000, 1_024),
@@ -72,6 +72,7 @@ const FAMILIES: [Family; 30] = [
     family("fable-5-2", Era::Bound, 128_000, 512),
     family("fable-5", Era::Fixed, 128_000, 512),
     family("mythos-preview", Era::Fixed, 128_000, 2_048),
+    family("mythos-5-1", Era::Bound, 128_000, 512),
     family("mythos-5-2", Era::Bound, 128_000, 512),
     family("mythos-5", Era::Fixed, 128_000, 512),
 ];
@@ -112,6 +113,7 @@ impl Family {
             thinking: match self.era {
                 Era::Plain => ThinkingStyle::None,
                 Era::Budget => ThinkingStyle::Budget,
+                Era::Adaptive => ThinkingStyle::Either,
                 _ => ThinkingStyle::Adaptive,
             },
             effort: if since(Era::Adaptive) {
@@ -128,6 +130,11 @@ impl Family {
                 Binding::Prefix
             } else {
                 Binding::Own
+            },
+            forced_tools: if since(Era::Bound) {
+                ForcedTools::Refused
+            } else {
+                ForcedTools::Supported
             },
             max_output: Some(self.max_output),
             default_output: Profile::compatible()
@@ -173,7 +180,10 @@ mod tests {
         assert_eq!(of("claude-3-5-haiku-latest").thinking, ThinkingStyle::None);
         assert_eq!(of("claude-sonnet-4-5").prefill, Prefill::Allowed);
         assert_eq!(of("claude-sonnet-4-6").prefill, Prefill::Refused);
-        assert_eq!(of("claude-opus-4-6").thinking, ThinkingStyle::Adaptive);
+        assert_eq!(of("claude-opus-4-6").thinking, ThinkingStyle::Either);
+        assert_eq!(of("claude-opus-4-7").thinking, ThinkingStyle::Adaptive);
+        assert_eq!(of("claude-opus-5").forced_tools, ForcedTools::Supported);
+        assert_eq!(of("claude-opus-5-5").forced_tools, ForcedTools::Refused);
         assert_eq!(of("claude-opus-4-6").temperature, Temperature::Supported);
         assert_eq!(of("claude-opus-4-7").temperature, Temperature::Refused);
         assert_eq!(of("claude-opus-5").binding, Binding::Own);

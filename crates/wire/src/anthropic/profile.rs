@@ -26,6 +26,8 @@ pub struct Profile {
     pub effort: Effort,
     /// Whether a temperature may be said.
     pub temperature: Temperature,
+    /// Whether the model may be made to call a tool.
+    pub forced_tools: ForcedTools,
     /// What a signed thinking block is bound to (AM10).
     pub binding: Binding,
     /// Tokens of a reply, at most; `None` where it is not known.
@@ -46,7 +48,9 @@ pub enum ThinkingStyle {
     None,
     /// With a budget of tokens.
     Budget,
-    /// As the model sees fit; how hard is said as an effort.
+    /// As the model sees fit; how hard is said as an effort. A budget is accepted too.
+    Either,
+    /// As the model sees fit; how hard is said as an effort. A budget is refused.
     Adaptive,
 }
 
@@ -67,6 +71,16 @@ pub enum Temperature {
     /// From 0 to 1, and only 1 while the model thinks.
     Supported,
     /// Only what the model has anyway.
+    Refused,
+}
+
+/// Whether the model may be made to call a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ForcedTools {
+    /// It may, while it does not think.
+    Supported,
+    /// It calls as it likes, or not at all.
     Refused,
 }
 
@@ -98,6 +112,7 @@ impl Profile {
             thinking: ThinkingStyle::Budget,
             effort: Effort::Refused,
             temperature: Temperature::Supported,
+            forced_tools: ForcedTools::Supported,
             binding: Binding::Own,
             max_output: None,
             default_output: DEFAULT_OUTPUT,

@@ -84,8 +84,7 @@ pub struct Rendered {
     pub body: Vec<u8>,
     /// What the body does not hold or holds in another form; in message order.
     pub notes: Vec<Note>,
-    /// What the thinking of the reply is bound to; for the
-    /// [`StreamState`](super::StreamState) that reads it.
+    /// What the thinking of the reply is bound to: give the reply to [`Prefix::bind`].
     pub prefix: Prefix,
 }
 
@@ -126,6 +125,8 @@ pub enum LeftOut {
     /// The model does not think: this tool loop began without it, a tool is forced, or the reply
     /// has no room for it.
     ThinkingOff,
+    /// The model is not made to call a tool: it cannot be.
+    ToolForced,
     /// The temperature is not sent: the model thinks, or takes none.
     TemperatureOff,
     /// The temperature is sent as 1, the most there is.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::profile::{Effort, Profile, Temperature, ThinkingStyle};
+use super::profile::{Effort, ForcedTools, Profile, Temperature, ThinkingStyle};
 use super::render::{LeftOut, Note, RenderInput, Thinking};
 use super::turn::{Role, Turn};
 use crate::openai_chat::{Delivery, ToolChoice};
@@ -31,6 +31,13 @@ pub(super) enum LoopBegan {
     WithoutThinking,
 }
 
+/// Whether a tool is forced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Free,
+    Forced,
+}
+
 /// How the tool loop at the end of a request began: at the first assistant turn since the last
 /// user turn that holds no results.
 pub(super) fn loop_began(turns: &[Turn<'_>]) -> LoopBegan {
@@ -56,8 +63,8 @@ impl Settings {
             thinks: false,
         };
         let max = settings.output(input, profile);
-        settings.tool_choice(input);
-        settings.thinking(input, profile, began, max);
+        let choice = settings.tool_choice(input, profile);
+        settings.thinking(input, profile, (began, choice), max);
         settings.temperature(input, profile);
         if !input.stop.is_empty() {
             settings.set("stop_sequences", input.stop.into());
@@ -88,31 +95,44 @@ impl Settings {
         max
     }
 
-    fn tool_choice(&mut self, input: &RenderInput<'_>) {
+    fn tool_choice(&mut self, input: &RenderInput<'_>, profile: &Profile) -> Choice {
         if input.tools.is_empty() {
-            return;
+            return Choice::Free;
         }
         let choice = match &input.tool_choice {
-            ToolChoice::Auto => return,
-            ToolChoice::None => json!({"type": "none"}),
+            ToolChoice::Auto => return Choice::Free,
+            ToolChoice::None => {
+                self.set("tool_choice", json!({"type": "none"}));
+                return Choice::Free;
+            }
+            _ if profile.forced_tools == ForcedTools::Refused => {
+                self.note(LeftOut::ToolForced);
+                return Choice::Free;
+            }
             ToolChoice::Required => json!({"type": "any"}),
             ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
         };
         self.set("tool_choice", choice);
+        Choice::Forced
     }
 
-    fn thinking(&mut self, input: &RenderInput<'_>, profile: &Profile, began: LoopBegan, max: u64) {
+    fn thinking(
+        &mut self,
+        input: &RenderInput<'_>,
+        profile: &Profile,
+        (began, choice): (LoopBegan, Choice),
+        max: u64,
+    ) {
         if input.thinking == Thinking::Off {
             return;
         }
-        let forced = matches!(
-            input.tool_choice,
-            ToolChoice::Required | ToolChoice::Tool(_)
-        ) && !input.tools.is_empty();
+        let forced = choice == Choice::Forced;
         // The answer has to fit behind it.
         let budget = input.thinking.budget().min(max.saturating_sub(max / 4 + 1));
         let thinking = match profile.thinking {
-            ThinkingStyle::Adaptive if !forced => Some(json!({"type": "adaptive"})),
+            ThinkingStyle::Adaptive | ThinkingStyle::Either if !forced => {
+                Some(json!({"type": "adaptive"}))
+            }
             ThinkingStyle::Budget
                 if !forced && began != LoopBegan::WithoutThinking && budget >= MIN_BUDGET =>
             {

@@ -2,13 +2,11 @@
 //! server-sent events: it is given the text of each `data:` field. Repairs what servers do
 //! differently, never what the model wrote.
 
-use plimsoll_context::{CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, ToolCall};
+use plimsoll_context::{CallId, Delta, Reply, StopReason};
 use serde_json::value::RawValue;
 
-use super::binding::{Prefix, bind};
-use super::object::{Object, array};
 use super::read_block;
-use super::shape::ORIGIN;
+use super::stream_block::{Block, Kind};
 use super::usage::WireUsage;
 use crate::error::WireError;
 use crate::openai_chat::MAX_REPLY;
@@ -20,8 +18,6 @@ const BLOCK_COST: usize = 16 * 1024;
 /// A reply while it arrives.
 #[derive(Debug, Clone, Default)]
 pub struct StreamState {
-    /// What its thinking is bound to.
-    prefix: Option<Prefix>,
     model: Option<String>,
     blocks: Vec<Block>,
     usage: WireUsage,
@@ -36,41 +32,6 @@ enum Done {
     #[default]
     NotYet,
     Marked,
-}
-
-/// One block while it arrives.
-#[derive(Debug, Clone)]
-struct Block {
-    index: u64,
-    /// Its JSON as it began.
-    began: String,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone)]
-enum Kind {
-    Text {
-        text: String,
-        citations: Vec<String>,
-    },
-    Thinking {
-        text: String,
-        signature: String,
-        grew: bool,
-    },
-    Redacted,
-    Call {
-        id: String,
-        name: String,
-        /// The arguments that its beginning had, and those that came after it.
-        whole: String,
-        pieces: String,
-        further: Option<Opaque>,
-    },
-    /// The provider's own: passed through.
-    Other {
-        pieces: String,
-    },
 }
 
 /// Reads a whole response.
@@ -90,16 +51,6 @@ impl StreamState {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Nothing has arrived yet of the reply to the request that has this prefix: its thinking
-    /// remembers that.
-    #[must_use]
-    pub fn answering(prefix: Prefix) -> Self {
-        Self {
-            prefix: Some(prefix),
-            ..Self::default()
-        }
     }
 
     /// Takes the text of one `data:` field and says what is new in it.
@@ -213,7 +164,7 @@ impl StreamState {
     fn reply(&self, stop: StopReason) -> Reply {
         let mut parts = Vec::new();
         for block in &self.blocks {
-            block.parts(stop, self.prefix.as_ref(), &mut parts);
+            block.parts(stop, &mut parts);
         }
         Reply {
             parts,
@@ -370,85 +321,6 @@ impl StreamState {
         }
         Ok(())
     }
-}
-
-impl Block {
-    fn parts(&self, stop: StopReason, prefix: Option<&Prefix>, parts: &mut Vec<Part>) {
-        match &self.kind {
-            Kind::Text { text, .. } if text.is_empty() => {}
-            Kind::Text { text, citations } => {
-                parts.push(Part::text(text.as_str()));
-                if !citations.is_empty() {
-                    let citations = array(citations.iter().map(String::as_str));
-                    let block = Object::of("text")
-                        .text("text", text)
-                        .raw("citations", &citations);
-                    parts.push(opaque(block.end()));
-                }
-            }
-            Kind::Thinking {
-                text,
-                signature,
-                grew,
-            } => {
-                let block = match grew {
-                    false => self.began.clone(),
-                    true => Object::of("thinking")
-                        .text("thinking", text)
-                        .text("signature", signature)
-                        .end(),
-                };
-                // What was not signed cannot go back.
-                let opaque = (!signature.is_empty()).then(|| bind(&block, prefix));
-                if opaque.is_some() || !text.is_empty() {
-                    parts.push(Part::Thinking(Thinking {
-                        text: text.clone(),
-                        opaque,
-                    }));
-                }
-            }
-            Kind::Redacted => parts.push(Part::Thinking(Thinking {
-                text: String::new(),
-                opaque: Some(bind(&self.began, prefix)),
-            })),
-            Kind::Call {
-                id,
-                name,
-                whole,
-                pieces,
-                further,
-            } => {
-                let arguments = match pieces.is_empty() {
-                    false => pieces,
-                    true => whole,
-                };
-                // No arguments at all is how some servers write none; a cut call stays cut.
-                let none = arguments.trim().is_empty() && stop == StopReason::ToolCalls;
-                parts.push(Part::ToolCall(ToolCall {
-                    id: CallId(id.clone()),
-                    name: name.clone(),
-                    arguments: if none { "{}".into() } else { arguments.clone() },
-                    opaque: further.clone(),
-                }));
-            }
-            Kind::Other { pieces } => {
-                let whole = serde_json::from_str::<serde::de::IgnoredAny>(pieces).is_ok();
-                let began: Result<RawObject<'_>, _> = serde_json::from_str(&self.began);
-                let block = match began {
-                    Ok(began) if whole => began.with(&[("input", Some(pieces.clone()))]),
-                    _ => self.began.clone(),
-                };
-                parts.push(opaque(block));
-            }
-        }
-    }
-}
-
-fn opaque(data: String) -> Part {
-    Part::Opaque(Opaque {
-        origin: ORIGIN.into(),
-        data,
-    })
 }
 
 fn say(deltas: &mut Vec<Delta>, text: String) {

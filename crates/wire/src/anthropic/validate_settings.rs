@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::profile::{Profile, Temperature, ThinkingStyle};
+use super::profile::{ForcedTools, Profile, Temperature, ThinkingStyle};
 use super::settings::MIN_BUDGET;
 use super::validate::{Check, content, is_thinking, kind, role, text};
 use super::validate_block;
@@ -100,8 +100,14 @@ fn thinking(check: &mut Check<'_>, request: &Value, max: u64) {
     let Profile { thinking, .. } = check.profile;
     match (mode(request), thinking) {
         ("" | "disabled", _) if request.get("thinking").is_none_or(is_mode) => return,
-        ("enabled", ThinkingStyle::Budget | ThinkingStyle::Adaptive) => {}
-        ("adaptive", ThinkingStyle::Adaptive) => {}
+        ("enabled", ThinkingStyle::Budget | ThinkingStyle::Either) => {}
+        ("adaptive", ThinkingStyle::Adaptive | ThinkingStyle::Either) => {}
+        ("enabled", ThinkingStyle::Adaptive) => {
+            let words = "\"thinking.type.enabled\" is not supported for this model. Use \
+                         \"thinking.type.adaptive\" and \"output_config.effort\" to control \
+                         thinking behavior.";
+            check.fault(Rule::Shape, "thinking", words);
+        }
         ("adaptive", ThinkingStyle::Budget) => {
             let words = "adaptive thinking is not supported on this model";
             check.fault(Rule::Shape, "thinking", words);
@@ -187,6 +193,11 @@ fn tools(check: &mut Check<'_>, request: &Value) {
     else {
         return;
     };
+    if matches!(kind(choice), "any" | "tool") && check.profile.forced_tools == ForcedTools::Refused
+    {
+        let words = "tool_choice: this model does not support forced tool use.";
+        check.fault(Rule::Shape, "tool_choice", words);
+    }
     match kind(choice) {
         "auto" | "none" | "any" if names.is_empty() => {
             let words = "tool_choice may only be specified while providing tools.";
