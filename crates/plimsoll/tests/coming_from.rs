@@ -9,6 +9,7 @@
     clippy::print_stdout
 )]
 
+use plimsoll::ExecutionLimits;
 use plimsoll::config::Config;
 
 const ENTRANCE: &str = include_str!("../../../docs/coming-from.md");
@@ -150,6 +151,28 @@ fn every_configuration_is_read() {
     }
     println!("{read} configurations");
     assert!(read >= 25, "{read}");
+}
+
+/// As `ExecutionLimits::default()` has them; what is said goes before it.
+#[test]
+fn a_table_of_execution_limits_has_its_own_defaults() {
+    let limits = |text: &str| {
+        let config = Config::parse(text).unwrap().defaults().unwrap();
+        config.settings().limits.clone()
+    };
+    let full = ExecutionLimits::default();
+    assert_eq!(limits("[execution_limits]"), full);
+    assert_eq!(limits("execution_limits = { max_turns = 50 }"), full);
+    assert_eq!(limits("[limits]"), ExecutionLimits::turns(50));
+    let said = limits("[execution_limits]\nmax_duration = \"none\"");
+    let max_duration = None;
+    assert_eq!(
+        said,
+        ExecutionLimits {
+            max_duration,
+            ..full
+        }
+    );
 }
 
 /// The pages of hooks and limits.
