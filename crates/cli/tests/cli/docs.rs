@@ -38,7 +38,7 @@ fn words(command: &str) -> Vec<&str> {
 }
 
 /// Whether a line is what the documentation shows.
-fn fits(line: &str, shown: &str) -> bool {
+pub(crate) fn fits(line: &str, shown: &str) -> bool {
     let even = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (line, shown) = (even(line), even(shown));
     let mut pieces = shown.split('…').map(str::trim);
@@ -70,23 +70,78 @@ fn the_sessions_of_the_documentation_are_had_as_it_shows() {
             ["plimsoll", ref rest @ ..] => home.run(rest),
             _ => panic!("{command}"),
         };
-        let said = said.done();
-        let mut printed = said.out.lines().peekable();
-        for (at, shown) in lines.iter().enumerate() {
-            if *shown == "…" {
-                assert!(printed.next().is_some(), "{command}: {}", said.out);
-                let next = lines.get(at + 1);
-                while printed
-                    .next_if(|line| next.is_none_or(|next| !fits(line, next)))
-                    .is_some()
-                {}
-                continue;
-            }
-            let line = printed.next().unwrap_or_default();
-            assert!(fits(line, shown), "{command}\n{line}\nis not\n{shown}");
-        }
-        assert_eq!(printed.next(), None, "{command}: {}", said.out);
+        compare(command, &lines, &said.done().out);
     }
+}
+
+/// What was printed is what the documentation shows.
+fn compare(command: &str, lines: &[&str], out: &str) {
+    let mut printed = out.lines().peekable();
+    for (at, shown) in lines.iter().enumerate() {
+        if *shown == "…" {
+            assert!(printed.next().is_some(), "{command}: {out}");
+            let next = lines.get(at + 1);
+            while printed
+                .next_if(|line| next.is_none_or(|next| !fits(line, next)))
+                .is_some()
+            {}
+            continue;
+        }
+        let line = printed.next().unwrap_or_default();
+        assert!(fits(line, shown), "{command}\n{line}\nis not\n{shown}");
+    }
+    assert_eq!(printed.next(), None, "{command}: {out}");
+}
+
+/// Pages whose commands are looked at, and the configuration above a command is in its directory.
+const PAGES: [&str; 8] = [
+    include_str!("../../../../docs/coming-from.md"),
+    include_str!("../../../../docs/coming-from/heartbit.md"),
+    include_str!("../../../../docs/coming-from/phi-core.md"),
+    include_str!("../../../../docs/coming-from/cognipeer.md"),
+    include_str!("../../../../docs/coming-from/ambi.md"),
+    include_str!("../../../../docs/coming-from/gaia.md"),
+    include_str!("../../../../docs/hooks.md"),
+    include_str!("../../../../docs/limits.md"),
+];
+
+#[test]
+fn what_a_configuration_comes_to_is_as_the_pages_show() {
+    let mut ran = 0;
+    for page in PAGES {
+        let (home, mut rest) = (Home::new(), page);
+        while let Some(at) = rest.find("```console\n") {
+            let before = &rest[..at];
+            if let Some((_, config)) = before.rsplit_once("```toml\n") {
+                home.file("plimsoll.toml", config.split("```").next().unwrap());
+            }
+            let block = rest[at..].split_inclusive("```").take(2).collect::<String>();
+            rest = &rest[at + block.len()..];
+            for Shown { command, lines } in shown(&block) {
+                let words = words(command);
+                let said = home.run(&words[1..]).done();
+                compare(command, &lines, &said.out);
+                ran += 1;
+            }
+        }
+    }
+    assert!(ran >= 3, "{ran}");
+}
+
+/// What is named in passing: its words and flags are known.
+#[test]
+fn commands_that_are_named_are_there() {
+    let home = Home::new();
+    let mut named = 0;
+    for page in PAGES {
+        let spans = page.split('`').skip(1).step_by(2);
+        for span in spans.filter(|span| span.starts_with("plimsoll ")) {
+            let words = words(span);
+            home.run([&words[1..], &["--help"]].concat()).done();
+            named += 1;
+        }
+    }
+    assert!(named >= 8, "{named}");
 }
 
 #[test]
