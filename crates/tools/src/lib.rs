@@ -22,6 +22,8 @@ mod glob;
 mod grep;
 mod input;
 mod list;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod nearest;
 mod page;
 mod read;

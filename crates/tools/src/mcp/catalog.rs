@@ -1,0 +1,111 @@
+//! [`Catalog`]: the tools of one server, bounded, in one order. Not what a model is shown of them.
+
+use std::fmt::Write;
+
+use plimsoll_context::{Bytes, head_tail};
+use rmcp::model::ToolAnnotations;
+use serde_json::Value;
+
+use super::connection::Listed;
+use super::schema::{self, Left, MCP_SCHEMA_MAX};
+use super::server::Trust;
+
+/// Tools of one server, at most; further ones are not there.
+pub const MCP_TOOLS: usize = 1_000;
+/// Of them, those that are sent whole with every request, at most: no provider takes more. A lazy
+/// server offers all.
+pub const MCP_TOOLS_SENT: usize = 128;
+/// Pages of its list, at most.
+pub const MCP_PAGES: usize = 100;
+/// One description, at most; it is sent with every request.
+pub const MCP_DESCRIPTION_MAX: Bytes = Bytes(4 * 1024);
+
+/// The tools of a server.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Catalog {
+    /// In the order of their names: a server may list them in another order each time, which would
+    /// change every request.
+    pub(super) tools: Vec<Remote>,
+    /// What the server says of itself.
+    pub(super) about: Option<String>,
+    /// What was left out.
+    pub(super) notes: Vec<String>,
+}
+
+/// One tool of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Remote {
+    /// As the server calls it.
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) schema: Value,
+    pub(super) idempotent: bool,
+    pub(super) asks: bool,
+}
+
+impl Catalog {
+    pub(super) fn of(listed: Listed, about: Option<String>, trust: Trust) -> Self {
+        let mut notes = Vec::new();
+        if listed.cut {
+            notes.push(format!(
+                "it has more than {MCP_TOOLS} tools, or lists them on more than {MCP_PAGES} pages; \
+                 the rest is left out"
+            ));
+        }
+        let mut listed = listed.tools;
+        listed.sort_by(|one, other| one.name.cmp(&other.name));
+        listed.dedup_by(|one, other| one.name == other.name);
+        let mut tools = Vec::new();
+        for tool in listed {
+            let (schema, left) = schema::bounded(&tool.input_schema);
+            let mut description = tool.description.as_deref().unwrap_or("").trim().to_owned();
+            if description.is_empty() {
+                description = tool.title.unwrap_or_default();
+            }
+            description = head_tail(&description, MCP_DESCRIPTION_MAX).unwrap_or(description);
+            let name = tool.name.into_owned();
+            match left {
+                Left::Whole => {}
+                Left::WithoutWords => notes.push(format!(
+                    "the schema of `{name}` takes more than {MCP_SCHEMA_MAX} bytes and is sent without descriptions"
+                )),
+                Left::Nothing => {
+                    notes.push(format!(
+                        "the schema of `{name}` takes more than {MCP_SCHEMA_MAX} bytes and is not sent"
+                    ));
+                    // Writing to a String cannot fail.
+                    let _ = write!(description, "\n(Its input schema is too large to be shown.)");
+                }
+            }
+            let hints = tool.annotations.filter(|_| trust == Trust::Hints);
+            tools.push(Remote {
+                name,
+                description,
+                schema,
+                idempotent: hints.as_ref().is_some_and(is_idempotent),
+                asks: !hints.as_ref().is_some_and(is_harmless),
+            });
+        }
+        Self {
+            tools,
+            about: about.map(|text| head_tail(&text, MCP_DESCRIPTION_MAX).unwrap_or(text)),
+            notes,
+        }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&Remote> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name.as_str())
+    }
+}
+
+fn is_idempotent(hints: &ToolAnnotations) -> bool {
+    hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
+}
+
+fn is_harmless(hints: &ToolAnnotations) -> bool {
+    hints.read_only_hint == Some(true) || hints.destructive_hint == Some(false)
+}

@@ -1,0 +1,259 @@
+//! [`Link`]: a server over its whole life: started, ended, started again at the next call, left
+//! alone for a while when it ends again and again. It repeats only what may be repeated.
+
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use plimsoll_context::nearest;
+use plimsoll_core::{ToolContext, ToolError, ToolOutput};
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::catalog::{Catalog, Remote};
+use super::connection::{Connection, Failure};
+use super::error::McpError;
+use super::output;
+use super::server::McpServer;
+
+/// How often an idempotent call is made again after its server ended.
+pub const MCP_REPEATS: u32 = 1;
+/// How long a server rests that was started twice without one answer to a call; doubled each time.
+pub const MCP_BACKOFF: Duration = Duration::from_secs(1);
+/// And at most.
+pub const MCP_BACKOFF_MAX: Duration = Duration::from_secs(60);
+
+/// A server over its life.
+pub(super) struct Link {
+    pub(super) server: McpServer,
+    state: Mutex<State>,
+    catalog: Lock<Arc<Catalog>>,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<Connection>>,
+    /// How often it was started since it last answered a call.
+    starts: u32,
+    not_before: Option<Instant>,
+    /// What happened last.
+    why: String,
+}
+
+impl Link {
+    pub(super) fn new(server: McpServer) -> Self {
+        Self {
+            server,
+            state: Mutex::default(),
+            catalog: Lock::default(),
+        }
+    }
+
+    /// Its tools, as they were last read.
+    pub(super) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Reads its tools where they have not been read, or the server says that they are others now.
+    pub(super) async fn read(&self) -> Result<Arc<Catalog>, McpError> {
+        let connection = self.connection().await?;
+        self.current(&connection).await
+    }
+
+    /// Calls a tool, again where its server ended and the tool is idempotent.
+    pub(super) async fn call(
+        &self,
+        tool: &Remote,
+        arguments: &Map<String, Value>,
+        cx: &ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let mut repeats = match tool.idempotent {
+            true => MCP_REPEATS,
+            false => 0,
+        };
+        loop {
+            let connection = tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => return Err(ToolError::new("cancelled")),
+                connection = self.connection() => connection.map_err(ToolError::new)?,
+            };
+            if connection.heard().has_changed() {
+                let catalog = self.current(&connection).await.map_err(ToolError::new)?;
+                if catalog.find(&tool.name).is_none() {
+                    return Err(self.vanished(&tool.name, &catalog));
+                }
+            }
+            let answer = connection.call(&tool.name, arguments.clone(), cx).await;
+            match answer {
+                Ok(result) => {
+                    self.answered().await;
+                    return output::of(&result);
+                }
+                Err(Failure::Refused(text)) => {
+                    self.answered().await;
+                    let text = self.server.strike_out(text);
+                    return Err(ToolError(format!("`{}` refuses: {text}", self.server.name)));
+                }
+                Err(Failure::Odd(text)) => {
+                    return Err(ToolError(format!("`{}`: {text}", self.server.name)));
+                }
+                Err(Failure::Cancelled) => return Err(ToolError::new("cancelled")),
+                Err(Failure::Broken(why)) => {
+                    let why = self.broken(&connection, why).await;
+                    if repeats == 0 {
+                        return Err(self.unknown_end(tool, &why));
+                    }
+                    repeats -= 1;
+                    cx.update(format!(
+                        "the MCP server `{}` is asked again: {why}",
+                        self.server.name
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Ends it.
+    pub(super) async fn close(&self) {
+        let connection = self.state.lock().await.connection.take();
+        // A call that still waits holds it, and ends with its run.
+        if let Some(Ok(connection)) = connection.map(Arc::try_unwrap) {
+            connection.close().await;
+        }
+    }
+
+    /// Its connection: the one that is there, or a new one where it may be started.
+    async fn connection(&self) -> Result<Arc<Connection>, McpError> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = &state.connection
+            && connection.is_open()
+        {
+            return Ok(Arc::clone(connection));
+        }
+        state.connection = None;
+        let now = Instant::now();
+        if let Some(left) = state
+            .not_before
+            .and_then(|at| at.checked_duration_since(now))
+            && !left.is_zero()
+        {
+            return Err(McpError::Resting {
+                server: self.server.name.clone(),
+                times: state.starts,
+                secs: left.as_secs() + 1,
+                why: state.why.clone(),
+            });
+        }
+        // Counted before: it may be given up in the middle.
+        state.starts = state.starts.saturating_add(1);
+        state.not_before = Some(now + rest(state.starts));
+        match Connection::open(&self.server).await {
+            Ok(connection) => {
+                // What it offers now is not known.
+                connection.heard().set_changed(true);
+                let connection = Arc::new(connection);
+                state.connection = Some(Arc::clone(&connection));
+                Ok(connection)
+            }
+            Err(error) => {
+                // A time that was set before it was waited for may be over already.
+                state.not_before = Some(Instant::now() + rest(state.starts));
+                state.why = error.to_string();
+                Err(error)
+            }
+        }
+    }
+
+    async fn current(&self, connection: &Connection) -> Result<Arc<Catalog>, McpError> {
+        if !connection.heard().has_changed() {
+            return Ok(self.catalog());
+        }
+        // Before it is read, so that a change meanwhile is not lost.
+        connection.heard().set_changed(false);
+        match connection.list(self.server.timeout).await {
+            Ok(listed) => {
+                let about = connection.instructions();
+                let catalog = Arc::new(Catalog::of(listed, about, self.server.trust));
+                *self.lock() = Arc::clone(&catalog);
+                Ok(catalog)
+            }
+            Err(failure) => {
+                connection.heard().set_changed(true);
+                let why = match failure {
+                    Failure::Broken(text) | Failure::Odd(text) => text,
+                    Failure::Refused(text) => format!("it lists no tools: {text}"),
+                    Failure::Cancelled => "it lists no tools".to_owned(),
+                };
+                Err(McpError::Absent {
+                    server: self.server.name.clone(),
+                    why: self.server.strike_out(why),
+                })
+            }
+        }
+    }
+
+    async fn answered(&self) {
+        let mut state = self.state.lock().await;
+        state.starts = 0;
+        state.not_before = None;
+    }
+
+    /// A connection is of no use any more.
+    async fn broken(&self, connection: &Arc<Connection>, why: String) -> String {
+        let why = self.server.strike_out(why);
+        let mut state = self.state.lock().await;
+        let is_it = |other: &Arc<Connection>| Arc::ptr_eq(other, connection);
+        if state.connection.as_ref().is_some_and(is_it) && !connection.outlives_failures() {
+            state.connection = None;
+        }
+        state.why.clone_from(&why);
+        why
+    }
+
+    fn vanished(&self, name: &str, catalog: &Catalog) -> ToolError {
+        let near = nearest(name, catalog.names());
+        let near = near.map_or(String::new(), |near| format!("; the nearest is `{near}`"));
+        ToolError(format!(
+            "the MCP server `{}` has no tool `{name}` any more{near}",
+            self.server.name
+        ))
+    }
+
+    fn unknown_end(&self, tool: &Remote, why: &str) -> ToolError {
+        let effect = match tool.idempotent {
+            true => "",
+            false => "; whether the call had an effect is not known, look before you call it again",
+        };
+        ToolError(format!(
+            "the MCP server `{}` gave no answer: {why}{effect}",
+            self.server.name
+        ))
+    }
+
+    /// Nothing that panics is done under the lock.
+    fn lock(&self) -> MutexGuard<'_, Arc<Catalog>> {
+        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long it rests after so many starts: not at all, 1 s, 2 s, 4 s …
+fn rest(starts: u32) -> Duration {
+    match starts.checked_sub(2) {
+        None => Duration::ZERO,
+        Some(doubled) => MCP_BACKOFF
+            .saturating_mul(2_u32.saturating_pow(doubled))
+            .min(MCP_BACKOFF_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_rests_longer_each_time_and_never_for_ever() {
+        let secs: Vec<u64> = (0..10).map(|starts| rest(starts).as_secs()).collect();
+        assert_eq!(secs, [0, 0, 1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(rest(u32::MAX), MCP_BACKOFF_MAX);
+    }
+}

@@ -1,0 +1,48 @@
+//! Tools of servers that speak the Model Context Protocol, over the pipes of a child or over HTTP,
+//! through the official SDK. What a server says is never trusted: everything of it is bounded, its
+//! hints count only where its owner vouches for it, and one that dies, floods, hangs or changes
+//! leaves the run standing. Not servers of our own, and no resources, prompts or sampling.
+//!
+//! ```no_run
+//! use plimsoll_core::process::Command;
+//! use plimsoll_tools::mcp::{McpServer, McpServers};
+//!
+//! # async fn run() -> Result<(), plimsoll_tools::mcp::McpError> {
+//! let files = Command::new("mcp-server-files").arg(".");
+//! let servers = [
+//!     McpServer::command("files", files),
+//!     McpServer::url("search", "https://mcp.example.com/mcp").lazy(),
+//! ];
+//! let servers = McpServers::connect(servers, |_| {}).await?;
+//! let tools = servers.tools(&[]);
+//! # let _ = tools;
+//! # Ok(())
+//! # }
+//! ```
+
+mod bounded;
+mod catalog;
+mod connection;
+mod ear;
+mod error;
+mod lazy;
+mod link;
+mod names;
+mod output;
+mod schema;
+mod server;
+mod servers;
+mod tool;
+
+pub use bounded::MCP_MESSAGE_MAX;
+pub use catalog::{MCP_DESCRIPTION_MAX, MCP_PAGES, MCP_TOOLS, MCP_TOOLS_SENT};
+pub use connection::{MCP_RECONNECTS, MCP_STDERR};
+pub use ear::{MCP_NOTICES, MCP_NOTICES_IN};
+pub use error::{MCP_ERROR_MAX, McpError};
+pub use lazy::MCP_LISTED;
+pub use link::{MCP_BACKOFF, MCP_BACKOFF_MAX, MCP_REPEATS};
+pub use names::MCP_NAME_MAX;
+pub use output::{MCP_DATA_MAX, MCP_PARTS};
+pub use schema::MCP_SCHEMA_MAX;
+pub use server::{MCP_TIMEOUT, McpServer};
+pub use servers::{McpServers, McpState, McpStatus};

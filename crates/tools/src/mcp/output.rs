@@ -1,0 +1,236 @@
+//! A server's result as parts of a message. What no provider takes becomes a line that says so: one
+//! bad image would make every further request of a session invalid.
+
+use plimsoll_context::{Bytes, File, Image, Part, Source};
+use plimsoll_core::{ToolError, ToolOutput};
+use serde_json::Value;
+
+/// Parts of one result, at most.
+pub const MCP_PARTS: usize = 100;
+/// One image or file in base64, at most: what providers take.
+pub const MCP_DATA_MAX: Bytes = Bytes(5 * 1024 * 1024);
+
+/// How the images that providers take begin, in base64.
+const IMAGES: [(&str, &str); 4] = [
+    ("iVBORw0KGgo", "image/png"),
+    ("/9j/", "image/jpeg"),
+    ("R0lGOD", "image/gif"),
+    ("UklGR", "image/webp"),
+];
+const PDF: (&str, &str) = ("JVBERi", "application/pdf");
+
+/// The parts of a result, or the text of a failure.
+pub(super) fn of(result: &Value) -> Result<ToolOutput, ToolError> {
+    let mut parts = Vec::new();
+    let content = result.get("content").and_then(Value::as_array);
+    let content = content.map_or(&[][..], Vec::as_slice);
+    for block in content.iter().take(MCP_PARTS) {
+        parts.push(part(block));
+    }
+    if let Some(more @ 1..) = content.len().checked_sub(MCP_PARTS) {
+        parts.push(Part::text(format!("[{more} more parts are left out]")));
+    }
+    if let Some(data) = result
+        .get("structuredContent")
+        .filter(|data| !data.is_null())
+        && !parts.iter().any(|part| says(part, data))
+    {
+        parts.push(Part::text(data.to_string()));
+    }
+    if result.get("isError").and_then(Value::as_bool) != Some(true) {
+        return Ok(ToolOutput { parts });
+    }
+    let text = |part: Part| match part {
+        Part::Text { text } => text,
+        _ => "[an image or a file]".to_owned(),
+    };
+    let texts: Vec<String> = parts.into_iter().map(text).collect();
+    Err(ToolError(texts.join("\n")))
+}
+
+/// Whether a text is the same data, as the protocol asks servers to send it.
+fn says(part: &Part, data: &Value) -> bool {
+    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+    part.as_text().and_then(read).as_ref() == Some(data)
+}
+
+fn part(block: &Value) -> Part {
+    match text(block, "type") {
+        "text" => Part::text(text(block, "text")),
+        "image" => data(text(block, "data"), text(block, "mimeType"), None),
+        "audio" => left_out("audio", text(block, "mimeType"), text(block, "data")),
+        "resource" => resource(block.get("resource").unwrap_or(&Value::Null)),
+        "resource_link" => {
+            let words = ["name", "uri", "mimeType", "description"];
+            let words = words.map(|key| text(block, key));
+            let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            Part::text(format!("[resource: {}]", words.join(", ")))
+        }
+        _ => Part::text(block.to_string()),
+    }
+}
+
+fn resource(resource: &Value) -> Part {
+    let uri = text(resource, "uri");
+    match resource.get("blob").and_then(Value::as_str) {
+        Some(blob) => data(blob, text(resource, "mimeType"), Some(uri)),
+        None => Part::text(format!("[{uri}]\n{}", text(resource, "text"))),
+    }
+}
+
+/// Bytes that a provider takes, by what they are and not by what they are called.
+fn data(base64: &str, said: &str, uri: Option<&str>) -> Part {
+    // Some put a whole data address there.
+    let base64 = match base64.strip_prefix("data:") {
+        Some(rest) => rest.split_once(',').map_or(rest, |(_, base64)| base64),
+        None => base64,
+    };
+    let begins = |(beginning, _): &&(&str, &str)| base64.starts_with(beginning);
+    let fits = base64.len() as u64 <= MCP_DATA_MAX.0 && is_base64(base64);
+    let source = |media_type: &str| Source::Data {
+        media_type: media_type.to_owned(),
+        base64: base64.to_owned(),
+    };
+    if fits && let Some((_, kind)) = IMAGES.iter().find(begins) {
+        return Part::Image(Image {
+            source: source(kind),
+            size: None,
+            detail: None,
+        });
+    }
+    if fits && base64.starts_with(PDF.0) {
+        let name = uri.and_then(|uri| uri.rsplit('/').next());
+        return Part::File(File {
+            name: name.filter(|name| !name.is_empty()).map(str::to_owned),
+            source: source(PDF.1),
+        });
+    }
+    left_out(uri.unwrap_or("image"), said, base64)
+}
+
+fn left_out(what: &str, media_type: &str, base64: &str) -> Part {
+    let bytes = base64.len() / 4 * 3;
+    Part::text(format!(
+        "[{what}: {media_type}, about {bytes} bytes, cannot be shown]"
+    ))
+}
+
+fn is_base64(text: &str) -> bool {
+    let bare = text.trim_end_matches('=');
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    text.len().is_multiple_of(4) && text.len() - bare.len() <= 2 && bare.bytes().all(good)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
+
+    fn shown(result: &Value) -> String {
+        let show = |part: &Part| match part {
+            Part::Text { text } => text.clone(),
+            Part::Image(Image {
+                source: Source::Data { media_type, base64 },
+                ..
+            }) => format!("<{media_type} {}>", base64.len()),
+            Part::File(file) => format!("<file {:?}>", file.name),
+            other => panic!("{other:?}"),
+        };
+        match of(result) {
+            Ok(output) => output.parts.iter().map(show).collect::<Vec<_>>().join("|"),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    #[test]
+    fn every_kind_of_content_becomes_a_part_or_a_line() {
+        let image = |data: &str, kind: &str| json!({"content": [{"type": "image", "data": data, "mimeType": kind}]});
+        for (result, told) in [
+            (
+                json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
+                "a|b",
+            ),
+            (image(PNG, "image/png"), "<image/png 24>"),
+            // It is what it is, whatever it is called.
+            (image(PNG, "image/jpeg"), "<image/png 24>"),
+            (
+                image(&format!("data:image/png;base64,{PNG}"), "image/png"),
+                "<image/png 24>",
+            ),
+            (
+                image("PHN2Zz4=", "image/svg+xml"),
+                "[image: image/svg+xml, about 6 bytes, cannot be shown]",
+            ),
+            (
+                image("iVBORw0KGgo not base64", "image/png"),
+                "[image: image/png, about 15 bytes, cannot be shown]",
+            ),
+            (
+                json!({"content": [{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]}),
+                "[audio: audio/wav, about 3 bytes, cannot be shown]",
+            ),
+            (
+                json!({"content": [{"type": "resource", "resource": {"uri": "file:///a.txt", "text": "inside"}}]}),
+                "[file:///a.txt]\ninside",
+            ),
+            (
+                json!({"content": [{"type": "resource", "resource": {"uri": "file:///x/a.pdf", "blob": "JVBERi0xLjQ=", "mimeType": "application/pdf"}}]}),
+                "<file Some(\"a.pdf\")>",
+            ),
+            (
+                json!({"content": [{"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "AAAA"}}]}),
+                "[file:///a.bin: , about 3 bytes, cannot be shown]",
+            ),
+            (
+                json!({"content": [{"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain"}]}),
+                "[resource: a, file:///a, text/plain]",
+            ),
+            (
+                json!({"content": [{"type": "odd", "x": 1}]}),
+                "{\"type\":\"odd\",\"x\":1}",
+            ),
+            // Data is told once.
+            (
+                json!({"content": [], "structuredContent": {"a": 1}}),
+                "{\"a\":1}",
+            ),
+            (
+                json!({"content": [{"type": "text", "text": "{ \"a\": 1 }"}], "structuredContent": {"a": 1}}),
+                "{ \"a\": 1 }",
+            ),
+            (
+                json!({"content": [{"type": "text", "text": "one"}], "structuredContent": {"a": 1}}),
+                "one|{\"a\":1}",
+            ),
+            (
+                json!({"content": [{"type": "text", "text": "no such file"}], "isError": true}),
+                "error: no such file",
+            ),
+            (json!({}), ""),
+        ] {
+            assert_eq!(shown(&result), told, "{result}");
+        }
+    }
+
+    #[test]
+    fn a_result_is_bounded() {
+        let many = vec![json!({"type": "text", "text": "x"}); MCP_PARTS + 7];
+        let output = of(&json!({ "content": many })).unwrap();
+        assert_eq!(output.parts.len(), MCP_PARTS + 1);
+        assert_eq!(
+            output.parts[MCP_PARTS],
+            Part::text("[7 more parts are left out]")
+        );
+        let huge = format!("iVBORw0KGgoA{}", "A".repeat(MCP_DATA_MAX.0 as usize));
+        let told =
+            shown(&json!({"content": [{"type": "image", "data": huge, "mimeType": "image/png"}]}));
+        assert!(told.ends_with("cannot be shown]"), "{told}");
+    }
+}

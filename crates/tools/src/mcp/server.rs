@@ -1,0 +1,183 @@
+//! [`McpServer`]: how a server of tools is reached, and how far it is trusted. Not a connection.
+
+use std::fmt;
+use std::time::Duration;
+
+use plimsoll_core::process::Command;
+
+/// How long a server is waited for, where nothing is said: to be ready, and for each of its answers.
+pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
+/// What stands in a text in place of a secret.
+const STRUCK_OUT: &str = "[secret]";
+/// Values shorter than this are words; striking them out would only garble a text.
+const MIN_STRUCK: usize = 9;
+
+/// A server of tools. Its `Debug` shows no header and no variable.
+#[derive(Clone)]
+pub struct McpServer {
+    pub(super) name: String,
+    pub(super) reach: Reach,
+    pub(super) timeout: Duration,
+    pub(super) trust: Trust,
+    pub(super) need: Need,
+    pub(super) offer: Offer,
+    secrets: Vec<String>,
+}
+
+/// How a server is reached.
+#[derive(Clone)]
+pub(super) enum Reach {
+    Command(Command),
+    Url {
+        url: String,
+        headers: Vec<(String, String)>,
+        bearer: Option<String>,
+    },
+}
+
+/// Whether a server's hints about its tools count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    Hints,
+    Nothing,
+}
+
+/// Whether a run can do without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    Required,
+    Welcome,
+}
+
+/// How its tools are offered to a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offer {
+    Whole,
+    Lazy,
+}
+
+impl McpServer {
+    /// A server that is a child of this process, spoken with over its standard input and output.
+    pub fn command(name: impl Into<String>, command: Command) -> Self {
+        Self::new(name.into(), Reach::Command(command))
+    }
+
+    /// A server at an address, by streamable HTTP.
+    pub fn url(name: impl Into<String>, url: impl Into<String>) -> Self {
+        let url = url.into();
+        // Some addresses carry a key.
+        let query = url
+            .split_once('?')
+            .map(|(_, query)| query.to_owned())
+            .filter(|query| !query.is_empty());
+        let reach = Reach::Url {
+            url,
+            headers: Vec::new(),
+            bearer: None,
+        };
+        let mut server = Self::new(name.into(), reach);
+        server.secrets.extend(query);
+        server
+    }
+
+    /// One more header of each request; only where it is at an address. Never shown.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let value = value.into();
+        self.secrets.push(value.clone());
+        if let Reach::Url { headers, .. } = &mut self.reach {
+            headers.push((name.into(), value));
+        }
+        self
+    }
+
+    /// The token that it is shown as `Authorization: Bearer`; only where it is at an address. Never
+    /// shown to anybody else.
+    #[must_use]
+    pub fn bearer(mut self, token: impl Into<String>) -> Self {
+        let token = token.into();
+        self.secrets.push(token.clone());
+        if let Reach::Url { bearer, .. } = &mut self.reach {
+            *bearer = Some(token);
+        }
+        self
+    }
+
+    /// A value that is struck out wherever the server repeats it in an error: that of a variable that
+    /// its command was given, say.
+    #[must_use]
+    pub fn secret(mut self, value: impl Into<String>) -> Self {
+        self.secrets.push(value.into());
+        self
+    }
+
+    /// How long it is waited for. Default [`MCP_TIMEOUT`].
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// What it says of its tools is true: those that only read run without asking, and are called
+    /// again after a crash. Default: no hint counts, and each call is asked for.
+    #[must_use]
+    pub fn trusted(mut self) -> Self {
+        self.trust = Trust::Hints;
+        self
+    }
+
+    /// Without it there is no run. Default: a warning, and the run goes on without its tools.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.need = Need::Required;
+        self
+    }
+
+    /// Three tools stand for it, which list, describe and call its tools. Default: each of its tools
+    /// is offered with its whole schema.
+    #[must_use]
+    pub fn lazy(mut self) -> Self {
+        self.offer = Offer::Lazy;
+        self
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A text without any secret of this server.
+    pub(super) fn strike_out(&self, mut text: String) -> String {
+        for secret in self.secrets.iter().filter(|text| text.len() >= MIN_STRUCK) {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), STRUCK_OUT);
+            }
+        }
+        text
+    }
+
+    fn new(name: String, reach: Reach) -> Self {
+        Self {
+            name,
+            reach,
+            timeout: MCP_TIMEOUT,
+            trust: Trust::Nothing,
+            need: Need::Welcome,
+            offer: Offer::Whole,
+            secrets: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer")
+            .field("name", &self.name)
+            .field("timeout", &self.timeout)
+            .field("trust", &self.trust)
+            .field("need", &self.need)
+            .field("offer", &self.offer)
+            .finish_non_exhaustive()
+    }
+}

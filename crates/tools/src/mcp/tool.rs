@@ -1,0 +1,63 @@
+//! [`McpTool`]: one tool of a server, as a model is offered it. What it is stays as it was offered,
+//! whatever the server says later.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plimsoll_context::ToolSpec;
+use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput};
+use serde_json::{Map, Value};
+
+use super::catalog::Remote;
+use super::link::Link;
+
+/// One tool of a server.
+pub(super) struct McpTool {
+    spec: ToolSpec,
+    remote: Remote,
+    link: Arc<Link>,
+}
+
+impl McpTool {
+    pub(super) fn new(name: String, remote: Remote, link: Arc<Link>) -> Self {
+        let spec = ToolSpec {
+            name,
+            description: remote.description.clone(),
+            schema: remote.schema.clone(),
+        };
+        Self { spec, remote, link }
+    }
+}
+
+#[async_trait]
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn idempotent(&self) -> bool {
+        self.remote.idempotent
+    }
+
+    fn asks(&self) -> bool {
+        self.remote.asks
+    }
+
+    fn timeout(&self) -> Duration {
+        self.link.server.timeout
+    }
+
+    async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        let arguments = object(arguments);
+        self.link.call(&self.remote, &arguments, &cx).await
+    }
+}
+
+/// Arguments are always an object.
+pub(super) fn object(arguments: Value) -> Map<String, Value> {
+    match arguments {
+        Value::Object(arguments) => arguments,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,113 @@
+//! Servers that die, flood or say too much in the middle of a call: the call has a result that says
+//! what happened, only what may be repeated is, and the next call finds a server.
+
+use plimsoll_tools::mcp::MCP_BACKOFF_MAX;
+use serde_json::json;
+
+use crate::stage::{Stage, call, connect};
+
+const UNKNOWN: &str =
+    "; whether the call had an effect is not known, look before you call it again";
+
+#[tokio::test]
+async fn one_that_dies_is_started_again_by_the_next_call() {
+    let mut stage = Stage::new();
+    let tools = connect(stage.server("")).await.tools(&[]);
+    let died = call(&tools, "fake_dies", json!({})).await.unwrap_err();
+    let told = "the MCP server `fake` gave no answer: it ended (exit 3); it said: out of memory";
+    assert_eq!(died, format!("{told}{UNKNOWN}"));
+    let got = call(&tools, "fake_echo", json!({"text": "back"})).await;
+    assert_eq!(got.as_deref(), Ok("back"));
+    drop(tools);
+    let events = stage.all_until("call echo").await;
+    let count = |event: &str| events.iter().filter(|other| *other == event).count();
+    assert_eq!((count("start"), count("call dies")), (2, 1), "{events:?}");
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn only_idempotent_calls_are_made_again() {
+    for (is_trusted, starts, calls) in [(true, 2, 2), (false, 1, 1)] {
+        let mut stage = Stage::new();
+        let server = match is_trusted {
+            true => stage.server("").trusted(),
+            false => stage.server(""),
+        };
+        let tools = connect(server).await.tools(&[]);
+        let got = call(&tools, "fake_dies_once", json!({})).await;
+        match is_trusted {
+            true => assert_eq!(got.as_deref(), Ok("alive")),
+            false => assert!(got.unwrap_err().ends_with(UNKNOWN)),
+        }
+        // A last event, so that it is known what came before.
+        let _ = call(&tools, "fake_asks", json!({})).await;
+        let events = stage.all_until("call asks").await;
+        let count = |event: &str| events.iter().filter(|other| *other == event).count();
+        let restarts = usize::from(!is_trusted);
+        assert_eq!(count("call dies_once"), calls, "{events:?}");
+        assert_eq!(count("start"), starts + restarts, "{events:?}");
+        drop(tools);
+        stage.are_gone().await;
+    }
+}
+
+#[tokio::test]
+async fn one_that_always_dies_is_left_alone_for_a_while() {
+    let mut stage = Stage::new();
+    let tools = connect(stage.server("").trusted()).await.tools(&[]);
+    // Each call starts it twice at most; soon it is not started at all.
+    let mut last = String::new();
+    for _ in 0..20 {
+        last = call(&tools, "fake_dies_reading", json!({}))
+            .await
+            .unwrap_err();
+        if last.contains("started again by a call in") {
+            break;
+        }
+    }
+    assert!(
+        last.contains("times without an answer; it is started again by a call in"),
+        "{last}"
+    );
+    assert!(
+        last.contains("The last time: it ended (exit 3); it said: out of memory"),
+        "{last}"
+    );
+    let secs = last
+        .split(" in ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+    assert!(secs.parse::<u64>().unwrap() <= MCP_BACKOFF_MAX.as_secs());
+    // Nor by any other call meanwhile.
+    let other = call(&tools, "fake_echo", json!({"text": "x"}))
+        .await
+        .unwrap_err();
+    assert!(other.contains("without an answer"), "{other}");
+    stage.until("start").await;
+    drop(tools);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn one_that_says_too_much_is_ended_and_the_next_call_finds_another() {
+    let too_long = "it sent more than 16 MiB in one message and was ended; ask it for less at once";
+    let flood = "it sent more than 5000 messages in 10 s that nobody asked for, and was ended";
+    for (name, why) in [
+        ("fake_huge", too_long),
+        ("fake_endless", too_long),
+        ("fake_floods", flood),
+    ] {
+        let stage = Stage::new();
+        let tools = connect(stage.server("")).await.tools(&[]);
+        let got = call(&tools, name, json!({})).await.unwrap_err();
+        let told = format!("the MCP server `fake` gave no answer: {why}{UNKNOWN}");
+        assert_eq!(got, told, "{name}");
+        let got = call(&tools, "fake_echo", json!({"text": "back"})).await;
+        assert_eq!(got.as_deref(), Ok("back"), "{name}");
+        drop(tools);
+        stage.are_gone().await;
+    }
+}

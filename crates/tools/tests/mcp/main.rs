@@ -1,0 +1,22 @@
+//! Servers of tools from outside: what a model is offered of them, what comes of its calls, and that
+//! none of them can hold up, flood or outlive a run. The servers are this test binary itself, spoken
+//! with over pipes, and one on loopback.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
+
+mod agents;
+mod calls;
+mod ends;
+mod everything;
+mod fake;
+mod http;
+mod lazy;
+mod stage;
+mod tools;
