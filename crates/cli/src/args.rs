@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Say which providers, keys and local servers are there
     Doctor(DoctorArgs),
+    /// A strict mock server of a model's API, for tests of any client
+    Mock(crate::mock::MockArgs),
 }
 
 const RUN_EXAMPLES: &str = "\

@@ -1,0 +1,99 @@
+//! `plimsoll mock`, and a run against it: two processes of ours that speak to each other.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::command::{Home, Said};
+
+/// A mock server under way; it ends with its owner.
+struct Mocked {
+    child: Option<Child>,
+    address: String,
+}
+
+impl Mocked {
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let mut child = home
+            .command(["mock"].iter().chain(args))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut address).unwrap();
+        child.stdout = Some(out.into_inner());
+        Self {
+            child: Some(child),
+            address: address.trim().to_owned(),
+        }
+    }
+
+    /// What it says once it is interrupted.
+    fn end(mut self) -> Said {
+        let child = self.child.take().unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        Said::of(child.wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Mocked {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn an_agent_runs_against_it_and_it_says_what_it_was_asked() {
+    let home = Home::new();
+    home.file("a.txt", "hello");
+    home.file(
+        "turns.jsonl",
+        "{\"call\": [{\"name\": \"read\", \"arguments\": {\"path\": \"a.txt\"}}]}\n{\"say\": \"It says hello.\"}\n",
+    );
+    let mock = Mocked::start(
+        &home,
+        &["--script", "turns.jsonl", "--window", "32000", "--json"],
+    );
+    let run = [
+        "run",
+        "--model",
+        "openai-compatible/m",
+        "--base-url",
+        &mock.address,
+        "What does a.txt say?",
+    ];
+    let said = home.run(run).done();
+    assert_eq!(said.out.trim(), "It says hello.");
+    assert!(said.err.contains("window 32000"), "{}", said.err);
+    let ended = mock.end().done();
+    assert!(
+        ended.err.ends_with("0 of them refused, 0 turns left\n"),
+        "{}",
+        ended.err
+    );
+    let last = ended.out.lines().last().unwrap();
+    let asked: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!(asked["status"], 200);
+    assert!(asked["body"]["messages"].to_string().contains("hello"));
+}
+
+#[test]
+fn bad_settings_are_refused_with_a_reason() {
+    let home = Home::new();
+    home.file("bad.jsonl", "{\"say\": \"a\"}\n{\"sya\": \"b\"}\n");
+    home.run(["mock", "--script", "bad.jsonl"])
+        .refused(2, &["line 2 of the script", "unknown field `sya`"]);
+    home.run(["mock", "--dialect", "opanai"]).refused(
+        2,
+        &["there is no dialect `opanai`", "did you mean `openai`?"],
+    );
+    home.run(["mock", "--script", "nothing.jsonl"])
+        .refused(2, &["nothing.jsonl"]);
+}
