@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{CountTokens, EndReason, Entry, ExecutionLimits, Outcome, Spend, TurnTrigger};
-use plimsoll_context::{Tokens, ToolSpec, shorten};
+use plimsoll_context::{Bytes, TokenCounter, Tokens, ToolSpec, clip, shorten};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -305,8 +305,7 @@ impl Tool for SubAgentTool {
             })?,
             Err(error) => return Err(ToolError(format!("`{name}` broke down: {error}"))),
         };
-        let short = shorten(&report.text, self.max_result, &*counter);
-        let text = short.unwrap_or(report.text);
+        let text = bounded(report.text, self.max_result, &*counter);
         let session = &report.session;
         match &report.reason {
             reason if reason.is_answer() => Ok(text.into()),
@@ -320,6 +319,16 @@ impl Tool for SubAgentTool {
                 reason.word()
             ))),
         }
+    }
+}
+
+/// A text within so many tokens: head and tail of one that is longer or, where not even those fit, its
+/// beginning. A token has at least one byte.
+pub(crate) fn bounded(text: String, most: Tokens, counter: &dyn TokenCounter) -> String {
+    match shorten(&text, most, counter) {
+        Some(short) => short,
+        None if counter.text(&text) <= most => text,
+        None => clip(&text, Bytes(most.0)).to_owned(),
     }
 }
 
@@ -408,4 +417,25 @@ async fn ended(session: &Session, agent: &Agent) -> Result<Option<Outcome>, Erro
         Entry::Ended { outcome } => Some(outcome),
         _ => None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_context::Chars4;
+
+    #[test]
+    fn a_text_is_bounded_however_little_may_be_said() {
+        for text in [
+            "",
+            "short",
+            &"long and longer ".repeat(500),
+            &"汉字🦀".repeat(300),
+        ] {
+            for most in [0, 1, 2, 5, 20, 64, 1_000, 100_000] {
+                let short = bounded(text.to_owned(), Tokens(most), &Chars4);
+                assert!(Chars4.text(&short) <= Tokens(most), "{most}: {short}");
+            }
+        }
+    }
 }

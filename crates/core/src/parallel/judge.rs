@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plimsoll_agent::{Cost, Expects, Failure, Request, Sampling, Spend, ToolChoice};
 use plimsoll_context::{
-    CachePlan, Fingerprint, Message, PriceSheet, Reply, StopReason, Tokens, Usage, shorten,
+    CachePlan, Fingerprint, Message, PriceSheet, Reply, StopReason, Tokens, Usage,
 };
 
 use super::outcome::ParallelLoopResult;
@@ -16,6 +16,7 @@ use crate::allowance::Limit;
 use crate::driver::ask;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
+use crate::sub_agent::bounded;
 
 /// What a judge reads, at most, in tokens: task and answers together.
 pub const MAX_JUDGED: Tokens = Tokens(24_000);
@@ -319,10 +320,7 @@ fn shuffled<'a>(evaluation: &'a Evaluation<'_>) -> Vec<&'a ParallelLoopResult> {
 fn material(evaluation: &Evaluation<'_>, answers: &[&ParallelLoopResult], most: Tokens) -> String {
     let counter = &*evaluation.counter;
     let part = Tokens(most.0 / (answers.len() as u64 + 1));
-    let short = |text: &str| {
-        let text = escaped(text);
-        shorten(&text, part, counter).unwrap_or(text)
-    };
+    let short = |text: &str| bounded(escaped(text), part, counter);
     let mut material = format!("<task>\n{}\n</task>\n", short(evaluation.prompt));
     for (letter, result) in letters().zip(answers) {
         let text = short(&result.text);
