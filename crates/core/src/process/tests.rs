@@ -344,7 +344,7 @@ async fn a_server_is_spoken_with_and_its_errors_are_kept_apart() {
     // It reads the end of its input, and ends.
     drop(talk.input);
     server.exited().await;
-    assert_eq!(server.log().text().tail, "warning\nend\n");
+    assert_eq!(server.log().text().head, "warning\nend\n");
     holders.are_gone().await;
 }
 
