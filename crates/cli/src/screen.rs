@@ -264,9 +264,37 @@ impl Observer for Screen {
             Event::LimitReached { notice } => self.line(state, &self.bold(notice)),
             Event::Warning { text } => self.line(state, &format!("{} {text}", self.bold("note:"))),
             Event::AgentEnd { .. } => self.end_line(state),
+            Event::SubAgent { name, event, .. } => {
+                if let Some(text) = below(name, event) {
+                    self.line(state, &self.dim(&text));
+                }
+                state.doing = format!("{name} works");
+            }
             _ => {}
         }
         self.refresh(state);
+    }
+}
+
+/// What is shown of an agent that a tool call has started: its calls, and how it ended.
+fn below(name: &str, event: &Event) -> Option<String> {
+    match event {
+        Event::ToolCall {
+            phase: ToolPhase::Start,
+            name: tool,
+            text,
+            ..
+        } => Some(format!("    {name} › {tool} {}", one_line(text))),
+        Event::AgentEnd { outcome } => Some(format!(
+            "    {name} › {}, {} turns, {} tokens",
+            outcome.reason.word(),
+            outcome.turns,
+            outcome.usage.total_tokens(),
+        )),
+        Event::SubAgent {
+            name: inner, event, ..
+        } => below(&format!("{name} › {inner}"), event),
+        _ => None,
     }
 }
 
@@ -351,6 +379,31 @@ pub(crate) fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn agents_below_are_told_by_their_way_down() {
+        let call = Event::ToolCall {
+            phase: ToolPhase::Start,
+            call: plimsoll::CallId("c".to_owned()),
+            name: "read".to_owned(),
+            text: "{\"path\": \"log\"}".to_owned(),
+            size: plimsoll::Bytes(15),
+        };
+        let inner = Event::SubAgent {
+            call: plimsoll::CallId("c".to_owned()),
+            name: "mate".to_owned(),
+            session: "s.scout.1-0.mate.1-0".to_owned(),
+            event: Box::new(call),
+        };
+        assert_eq!(
+            below("scout", &inner).as_deref(),
+            Some("    scout › mate › read {\"path\": \"log\"}")
+        );
+        let warning = Event::Warning {
+            text: "x".to_owned(),
+        };
+        assert_eq!(below("scout", &warning), None);
+    }
 
     #[test]
     fn the_gauge_shows_fill_and_trigger() {
