@@ -2,7 +2,7 @@
 //! harm.
 
 use plimsoll_context::{
-    CacheMiss, CallId, Delta, Money, Part, Plan, StopReason, Tokens, Trigger, Usage,
+    Bytes, CacheMiss, CallId, Delta, Money, Part, Plan, StopReason, Tokens, Trigger, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -132,6 +132,9 @@ pub enum Event {
         name: String,
         /// Its arguments where it starts, its result (shortened) where it ends.
         text: String,
+        /// How long they are, whole.
+        #[serde(default)]
+        size: Bytes,
     },
     /// A plan is about to be applied.
     CompactionStarted {
@@ -214,7 +217,7 @@ pub enum Event {
     ParallelStarted {
         /// By what one will be chosen.
         strategy: String,
-        /// The sessions that they run in, in their order.
+        /// The sessions that they run in, in their order; a name that is taken gets a number behind it.
         branches: Vec<String>,
     },
     /// One of them has ended.

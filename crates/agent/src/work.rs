@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use plimsoll_context::{CallId, Message, ToolCall, ToolResult};
+use plimsoll_context::{Bytes, CallId, Message, ToolCall, ToolResult};
 
 use crate::decode::{Instead, Prepared};
 use crate::doom_loop::Looping;
@@ -227,6 +227,7 @@ impl Run {
     }
 
     fn tool_event(&mut self, phase: ToolPhase, call: &ToolCall, mut text: String) {
+        let size = Bytes(text.len() as u64);
         if let Some((end, _)) = text.char_indices().nth(EVENT_TEXT) {
             text.truncate(end);
             text.push('…');
@@ -236,6 +237,7 @@ impl Run {
             call: call.id.clone(),
             name: call.name.clone(),
             text,
+            size,
         });
     }
 }

@@ -83,6 +83,8 @@ pub(crate) enum Reply {
     Always,
     /// And why, where they say.
     No(Option<String>),
+    /// Something else was said, which the model is to read first.
+    Overtaken,
     /// There was nobody to say anything.
     Nobody,
 }
@@ -110,6 +112,12 @@ impl Reply {
 pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
     let why = match reply {
         Reply::Yes | Reply::Always => return Answer::Allow,
+        Reply::Overtaken => {
+            let why = "the user said something else before this call was allowed; read it first";
+            return Answer::Skip {
+                why: why.to_owned(),
+            };
+        }
         Reply::No(None) => "the user did not allow this call; ask, or go on without it".to_owned(),
         Reply::No(Some(why)) => format!("the user did not allow this call, and says: {why}"),
         Reply::Nobody => format!(

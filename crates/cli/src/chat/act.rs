@@ -201,8 +201,10 @@ impl Chat {
             config,
             builder,
             choice,
+            asked,
             ..
         } = agent::prepare(&sources, Said::Nothing, None).await?;
+        asked.set(Arc::clone(&self.gate));
         let agent = builder
             .shared_gate(Arc::clone(&self.gate))
             .shared_observer(Arc::clone(&self.voice) as Arc<dyn Observer>)

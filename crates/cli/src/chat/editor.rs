@@ -1,5 +1,6 @@
 //! The line editor: history, completion, and the prompt, which shows how full the window is. It reads;
-//! what is written above it is [`Paper`]'s.
+//! what is written above it is [`Paper`]'s. One of the library's names is not ours:
+//! tidy:allow-file(helper)
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,12 @@ pub(crate) struct LineEditor {
     typing: Typing,
     history: Option<PathBuf>,
     gauge: Arc<Gauge>,
+}
+
+/// How the chat is left.
+enum Left {
+    By(Typed),
+    Pressed,
 }
 
 /// What stands on the line that is being edited, and how much of it is left of the cursor.
@@ -88,21 +95,34 @@ impl LineEditor {
 
     /// Reads on a thread of its own. It stops before it says that the chat is left, so that the
     /// terminal is then as it was.
-    pub(crate) fn read(self, of: Keys, paper: Arc<Paper>) -> (Sender<Typed>, Receiver<Typed>) {
-        let (sender, receiver) = channel(WAITING);
-        let lines = sender.clone();
+    pub(crate) fn read(
+        self,
+        of: Keys,
+        paper: Arc<Paper>,
+        presses: Sender<Press>,
+    ) -> Receiver<Typed> {
+        let (lines, receiver) = channel(WAITING);
         std::thread::spawn(move || {
             let mut reader = self;
-            let last = reader.until_left(&of, &paper, &lines);
+            let left = reader.until_left(&of, &paper, &lines, &presses);
             drop(reader);
             // Nobody listens where the chat is over already.
-            let _ = lines.blocking_send(last);
+            match left {
+                Left::By(line) => drop(lines.blocking_send(line)),
+                Left::Pressed => drop(presses.blocking_send(Press::Leave)),
+            }
         });
-        (sender, receiver)
+        receiver
     }
 
     /// Sends what is typed until the chat is left, and gives what it is left by.
-    fn until_left(&mut self, of: &Keys, paper: &Paper, lines: &Sender<Typed>) -> Typed {
+    fn until_left(
+        &mut self,
+        of: &Keys,
+        paper: &Paper,
+        lines: &Sender<Typed>,
+        presses: &Sender<Press>,
+    ) -> Left {
         let mut left = (String::new(), String::new());
         loop {
             let prompt = self.gauge.blank();
@@ -117,7 +137,7 @@ impl LineEditor {
                     let line = line.replace("\\\n", "\n");
                     self.remember(&line);
                     match Order::of(&line) {
-                        Order::Quit => return Typed::Line(line),
+                        Order::Quit => return Left::By(Typed::Line(line)),
                         Order::Nothing => continue,
                         _ => Typed::Line(line),
                     }
@@ -130,16 +150,17 @@ impl LineEditor {
                         false => Prompt::Typed,
                     };
                     match keys(of).press(Instant::now(), prompt) {
-                        Press::Leave => return Typed::Press(Press::Leave),
-                        press => Typed::Press(press),
+                        Press::Leave => return Left::Pressed,
+                        press => drop(presses.try_send(press)),
                     }
+                    continue;
                 }
                 Err(ReadlineError::Eof) if keys(of).is_working() => {
-                    Typed::Bad("a run is under way: Ctrl-C ends it, /quit leaves".to_owned())
+                    Typed::Hint("a run is under way: Ctrl-C ends it, /quit leaves".to_owned())
                 }
-                Err(ReadlineError::Eof) => return Typed::End,
+                Err(ReadlineError::Eof) => return Left::By(Typed::End),
                 // The terminal has gone away.
-                Err(_) => return Typed::End,
+                Err(_) => return Left::By(Typed::End),
             };
             match lines.try_send(typed) {
                 Ok(()) => {}
@@ -148,7 +169,7 @@ impl LineEditor {
                         "{WAITING} lines wait already; the last was not taken"
                     ));
                 }
-                Err(TrySendError::Closed(_)) => return Typed::End,
+                Err(TrySendError::Closed(_)) => return Left::By(Typed::End),
             }
         }
     }

@@ -21,12 +21,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::providers::{self, ServerState, VENDORS};
+use plimsoll::providers::{self, PriceBook, ServerState, VENDORS};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
     Agent, AgentOutput, EndReason, Error, Gate, Observer, Session, SessionId, SessionStore,
     new_session_id,
 };
+
+use tokio::sync::mpsc::channel;
 
 use crate::agent::{self, Prepared};
 use crate::args::ChatArgs;
@@ -37,8 +39,8 @@ use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
 use crate::chat::paper::{Paper, Says};
 use crate::chat::prompt::{Doing, Gauge};
-use crate::chat::talk::{Talk, Went};
-use crate::chat::typed::{Keys, Typed, keys};
+use crate::chat::talk::{Heard, Talk, Went};
+use crate::chat::typed::{Keys, PRESSES, Typed, keys};
 use crate::chat::voice::{Voice, plural};
 use crate::chat::words::Words;
 use crate::choice::{Choice, Said};
@@ -134,8 +136,10 @@ impl Chat {
             builder,
             choice,
             store,
+            asked,
             ..
         } = prepared;
+        asked.set(Arc::clone(&gate));
         let agent = builder
             .shared_gate(Arc::clone(&gate))
             .shared_observer(Arc::clone(&voice) as Arc<dyn Observer>)
@@ -146,12 +150,13 @@ impl Chat {
         let is_live = line_editor.is_some();
         let now = session.window_use();
         gauge.set(now.used, now.trigger, now.window);
-        let (sender, lines) = match line_editor {
-            Some(line_editor) => line_editor.read(Arc::clone(&keys), Arc::clone(&paper)),
+        let (press, presses) = channel(PRESSES);
+        typed::signals(press.clone(), Arc::clone(&keys))
+            .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
+        let lines = match line_editor {
+            Some(editor) => editor.read(Arc::clone(&keys), Arc::clone(&paper), press),
             None => typed::piped(),
         };
-        typed::signals(sender, Arc::clone(&keys))
-            .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
         let chat = Self {
             sources: args.sources.clone(),
             agent,
@@ -161,7 +166,13 @@ impl Chat {
             session,
             gate,
             voice,
-            talk: Talk::new(lines, questions, Arc::clone(&paper), Arc::clone(&gauge)),
+            talk: Talk::new(
+                lines,
+                presses,
+                questions,
+                Arc::clone(&paper),
+                Arc::clone(&gauge),
+            ),
             gauge,
             paper,
             words,
@@ -177,6 +188,11 @@ impl Chat {
 
     /// Takes line after line until the chat is left.
     async fn talk(&mut self, first: Option<String>) -> Result<u8, Stop> {
+        if let Some(first) = &first
+            && self.paper.is_live()
+        {
+            self.paper.note(&format!("> {}", paper::clean(first)));
+        }
         if let Some(first) = first
             && self.work(Work::Say(first)).await? == Next::Leave
         {
@@ -184,24 +200,25 @@ impl Chat {
         }
         loop {
             let next = match self.talk.next().await {
-                Typed::Line(line) => self.line(&line).await?,
-                Typed::Press(Press::Leave) => {
+                Heard::Typed(Typed::Line(line)) => self.line(&line).await?,
+                Heard::Press(Press::Leave) => {
                     self.pressed = true;
                     Next::Leave
                 }
-                Typed::Press(Press::Warn) => {
+                Heard::Press(Press::Warn) => {
                     self.paper
                         .must("Ctrl-C once more leaves, and so does Ctrl-D; what is typed is kept");
                     Next::Line
                 }
-                // The run had ended when it came.
-                Typed::Press(Press::Stop) => Next::Line,
-                Typed::Bad(text) => {
+                // What they were meant for had ended when they came.
+                Heard::Press(Press::Stop) | Heard::Question(_) => Next::Line,
+                Heard::Typed(Typed::Hint(_)) => Next::Line,
+                Heard::Typed(Typed::Bad(text)) => {
                     self.paper.must(&format!("plimsoll: {text}"));
                     self.code = exit::FAILED;
                     Next::Line
                 }
-                Typed::End => Next::Leave,
+                Heard::Typed(Typed::End) => Next::Leave,
             };
             if let Some(stop) = self.paper.failed() {
                 return Err(stop);
@@ -338,6 +355,10 @@ impl Chat {
         let vendors = VENDORS.iter().map(|vendor| format!("{}/", vendor.name));
         let current = [self.choice.provider.model().to_owned()];
         self.words.add_models(current.into_iter().chain(vendors));
+        let known = PriceBook::built_in().models();
+        let known = known.filter(|(vendor, _)| VENDORS.iter().any(|of| of.name == *vendor));
+        self.words
+            .add_models(known.map(|(vendor, name)| format!("{vendor}/{name}")));
         self.list_sessions().await;
         let words = Arc::clone(&self.words);
         // Servers that run here; whoever is asked for a name may as well be told of them.

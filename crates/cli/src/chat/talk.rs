@@ -21,6 +21,7 @@ const SHOWN: usize = 2_000;
 /// What is said, and by whom it is waited for.
 pub(crate) struct Talk {
     lines: Receiver<Typed>,
+    presses: Receiver<Press>,
     questions: Receiver<Asked>,
     /// Questions that wait for a line, the first of them asked.
     asked: VecDeque<Asked>,
@@ -42,20 +43,23 @@ pub(crate) enum Went {
 }
 
 /// What happens while something is under way.
-enum Heard {
+pub(crate) enum Heard {
     Question(Asked),
+    Press(Press),
     Typed(Typed),
 }
 
 impl Talk {
     pub(crate) fn new(
         lines: Receiver<Typed>,
+        presses: Receiver<Press>,
         questions: Receiver<Asked>,
         paper: Arc<Paper>,
         gauge: Arc<Gauge>,
     ) -> Self {
         Self {
             lines,
+            presses,
             questions,
             asked: VecDeque::new(),
             held: VecDeque::new(),
@@ -67,11 +71,20 @@ impl Talk {
     }
 
     /// The next thing that comes in, with nothing under way.
-    pub(crate) async fn next(&mut self) -> Typed {
-        match self.held.pop_front() {
-            Some(typed) => typed,
-            None if self.ended => Typed::End,
-            None => self.lines.recv().await.unwrap_or(Typed::End),
+    pub(crate) async fn next(&mut self) -> Heard {
+        if let Ok(press) = self.presses.try_recv() {
+            return Heard::Press(press);
+        }
+        if let Some(typed) = self.held.pop_front() {
+            return Heard::Typed(typed);
+        }
+        if self.ended {
+            return Heard::Typed(Typed::End);
+        }
+        tokio::select! {
+            biased;
+            Some(press) = self.presses.recv() => Heard::Press(press),
+            typed = self.lines.recv() => Heard::Typed(typed.unwrap_or(Typed::End)),
         }
     }
 
@@ -91,12 +104,12 @@ impl Talk {
             match self.hear().await {
                 Heard::Question(asked) => self.question(asked),
                 Heard::Typed(Typed::Line(line)) => self.line(line, remote).await,
-                Heard::Typed(Typed::Press(Press::Leave)) => {
+                Heard::Press(Press::Leave) => {
                     self.leaving = true;
                     return;
                 }
-                Heard::Typed(Typed::Press(_)) => self.stop(remote).await,
-                Heard::Typed(Typed::Bad(text)) => self.paper.must(&text),
+                Heard::Press(_) => self.stop(remote).await,
+                Heard::Typed(Typed::Bad(text) | Typed::Hint(text)) => self.paper.must(&text),
                 Heard::Typed(Typed::End) => self.end(),
             }
         }
@@ -108,7 +121,7 @@ impl Talk {
             match self.hear().await {
                 // No tool runs now; where it is dropped, the answer is no.
                 Heard::Question(_) => {}
-                Heard::Typed(Typed::Press(press)) => {
+                Heard::Press(press) => {
                     self.leaving = press == Press::Leave;
                     return;
                 }
@@ -123,6 +136,7 @@ impl Talk {
         let listens = !self.ended && self.held.len() < WAITING;
         tokio::select! {
             biased;
+            Some(press) = self.presses.recv() => Heard::Press(press),
             Some(asked) = self.questions.recv() => Heard::Question(asked),
             typed = self.lines.recv(), if listens => Heard::Typed(typed.unwrap_or(Typed::End)),
             // Nothing can be said and nothing is asked: what is under way ends by itself.
@@ -131,9 +145,13 @@ impl Talk {
     }
 
     async fn line(&mut self, line: String, remote: &Remote) {
+        let waited = !self.asked.is_empty();
         self.asked.retain(Asked::is_open);
         if !self.asked.is_empty() {
             return self.answer(line, remote).await;
+        }
+        if waited && Reply::of(&line).is_some() {
+            return self.paper.must("nobody waits for that answer any more");
         }
         let order = Order::of(&line);
         match order {
@@ -234,14 +252,8 @@ impl Talk {
                 self.leaving = true;
                 self.stop(remote).await;
             }
-            Order::Steer(text) => {
-                self.steer(text, remote).await;
-                self.ask();
-            }
-            Order::Say(text) if self.paper.is_live() => {
-                self.steer(text, remote).await;
-                self.ask();
-            }
+            Order::Steer(text) => self.overtake(text, remote).await,
+            Order::Say(text) if self.paper.is_live() => self.overtake(text, remote).await,
             Order::Nothing if self.paper.is_live() => {
                 self.give(Reply::No(None));
                 self.ask();
@@ -255,14 +267,34 @@ impl Talk {
         }
     }
 
+    /// Says something in place of an answer: the calls that wait for one are left out.
+    async fn overtake(&mut self, text: String, remote: &Remote) {
+        self.steer(text, remote).await;
+        while !self.asked.is_empty() {
+            self.give(Reply::Overtaken);
+        }
+        self.gauge.doing(Doing::Working);
+    }
+
     fn give(&mut self, reply: Reply) {
         let Some(asked) = self.asked.pop_front() else {
             return;
         };
+        if reply == Reply::Always {
+            let name = asked.question.call.name.clone();
+            let waiting = std::mem::take(&mut self.asked).into_iter();
+            let (same, others): (VecDeque<Asked>, VecDeque<Asked>) =
+                waiting.partition(|asked| asked.question.call.name == name);
+            self.asked = others;
+            for asked in same {
+                asked.answer(Reply::Yes);
+            }
+        }
         let word = match reply {
             Reply::Yes => "allowed",
             Reply::Always => "allowed, and so is every further call of it",
             Reply::No(_) => "denied",
+            Reply::Overtaken => "left out: the model reads that first",
             Reply::Nobody => "denied: nobody answered",
         };
         if asked.answer(reply) {

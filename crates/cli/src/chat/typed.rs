@@ -1,5 +1,5 @@
-//! [`Typed`]: what comes in: lines, Ctrl-C and the end, from a terminal or a pipe, each read by a
-//! thread of its own. What they mean is decided elsewhere.
+//! [`Typed`]: what comes in: lines and their end, from a terminal or a pipe, read by a thread of its
+//! own, and Ctrl-C beside them. What they mean is decided elsewhere.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,16 +13,18 @@ use crate::input;
 
 /// Lines that wait for the chat, at most; a pipe waits beyond that, and a terminal says so.
 pub(crate) const WAITING: usize = 64;
+/// Presses of Ctrl-C that wait, at most: the second leaves, so no further one says anything new.
+pub(crate) const PRESSES: usize = 4;
 
 /// What comes in.
 #[derive(Debug)]
 pub(crate) enum Typed {
     /// A line, without its end.
     Line(String),
-    /// Ctrl-C, and what it means.
-    Press(Press),
     /// A line that cannot be read, and why.
     Bad(String),
+    /// Something that was typed cannot be done now, and what can.
+    Hint(String),
     /// Nothing follows.
     End,
 }
@@ -36,9 +38,8 @@ pub(crate) fn keys(keys: &Keys) -> MutexGuard<'_, Interrupts> {
 }
 
 /// Lines of a pipe.
-pub(crate) fn piped() -> (Sender<Typed>, Receiver<Typed>) {
-    let (sender, receiver) = channel(WAITING);
-    let lines = sender.clone();
+pub(crate) fn piped() -> Receiver<Typed> {
+    let (lines, receiver) = channel(WAITING);
     // It ends with the process: nobody can end a read from a pipe.
     std::thread::spawn(move || {
         let mut input: Box<dyn io::BufRead> = Box::new(io::BufReader::new(io::stdin()));
@@ -54,17 +55,17 @@ pub(crate) fn piped() -> (Sender<Typed>, Receiver<Typed>) {
             }
         }
     });
-    (sender, receiver)
+    receiver
 }
 
 /// Ctrl-C where no line is being edited, and signals from elsewhere. From when this returns, none is
-/// missed.
-pub(crate) fn signals(typed: Sender<Typed>, of: Keys) -> io::Result<()> {
+/// missed. They go beside the lines: a pipe may be full of those.
+pub(crate) fn signals(presses: Sender<Press>, of: Keys) -> io::Result<()> {
     let mut signals = Signals::listen()?;
     tokio::spawn(async move {
         while signals.next().await {
             let press = keys(&of).press(Instant::now(), Prompt::Empty);
-            if typed.send(Typed::Press(press)).await.is_err() {
+            if presses.send(press).await.is_err() {
                 return;
             }
         }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll::{
-    CallId, Delta, Event, Message, MessagePhase, Observer, Outcome, Part, Plan, Price, Tokens,
-    ToolPhase, Waiting,
+    Bytes, CallId, Delta, Event, Message, MessagePhase, Observer, Outcome, Part, Plan, Price,
+    Tokens, ToolPhase, Waiting,
 };
 
 use crate::chat::paper::{Paper, clean};
@@ -18,6 +18,12 @@ pub(crate) struct Voice {
     paper: Arc<Paper>,
     gauge: Arc<Gauge>,
     state: Mutex<State>,
+}
+
+/// What a tool was given, or gave: its beginning, and how long all of it is.
+struct Text<'a> {
+    text: &'a str,
+    size: Bytes,
 }
 
 #[derive(Default)]
@@ -67,7 +73,8 @@ impl Voice {
         }
     }
 
-    fn tool(&self, state: &mut State, phase: ToolPhase, call: &CallId, name: &str, text: &str) {
+    fn tool(&self, state: &mut State, phase: ToolPhase, call: &CallId, name: &str, had: Text<'_>) {
+        let text = had.text;
         let arguments = match phase {
             ToolPhase::Start => {
                 let arguments = one_line(&clean(text));
@@ -83,7 +90,7 @@ impl Voice {
         let called = format!("· {name} {arguments}");
         let called = called.trim_end();
         match phase {
-            ToolPhase::Success => self.dim(&format!("{called} → {}", size(text))),
+            ToolPhase::Success => self.dim(&format!("{called} → {} bytes", had.size)),
             ToolPhase::Skipped => {
                 self.dim(&format!("{called} → skipped: {}", one_line(&clean(text))))
             }
@@ -187,9 +194,11 @@ impl Observer for Voice {
                 call,
                 name,
                 text,
+                size,
             } => {
+                let had = Text { text, size: *size };
                 self.write(state);
-                self.tool(state, *phase, call, &clean(name), text);
+                self.tool(state, *phase, call, &clean(name), had);
             }
             Event::TurnEnd { .. } => self.write(state),
             Event::Message {
@@ -256,18 +265,6 @@ pub(crate) fn compacted(plan: &Plan, gone: usize) -> String {
         plural(messages, "message"),
         plan.frees,
         saved.unwrap_or_default()
-    )
-}
-
-/// How large a result is.
-fn size(text: &str) -> String {
-    // An event carries the beginning of a result, with a mark where there is more.
-    let more = if text.ends_with('…') { "over " } else { "" };
-    let lines = text.lines().count();
-    format!(
-        "{more}{} bytes, {lines} {}",
-        text.len(),
-        plural(lines, "line")
     )
 }
 

@@ -13,15 +13,14 @@ use serde_json::Value;
 fn held(first: Answer, then: Vec<Answer>) -> (Fake, Receiver<()>, Sender<()>) {
     let (arrived, arrivals) = channel();
     let (go, gone) = channel();
-    let mut answers = then.into_iter().peekable();
+    let mut answers = then.into_iter();
     let fake = Fake::scripted("compatible", Vec::new(), move |_, n| {
         if n == 0 {
             arrived.send(()).unwrap();
             gone.recv().unwrap();
             return first.clone();
         }
-        let next = answers.next().expect("no further request was expected");
-        next
+        answers.next().expect("no further request was expected")
     });
     (fake, arrivals, go)
 }
@@ -62,7 +61,7 @@ fn a_line_is_a_message_and_the_end_of_the_lines_is_the_end() {
     for part in [
         "openai-compatible/m in .",
         "· read {\"path\":\"notes.txt\"} → ",
-        " bytes, ",
+        " bytes\n",
         "2 turns, 1 tool call │ read 200 (40 % cached), wrote 20 │ price unknown",
         "carry on with: plimsoll chat --session ",
     ] {
@@ -199,6 +198,22 @@ fn an_interrupt_with_nothing_under_way_leaves() {
 }
 
 #[test]
+fn an_interrupt_gets_through_however_many_lines_wait() {
+    let home = home();
+    let fake = Fake::new([Answer::say("never whole").hang(), Answer::say("ok")]);
+    let mut chat = Chat::start(&home, &fake, &[]);
+    for line in 0..200 {
+        chat.say(&format!("Line {line}."));
+    }
+    fake.wait();
+    chat.interrupt();
+    chat.err_until("interrupted; /go goes on");
+    let ended = chat.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(ended.out, "ok\n".repeat(199));
+}
+
+#[test]
 fn stop_does_what_an_interrupt_does() {
     let home = home();
     let fake = Fake::new([
@@ -275,6 +290,28 @@ fn what_a_tool_asks_is_answered_by_a_line() {
     );
     assert!(
         results[2].contains("ran-3") && results[3].contains("ran-4"),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn always_answers_for_all_calls_of_the_tool_that_wait() {
+    let home = home();
+    let both = [
+        ("bash", "{\"command\":\"echo ran-1\"}"),
+        ("bash", "{\"command\":\"echo ran-2\"}"),
+    ];
+    let fake = Fake::new([Answer::call(&both), Answer::say("done")]);
+    let mut chat = Chat::start(&home, &fake, &["--max-parallel-tools", "2"]);
+    chat.say("Run both.");
+    chat.err_until("Allow? [y]es, [a]lways bash, [n]o");
+    chat.say("a");
+    assert_eq!(chat.out(), "done");
+    let asked = chat.end().err.matches("Allow?").count();
+    assert_eq!(asked, 1, "one answer is enough");
+    let results = messages(&fake.asked()[1]).split_off(3);
+    assert!(
+        results[0].1.contains("ran-1") && results[1].1.contains("ran-2"),
         "{results:?}"
     );
 }

@@ -14,6 +14,8 @@
 mod bad_calls;
 mod chat;
 mod chat_commands;
+mod chat_docs;
+mod chat_terminal;
 mod chats;
 mod chatting;
 mod command;
@@ -30,5 +32,6 @@ mod prices;
 mod recorded;
 mod runs;
 mod sessions;
+mod terminal;
 mod tools;
 mod windows;

@@ -1,0 +1,145 @@
+//! `plimsoll chat` in a terminal: what streams above the line that is being typed, what Ctrl-C keeps,
+//! and how the terminal is left.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+use super::runs::messages;
+use super::terminal::{END, INTERRUPT, Terminal, UP};
+
+const WINDOW: [&str; 2] = ["--max-context", "20000"];
+
+fn home() -> Home {
+    let home = Home::new();
+    home.file("notes.txt", "the number is forty-two\n");
+    home
+}
+
+#[test]
+fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
+    let home = home();
+    let answer = "The number that notes.txt names is forty-two, and it is even.\nThat is all.";
+    let fake = Fake::new([
+        Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
+        Answer::say(answer),
+    ]);
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[("NO_COLOR", "1")], 40);
+    chat.until_prompt(">");
+    chat.keys("Which number?\r");
+    chat.until("price unknown");
+    chat.until_prompt(">");
+    let screen = chat.screen();
+    let from = screen.find("> Which number?").unwrap();
+    let expected = "> Which number?\n\
+        · read {\"path\":\"notes.txt\"} → ";
+    assert!(screen[from..].starts_with(expected), "{screen}");
+    for row in [
+        "The number that notes.txt names is",
+        "forty-two, and it is even.",
+        "That is all.",
+    ] {
+        let count = screen.lines().filter(|line| *line == row).count();
+        assert_eq!(count, 1, "{row}:\n{screen}");
+    }
+    assert!(!screen.contains("the model reads"), "{screen}");
+    assert!(!chat.raw.contains("\u{1b}[2m"), "NO_COLOR is heeded");
+    chat.keys(END);
+    assert_eq!(chat.end(), Some(0));
+    assert!(
+        chat.screen().contains("carry on with: plimsoll chat"),
+        "{}",
+        chat.screen()
+    );
+    assert!(chat.is_as_it_was());
+}
+
+#[test]
+fn a_line_that_is_typed_while_it_works_steers_it() {
+    let home = home();
+    let bash = Answer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
+    let fake = Fake::new([bash, Answer::say("With tabs.")]);
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
+    chat.until_prompt(">");
+    chat.keys("Run it.\r");
+    chat.until("Allow? [y]es, [a]lways bash, [n]o");
+    chat.until_prompt("?");
+    chat.keys("Use tabs.\r");
+    chat.until("left out: the model reads that first");
+    chat.until("delivered: Use tabs.");
+    chat.until("With tabs.");
+    chat.until("price unknown");
+    assert!(chat.raw.contains("\u{1b}[2m"), "tool calls are dim");
+    let sent = messages(&fake.asked()[1]);
+    assert!(
+        sent[3].0 == "tool" && sent[3].1.contains("read it first"),
+        "{sent:?}"
+    );
+    assert_eq!(sent[4], ("user".into(), "Use tabs.".into()));
+    chat.until_prompt(">");
+    chat.keys("/quit\r");
+    assert_eq!(chat.end(), Some(0));
+    assert!(chat.is_as_it_was());
+}
+
+#[test]
+fn an_interrupt_keeps_what_is_typed_and_two_leave() {
+    let home = home();
+    let fake = Fake::new([
+        Answer::say("never whole").hang(),
+        Answer::say("Here again."),
+        Answer::say("never whole").hang(),
+    ]);
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
+    chat.until_prompt(">");
+    chat.keys("Take your time.\r");
+    fake.wait();
+    chat.until_prompt("+");
+    chat.keys("Are you");
+    chat.until_prompt("+ Are you");
+    chat.keys(END);
+    chat.keys(INTERRUPT);
+    chat.until("interrupted; /go goes on");
+    chat.until_prompt("> Are you");
+    chat.keys(" there?\r");
+    fake.wait();
+    chat.until("Here again.");
+    chat.until("price unknown");
+    assert_eq!(
+        messages(&fake.asked()[1]).pop().unwrap(),
+        ("user".into(), "Are you there?".into())
+    );
+    chat.keys("And now?\r");
+    fake.wait();
+    chat.keys(INTERRUPT);
+    chat.keys(INTERRUPT);
+    assert_eq!(chat.end(), Some(130), "{}", chat.screen());
+    assert!(chat.is_as_it_was());
+}
+
+#[test]
+fn lines_are_remembered_for_their_owner_alone_and_commands_are_completed() {
+    let home = home();
+    let fake = Fake::new([Answer::say("one"), Answer::say("two")]);
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
+    chat.until_prompt(">");
+    chat.keys("First.\r");
+    chat.until("price unknown");
+    chat.keys("/conte\t\r");
+    chat.until("a plan is due at");
+    chat.keys(END);
+    assert_eq!(chat.end(), Some(0));
+    let history = home.data().join("chat_history");
+    let mode = std::fs::metadata(&history).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
+    chat.until_prompt(">");
+    chat.keys(UP);
+    chat.until_prompt("> /context");
+    chat.keys(UP);
+    chat.until_prompt("> First.");
+    chat.keys("\r");
+    chat.until("two");
+    chat.keys(END);
+    chat.until("Ctrl-C ends it");
+}
