@@ -8,8 +8,8 @@ use reqwest::Url;
 
 use crate::error::ProviderError;
 
-/// The end that people copy along.
-const ENDPOINT: &str = "/chat/completions";
+/// The ends that people copy along.
+const ENDPOINTS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
 /// The path of the API where none is given, which is where nearly all servers have it.
 const USUAL_PATH: &str = "/v1";
 
@@ -53,7 +53,8 @@ impl BaseUrl {
         }
         url.set_fragment(None);
         let path = url.path().trim_end_matches('/');
-        let path = path.strip_suffix(ENDPOINT).unwrap_or(path);
+        let copied = ENDPOINTS.iter().find_map(|end| path.strip_suffix(end));
+        let path = copied.unwrap_or(path);
         let path = if path.is_empty() { USUAL_PATH } else { path }.to_owned();
         url.set_path(&path);
         Ok(Self { url })
@@ -63,6 +64,12 @@ impl BaseUrl {
     #[must_use]
     pub(crate) fn endpoint(&self, path: &str) -> Url {
         self.with_path(&format!("{}/{path}", self.url.path()))
+    }
+
+    /// Whether it ends with the version of the API, as `/v1` does.
+    #[must_use]
+    pub(crate) fn has_version(&self) -> bool {
+        self.url.path().ends_with(USUAL_PATH)
     }
 
     /// The address of something beside the API, where servers keep what is not OpenAI's.
@@ -163,6 +170,7 @@ mod tests {
                 None,
                 "http://127.0.0.1:8080/v1/models",
             ),
+            ("http://h:1/v1/messages", None, "http://h:1/v1/models"),
             (
                 " http://h:1/x/chat/completions ",
                 None,

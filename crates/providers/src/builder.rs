@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use plimsoll_core::Provider;
+use plimsoll_wire::anthropic;
 use plimsoll_wire::openai_chat::{CacheMarks, Dialect, Template, Voice};
 use plimsoll_wire::openai_responses::Profile;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -16,6 +17,7 @@ use crate::error::ProviderError;
 use crate::http::Http;
 use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key};
 use crate::line::Line;
+use crate::messages::AnthropicMessages;
 use crate::model_ref::ModelRef;
 use crate::responses::{OpenAiResponses, Server, profile_of};
 use crate::secret::Secret;
@@ -46,6 +48,7 @@ pub struct OpenAiChatBuilder {
     key: Option<Secret>,
     dialect: Option<Dialect>,
     profile: Option<Profile>,
+    messages_profile: Option<anthropic::Profile>,
     headers: Vec<(String, Secret)>,
     timeouts: Timeouts,
     extra: Map<String, Value>,
@@ -60,6 +63,7 @@ impl OpenAiChat {
             key: None,
             dialect: None,
             profile: None,
+            messages_profile: None,
             headers: Vec::new(),
             timeouts: Timeouts::default(),
             extra: Map::new(),
@@ -90,6 +94,12 @@ impl OpenAiChatBuilder {
     /// What the model wants of a Responses request, where its name does not tell.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = Some(profile);
+        self
+    }
+
+    /// What the model wants of a Messages request, where its name does not tell.
+    pub fn messages_profile(mut self, profile: anthropic::Profile) -> Self {
+        self.messages_profile = Some(profile);
         self
     }
 
@@ -131,6 +141,7 @@ impl OpenAiChatBuilder {
         Ok(match self.model.vendor().wire {
             Wire::Chat => Arc::new(self.build_with(variables)?),
             Wire::Responses => Arc::new(self.responses_with(variables)?),
+            Wire::Messages => Arc::new(self.messages_with(variables)?),
         })
     }
 
@@ -165,6 +176,20 @@ impl OpenAiChatBuilder {
         let (line, server) = self.line(variables)?;
         let profile = profile.unwrap_or_else(|| profile_of(&line.model, server));
         Ok(OpenAiResponses { line, profile })
+    }
+
+    /// Makes a provider that speaks Messages, with the variables given.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    pub fn messages_with(
+        mut self,
+        variables: Variables<'_>,
+    ) -> Result<AnthropicMessages, ProviderError> {
+        let profile = self.messages_profile.take();
+        let (line, _) = self.line(variables)?;
+        let profile = profile.unwrap_or_else(|| anthropic::Profile::of_model(line.model.name()));
+        Ok(AnthropicMessages { line, profile })
     }
 
     /// What every provider has, and whose server it is.

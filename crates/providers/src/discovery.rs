@@ -46,6 +46,7 @@ pub(crate) async fn window(http: &Http, tells: Tells, model: &str, loading: Load
         Tells::Props => in_props(http).await,
         Tells::Ollama => at_ollama(http, model, loading).await,
         Tells::LmStudio => at_lmstudio(http, model).await,
+        Tells::Anthropic => at_anthropic(http, model).await,
         Tells::Perhaps => match in_models(http, model).await {
             Report::Unsaid => in_props(http).await,
             report => report,
@@ -84,7 +85,7 @@ pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>>
                 model.window = entry.and_then(|entry| tokens(entry.get("loaded_context_length")));
             }
         }
-        Tells::Nothing | Tells::Models | Tells::Perhaps => {}
+        Tells::Nothing | Tells::Models | Tells::Anthropic | Tells::Perhaps => {}
     }
     Some(found)
 }
@@ -157,6 +158,29 @@ async fn at_lmstudio(http: &Http, model: &str) -> Report {
     };
     let entry = entry(&list, model);
     Report::of(entry.and_then(|entry| tokens(entry.get("loaded_context_length"))))
+}
+
+/// Those that speak like it mostly have no such entry.
+async fn at_anthropic(http: &Http, model: &str) -> Report {
+    let url = http
+        .base
+        .endpoint(&messages_path(http, &format!("models/{model}")));
+    match http.question(url, None, http.timeouts.probe).await {
+        None => Report::NoAnswer,
+        Some((_, body)) => {
+            let entry = serde_json::from_slice(&body).unwrap_or(Value::Null);
+            Report::of(tokens(entry.get("max_input_tokens")))
+        }
+    }
+}
+
+/// The path of something of Anthropic's API: those who give its address leave out the version, as
+/// Anthropic's own clients have it.
+pub(crate) fn messages_path(http: &Http, path: &str) -> String {
+    match http.base.has_version() {
+        true => path.to_owned(),
+        false => format!("v1/{path}"),
+    }
 }
 
 async fn ask(http: &Http, path: &str) -> Option<Value> {

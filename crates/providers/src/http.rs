@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt};
 use plimsoll_context::Bytes as ByteCount;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url, redirect};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -16,6 +16,7 @@ use crate::error::ProviderError;
 use crate::key::Key;
 use crate::model_ref::ModelRef;
 use crate::timeouts::Timeouts;
+use crate::vendor::Wire;
 
 /// How much of an error's body is kept; more is a page or an echo of the request.
 pub const MAX_ERROR_BODY: ByteCount = ByteCount(64 * 1024);
@@ -23,6 +24,12 @@ pub const MAX_ERROR_BODY: ByteCount = ByteCount(64 * 1024);
 pub const MAX_PROBE_BODY: ByteCount = ByteCount(8 * 1024 * 1024);
 /// How we present ourselves.
 const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
+
+/// Where Anthropic's API wants its key.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// Which version of Anthropic's API is spoken; without it every request is refused.
+const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+const VERSION: &str = "2023-06-01";
 
 /// The connection to one server.
 #[derive(Debug, Clone)]
@@ -50,13 +57,23 @@ impl Http {
         mut headers: HeaderMap,
         timeouts: Timeouts,
     ) -> Result<Self, ProviderError> {
+        let wire = model.vendor().wire;
         if let Some(key) = key {
-            let bearer = format!("Bearer {}", key.secret.expose());
-            let bearer = HeaderValue::try_from(bearer).map_err(|_| ProviderError::BadKey {
+            let (name, value) = match wire {
+                Wire::Chat | Wire::Responses => {
+                    (AUTHORIZATION, format!("Bearer {}", key.secret.expose()))
+                }
+                Wire::Messages => (API_KEY, key.secret.expose().to_owned()),
+            };
+            let value = HeaderValue::try_from(value).map_err(|_| ProviderError::BadKey {
                 provider: model.vendor().name,
             })?;
             // A header given by hand goes before the key.
-            headers.entry(AUTHORIZATION).or_insert(bearer);
+            headers.entry(name).or_insert(value);
+        }
+        if wire == Wire::Messages {
+            let version = HeaderValue::from_static(VERSION);
+            headers.entry(VERSION_HEADER).or_insert(version);
         }
         headers
             .values_mut()
@@ -82,13 +99,19 @@ impl Http {
         })
     }
 
-    /// Sends a body and waits for the answer's head.
-    pub(crate) async fn post(&self, path: &str, body: Vec<u8>) -> Result<Response, Silence> {
+    /// Sends a body, with further headers, and waits for the answer's head.
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Response, Silence> {
         let request = self
             .client
             .post(self.base.endpoint(path))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json")
+            .headers(headers)
             .body(body)
             .send();
         let idle = self.timeouts.idle;

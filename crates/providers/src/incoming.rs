@@ -2,7 +2,7 @@
 //! `wire`; here is only what receiving needs to know of them.
 
 use plimsoll_context::{Delta, Reply};
-use plimsoll_wire::{WireError, openai_chat, openai_responses};
+use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
 
 /// A reply while it arrives.
 pub(crate) trait Incoming: Default {
@@ -71,5 +71,32 @@ impl Incoming for openai_responses::StreamState {
 
     fn whole(body: &str) -> Result<Reply, WireError> {
         openai_responses::read_reply(body)
+    }
+}
+
+impl Incoming for anthropic::StreamState {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+        Self::push(self, data)
+    }
+
+    fn has_ended(&self) -> bool {
+        Self::has_ended(self)
+    }
+
+    /// Usage comes with the end, and the end mark after it is worth a moment, not more.
+    fn is_complete(&self) -> bool {
+        Self::is_complete(self)
+    }
+
+    fn partial(&self) -> Reply {
+        Self::partial(self)
+    }
+
+    fn finish(self) -> Result<Reply, WireError> {
+        Self::finish(self)
+    }
+
+    fn whole(body: &str) -> Result<Reply, WireError> {
+        anthropic::read_reply(body)
     }
 }

@@ -24,6 +24,7 @@ mod incoming;
 mod key;
 mod line;
 pub mod local;
+mod messages;
 mod model_ref;
 mod prices;
 mod receive;
@@ -46,6 +47,7 @@ pub use detect::{
 pub use error::ProviderError;
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
 pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
+pub use messages::AnthropicMessages;
 pub use model_ref::ModelRef;
 pub use prices::{
     MAX_PRICE, MIN_PRICE, PriceBook, PriceError, known_prices, known_rates, parse_prices,

@@ -1,10 +1,11 @@
 //! [`Line`]: what every provider over HTTP has, whatever it says over it: the connection, the
 //! model, the key, what no text may hold, and the window that the server reports. Not a provider;
-//! `chat.rs` and `responses.rs` are.
+//! `chat.rs`, `responses.rs` and `messages.rs` are.
 
 use plimsoll_agent::Failure;
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_wire::overflow::silent::{self, Known, Silent};
+use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
@@ -65,6 +66,20 @@ impl Line {
         max_output: Option<Tokens>,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
+        let headers = HeaderMap::new();
+        self.call_with::<I>(path, headers, body, max_output, deltas)
+            .await
+    }
+
+    /// The same with further headers.
+    pub(crate) async fn call_with<I: Incoming>(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        max_output: Option<Tokens>,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
         let call = Call {
             model: &self.model,
             base: &self.http.base,
@@ -72,7 +87,7 @@ impl Line {
             secrets: &self.secrets,
             max_output,
         };
-        let answer = self.http.post(path, body).await;
+        let answer = self.http.post(path, headers, body).await;
         let answer = answer.map_err(|silence| call.silence(&silence))?;
         let idle = self.http.timeouts.idle;
         if !answer.status().is_success() {

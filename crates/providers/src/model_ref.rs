@@ -132,10 +132,7 @@ mod tests {
             ("", "write PROVIDER/NAME"),
             ("/gpt-4o", "there is no provider ``; known are: openai, "),
             ("opnai/gpt-4o", "do you mean `openai`?"),
-            (
-                "anthropic/claude",
-                "`openai-compatible/NAME` with --base-url",
-            ),
+            ("bedrock/claude", "`openai-compatible/NAME` with --base-url"),
             ("openai", "write openai/NAME"),
             ("openai/ ", "write openai/NAME"),
         ] {

@@ -42,6 +42,8 @@ pub enum Wire {
     Chat,
     /// OpenAI Responses.
     Responses,
+    /// Anthropic Messages.
+    Messages,
 }
 
 /// Where a vendor's servers are.
@@ -70,6 +72,8 @@ pub enum Tells {
     Ollama,
     /// LM Studio: for a loaded model, in a list of its own.
     LmStudio,
+    /// Anthropic: in the model's own entry.
+    Anthropic,
     /// It may be any server: try what may be tried.
     Perhaps,
 }
@@ -90,7 +94,7 @@ const HOSTED: Vendor = Vendor {
 };
 
 /// All vendors, in the order in which they are listed for people.
-pub static VENDORS: [Vendor; 15] = [
+pub static VENDORS: [Vendor; 16] = [
     Vendor {
         name: "openai",
         base_url: Some("https://api.openai.com/v1"),
@@ -110,6 +114,16 @@ pub static VENDORS: [Vendor; 15] = [
         same_as: Some("openai"),
         dialect: "openai",
         tells: Tells::Nothing,
+        ..HOSTED
+    },
+    Vendor {
+        name: "anthropic",
+        aliases: &["claude"],
+        base_url: Some("https://api.anthropic.com/v1"),
+        base_variable: Some("ANTHROPIC_BASE_URL"),
+        key_variables: &["ANTHROPIC_API_KEY"],
+        wire: Wire::Messages,
+        tells: Tells::Anthropic,
         ..HOSTED
     },
     Vendor {
@@ -310,7 +324,8 @@ mod tests {
             ("moonshoot", Some("kimi")),
             ("llama_cpp", Some("llama.cpp")),
             ("gork", Some("xai")),
-            ("anthropic", None),
+            ("anthropi", Some("anthropic")),
+            ("bedrock", None),
             ("zz", None),
         ] {
             let Err(ProviderError::UnknownProvider {

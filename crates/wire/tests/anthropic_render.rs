@@ -259,6 +259,12 @@ fn media_in_all_their_forms() {
         file(None, url("file_2")),
     ];
     let question = Message::User { parts };
+    let betas = |message: &Message| {
+        let profile = Profile::of_model(BUDGET);
+        render(&input(), [message], &profile).unwrap().betas
+    };
+    assert_eq!(betas(&question), ["files-api-2025-04-14"]);
+    assert_eq!(betas(&Message::user("q")), [""; 0]);
     let (messages, notes) = sent(std::slice::from_ref(&question));
     let source = |index: usize| messages[0]["content"][index]["source"].clone();
     assert_eq!(source(0), json!({"type": "url", "url": "https://x/y.png"}));

@@ -11,7 +11,9 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::stream::{self, Stream, StreamExt};
-use plimsoll_wire::openai_chat::{Dialect, refusal, validate};
+use plimsoll_wire::openai_chat::Dialect;
+use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::{anthropic, openai_chat, openai_responses};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -48,16 +50,57 @@ enum End {
 }
 
 /// The server.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Fake {
     pub(crate) address: String,
     inner: Arc<Inner>,
 }
 
+/// Whose rules a request is judged by.
 #[derive(Debug)]
+enum Judge {
+    Chat(Dialect),
+    Responses(Profile),
+    Messages(anthropic::Profile),
+}
+
+impl Judge {
+    fn path(&self) -> &'static str {
+        match self {
+            Self::Chat(_) => "/chat/completions",
+            Self::Responses(_) => "/responses",
+            Self::Messages(_) => "/v1/messages",
+        }
+    }
+
+    /// The status and the words of a refusal; nothing for a valid request.
+    fn refuse(&self, body: &Value) -> Option<(u16, Value)> {
+        match self {
+            Self::Chat(dialect) => {
+                let faults = openai_chat::validate(body, dialect);
+                let fault = faults.first()?;
+                Some(openai_chat::refusal(fault, dialect))
+            }
+            Self::Responses(profile) => {
+                let faults = openai_responses::validate(body, profile);
+                let fault = faults.first()?;
+                Some(openai_responses::refusal(fault, profile))
+            }
+            Self::Messages(profile) => {
+                let faults = anthropic::validate(body, profile);
+                faults.first().map(anthropic::refusal)
+            }
+        }
+    }
+}
+
+/// What is answered when the script has ended.
+type Then = Box<dyn Fn(&Value) -> Answer + Send + Sync>;
+
 struct Inner {
-    dialect: Dialect,
+    judge: Judge,
     script: Mutex<VecDeque<Answer>>,
+    then: Then,
     /// Fixed answers: path and body.
     pages: Mutex<Vec<(String, u16, Value)>>,
     asked: Mutex<Vec<Asked>>,
@@ -144,11 +187,40 @@ impl Answer {
 impl Fake {
     /// A server of that dialect that answers chats by this script.
     pub(crate) async fn new(dialect: &str, script: impl IntoIterator<Item = Answer>) -> Self {
+        Self::of(Judge::Chat(Dialect::named(dialect).unwrap()), script).await
+    }
+
+    /// A server of Responses with models of that profile.
+    pub(crate) async fn responses(
+        profile: Profile,
+        script: impl IntoIterator<Item = Answer>,
+    ) -> Self {
+        Self::of(Judge::Responses(profile), script).await
+    }
+
+    /// A server of Messages with a model of that name, which answers what it is asked, the first
+    /// answers by this script.
+    pub(crate) async fn messages(
+        model: &str,
+        script: impl IntoIterator<Item = Answer>,
+        then: impl Fn(&Value) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let judge = Judge::Messages(anthropic::Profile::of_model(model));
+        Self::answering(judge, script, Box::new(then)).await
+    }
+
+    async fn of(judge: Judge, script: impl IntoIterator<Item = Answer>) -> Self {
+        let over = |_: &Value| Answer::new(500, "the script has ended");
+        Self::answering(judge, script, Box::new(over)).await
+    }
+
+    async fn answering(judge: Judge, script: impl IntoIterator<Item = Answer>, then: Then) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let inner = Arc::new(Inner {
-            dialect: Dialect::named(dialect).unwrap(),
+            judge,
             script: Mutex::new(script.into_iter().collect()),
+            then,
             pages: Mutex::default(),
             asked: Mutex::default(),
         });
@@ -191,18 +263,13 @@ async fn answer(
         headers,
         body: body.clone(),
     });
-    let answer = if path.ends_with("/chat/completions") {
-        match validate(&body, &inner.dialect).first() {
-            Some(fault) => {
-                let (status, refusal) = refusal(fault, &inner.dialect);
-                Answer::new(status, refusal.to_string())
+    let answer = if path.ends_with(inner.judge.path()) {
+        match inner.judge.refuse(&body) {
+            Some((status, refusal)) => Answer::new(status, refusal.to_string()),
+            None => {
+                let scripted = inner.script.lock().unwrap().pop_front();
+                scripted.unwrap_or_else(|| (inner.then)(&body))
             }
-            None => inner
-                .script
-                .lock()
-                .unwrap()
-                .pop_front()
-                .unwrap_or_else(|| Answer::new(500, "the script has ended")),
         }
     } else {
         let pages = inner.pages.lock().unwrap();

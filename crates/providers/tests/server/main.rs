@@ -11,6 +11,8 @@ mod calls;
 mod detection;
 mod failures;
 mod fake;
+mod messages;
+mod responses;
 mod windows;
 
 use std::sync::{Arc, Mutex};

@@ -66,6 +66,11 @@ pub(super) fn part(kind: &str, block: &Value) -> Option<Part> {
     }
 }
 
+/// Whether it is a file that the provider has, named by its id.
+pub(super) fn is_file(source: &Source) -> bool {
+    matches!(source, Source::Url { url } if !is_address(url))
+}
+
 fn source_of(source: &Source) -> String {
     match source {
         Source::Data { media_type, base64 } => Object::of("base64")

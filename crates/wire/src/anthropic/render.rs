@@ -16,6 +16,11 @@ use crate::error::WireError;
 use crate::frames;
 use crate::openai_chat::{Delivery, Prefill, ToolChoice};
 
+/// Files by id.
+const FILES: &str = "files-api-2025-04-14";
+/// Context editing, where somebody asks for it in further keys.
+const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
+
 /// Everything of a request besides its messages.
 #[derive(Debug, Clone, Default)]
 pub struct RenderInput<'a> {
@@ -86,6 +91,8 @@ pub struct Rendered {
     pub notes: Vec<Note>,
     /// What the thinking of the reply is bound to: give the reply to [`Prefix::bind`].
     pub prefix: Prefix,
+    /// What the `anthropic-beta` header has to name for the API to take the body; none as a rule.
+    pub betas: Vec<&'static str>,
 }
 
 /// Something that a request does not hold as the transcript does.
@@ -162,6 +169,14 @@ pub fn render<'a>(
     last_word(&mut shaped.turns, profile, &settings);
     shaped.notes.extend(settings.notes.iter().cloned());
 
+    let managed = settings
+        .keys
+        .iter()
+        .any(|(key, _)| key == "context_management");
+    let needs = [(shaped.files, FILES), (managed, CONTEXT_MANAGEMENT)];
+    let needed = needs.into_iter().filter(|(needed, _)| *needed);
+    let betas = needed.map(|(_, beta)| beta).collect();
+
     let mut body = Object::new().text("model", input.model);
     if !tools.is_empty() {
         body = body.raw("tools", &tools_json(&tools, input)?);
@@ -179,6 +194,7 @@ pub fn render<'a>(
         body: body.end().into_bytes(),
         notes: shaped.notes,
         prefix: verdict.prefix,
+        betas,
     })
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Shaper<'a, 'd> {
     attachments: Vec<Block<'a>>,
     ids: Ids,
     notes: Vec<Note>,
+    /// Whether files are named by ids of the provider.
+    files: bool,
     index: usize,
 }
 
@@ -47,6 +49,8 @@ pub(super) struct Shaped<'a> {
     pub(super) system: Vec<Block<'a>>,
     pub(super) turns: Vec<Turn<'a>>,
     pub(super) notes: Vec<Note>,
+    /// Whether files are named by ids of the provider.
+    pub(super) files: bool,
 }
 
 impl<'a, 'd> Shaper<'a, 'd> {
@@ -61,6 +65,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
             attachments: Vec::new(),
             ids: Ids::default(),
             notes: Vec::new(),
+            files: false,
             index: 0,
         }
     }
@@ -124,6 +129,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
             system: self.system,
             turns: self.turns,
             notes: self.notes,
+            files: self.files,
         }
     }
 
@@ -248,8 +254,14 @@ impl<'a, 'd> Shaper<'a, 'd> {
             let block = match part {
                 Part::Text { text } => says(text).then(|| Block::text(text.as_str())),
                 Part::Image(_) | Part::File(_) if role == Role::Assistant => Some(self.media(None)),
-                Part::Image(image) => Some(self.media(media::image(image))),
-                Part::File(file) => Some(self.media(media::document(file))),
+                Part::Image(image) => {
+                    self.files |= media::is_file(&image.source);
+                    Some(self.media(media::image(image)))
+                }
+                Part::File(file) => {
+                    self.files |= media::is_file(&file.source);
+                    Some(self.media(media::document(file)))
+                }
                 Part::Thinking(_) | Part::ToolCall(_) if role == Role::User => None,
                 Part::Thinking(thinking) => self.thinking(thinking.opaque.as_ref()),
                 Part::ToolCall(call) => Some(self.call(call)),

@@ -128,6 +128,12 @@ impl StreamState {
         self.stop.is_some() || self.done == Done::Marked
     }
 
+    /// Whether the end mark came: nothing follows it.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.done == Done::Marked
+    }
+
     /// Whether nothing has arrived, not even who answers.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,0 +1,118 @@
+//! [`AnthropicMessages`]: the provider for Anthropic's Messages API and what speaks like it. One
+//! call, one request, always streamed. What goes over the wire is `wire`'s business; how a provider
+//! is put together is in `builder.rs`.
+
+use async_trait::async_trait;
+use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_core::Provider;
+use plimsoll_wire::anthropic::{
+    Delivery, Profile, RenderInput, Rendered, StreamState, Thinking, ToolChoice, render,
+};
+use reqwest::header::{HeaderMap, HeaderValue};
+
+use crate::discovery::messages_path;
+use crate::line::Line;
+
+/// What is asked, below the address of the API.
+const PATH: &str = "messages";
+/// Names what is not yet part of the API's version.
+const BETA: &str = "anthropic-beta";
+
+/// A model behind Anthropic's Messages API.
+#[derive(Debug)]
+pub struct AnthropicMessages {
+    pub(crate) line: Line,
+    pub(crate) profile: Profile,
+}
+
+impl AnthropicMessages {
+    /// What its model wants of a request.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Where its server is.
+    #[must_use]
+    pub fn base_url(&self) -> &crate::BaseUrl {
+        &self.line.http.base
+    }
+
+    fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
+        let input = RenderInput {
+            model: self.line.model.name(),
+            system: Some(&*request.system).filter(|system| !system.is_empty()),
+            tools: &request.tools,
+            tool_choice: match request.tool_choice {
+                plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
+                plimsoll_agent::ToolChoice::None => ToolChoice::None,
+            },
+            max_output: request.max_output.map(|tokens| tokens.0),
+            thinking: thinking(request.sampling.thinking),
+            temperature: request.sampling.temperature,
+            delivery: Delivery::Stream,
+            context: request.dynamic_context.as_deref(),
+            cache: Some(&request.cache),
+            extra: Some(&self.line.extra),
+            ..RenderInput::default()
+        };
+        let messages = request.messages.iter().map(AsRef::as_ref);
+        let rendered = render(&input, messages, &self.profile);
+        rendered.map_err(|error| Failure::Refused {
+            status: None,
+            message: error.to_string(),
+        })
+    }
+}
+
+#[async_trait]
+impl Provider for AnthropicMessages {
+    fn model(&self) -> &str {
+        &self.line.full_name
+    }
+
+    fn endpoint(&self) -> String {
+        self.line.endpoint()
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let rendered = self.rendered(request)?;
+        let path = messages_path(&self.line.http, PATH);
+        let headers = headers(&rendered.betas);
+        let limit = request.max_output;
+        let reply = self
+            .line
+            .call_with::<StreamState>(&path, headers, rendered.body, limit, deltas)
+            .await?;
+        // Its thinking goes back only to the same model, after the same words.
+        self.line.heard(rendered.prefix.bind(reply), limit)
+    }
+
+    async fn window(&self) -> Option<Tokens> {
+        self.line.window().await
+    }
+}
+
+fn headers(betas: &[&str]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let (false, Ok(value)) = (betas.is_empty(), HeaderValue::try_from(betas.join(","))) {
+        headers.insert(BETA, value);
+    }
+    headers
+}
+
+/// How hard to think, in this wire's words.
+fn thinking(level: ThinkingLevel) -> Thinking {
+    match level {
+        ThinkingLevel::Off => Thinking::Off,
+        ThinkingLevel::Minimal => Thinking::Minimal,
+        ThinkingLevel::Low => Thinking::Low,
+        ThinkingLevel::Medium => Thinking::Medium,
+        ThinkingLevel::High => Thinking::High,
+    }
+}
