@@ -10,9 +10,12 @@
 )]
 
 use plimsoll::ExecutionLimits;
-use plimsoll::config::Config;
+use plimsoll::config::{self, Config};
 
 const ENTRANCE: &str = include_str!("../../../docs/coming-from.md");
+const HOOKS: &str = include_str!("../../../docs/hooks.md");
+const LIMITS: &str = include_str!("../../../docs/limits.md");
+const LOOPS: &str = include_str!("../../../docs/loops.md");
 
 struct Page {
     name: &'static str,
@@ -175,13 +178,35 @@ fn a_table_of_execution_limits_has_its_own_defaults() {
     );
 }
 
+#[test]
+fn every_hook_is_on_its_page() {
+    let source = include_str!("../../core/src/builder/hooks.rs");
+    let methods = source.split("    pub fn ").skip(1);
+    let methods: Vec<&str> = methods
+        .map(|rest| rest.split(['<', '(']).next().unwrap())
+        .collect();
+    assert!(methods.len() >= 18, "{methods:?}");
+    for name in methods.into_iter().chain(config::MOMENTS) {
+        assert!(
+            HOOKS.contains(&format!("`{name}")) || HOOKS.contains(&format!(".{name}(")),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn every_limit_is_on_its_page() {
+    let limits = serde_json::to_value(ExecutionLimits::default()).unwrap();
+    for name in limits.as_object().unwrap().keys() {
+        let is_told = LIMITS.contains(&format!("`{name}")) || LOOPS.contains(&format!("`{name}"));
+        assert!(is_told, "{name}");
+    }
+}
+
 /// The pages of hooks and limits.
 #[test]
 fn configurations_of_other_pages_are_read() {
-    for page in [
-        include_str!("../../../docs/hooks.md"),
-        include_str!("../../../docs/limits.md"),
-    ] {
+    for page in [HOOKS, LIMITS] {
         for block in blocks(page).iter().filter(|block| block.kind == "toml") {
             let config = Config::parse(&block.text).unwrap();
             assert!(config.warnings().is_empty(), "{}", block.text);
