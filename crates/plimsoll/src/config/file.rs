@@ -31,8 +31,6 @@ pub const MAX_AGENTS: usize = 1_000;
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) path: Option<PathBuf>,
-    pub(crate) defaults: Layer,
-    pub(crate) agents: Vec<AgentPart>,
     pub(crate) shared: Arc<Shared>,
     warnings: Vec<Fault>,
 }
@@ -44,7 +42,9 @@ pub(crate) struct Shared {
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
     pub(crate) prices: PriceBook,
     pub(crate) models_priced: usize,
-    pub(crate) agents: Vec<String>,
+    /// What holds for all agents.
+    pub(crate) defaults: Layer,
+    pub(crate) agents: Vec<AgentPart>,
 }
 
 /// One of `[[agents]]`.
@@ -101,7 +101,7 @@ impl Config {
 
     /// The names of its agents, in their order.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
-        self.agents.iter().map(|agent| agent.name.as_str())
+        self.shared.agents.iter().map(|agent| agent.name.as_str())
     }
 
     /// Its servers of tools.
@@ -157,21 +157,17 @@ impl Config {
         let agent = match name {
             None => None,
             Some(name) => {
-                let found = self.agents.iter().find(|agent| agent.name == name);
+                let found = self.shared.agents.iter().find(|agent| agent.name == name);
                 if found.is_none() {
                     faults.push(None, self.no_such(name));
                 }
                 found
             }
         };
-        let layers = [
-            Some(&flags),
-            Some(&variables),
-            agent.map(|agent| &agent.layer),
-            Some(&self.defaults),
-        ];
-        let layers: Vec<&Layer> = layers.into_iter().flatten().collect();
-        let resolved = Resolved::of(&layers, &mut faults, &mut warnings);
+        let over = [&flags, &variables];
+        let resolved = self
+            .shared
+            .resolve(&over, agent, &mut faults, &mut warnings);
         let agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, warnings.0);
         agent.check(&mut faults);
         match faults.0.is_empty() {
@@ -214,12 +210,10 @@ impl Config {
         };
         let mut shared = Shared::read(&mut table, &mut reader);
         let agents = agents(&mut table, &mut reader);
-        shared.agents = agents.iter().map(|agent| agent.name.clone()).collect();
-        let defaults = reader.layer(Owner::All, table);
+        shared.agents = agents;
+        shared.defaults = reader.layer(Owner::All, table);
         let mut config = Self {
             path: path.map(Path::to_owned),
-            defaults,
-            agents,
             shared: Arc::new(shared),
             warnings: Vec::new(),
         };
@@ -234,10 +228,9 @@ impl Config {
     /// What is wrong with each agent, all its settings taken together.
     fn check(&self, faults: &mut Faults, warnings: &mut Faults) {
         let path = self.path.as_deref();
-        let agents = self.agents.iter().map(|agent| Some(&agent.layer));
+        let agents = self.shared.agents.iter().map(Some);
         for own in std::iter::once(None).chain(agents) {
-            let layers: Vec<&Layer> = own.into_iter().chain([&self.defaults]).collect();
-            let resolved = Resolved::of(&layers, faults, warnings);
+            let resolved = self.shared.resolve(&[], own, faults, warnings);
             let agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, Vec::new());
             agent.check(faults);
         }
@@ -245,6 +238,19 @@ impl Config {
 }
 
 impl Shared {
+    /// What holds for an agent, or for all, under upper layers.
+    pub(crate) fn resolve(
+        &self,
+        over: &[&Layer],
+        agent: Option<&AgentPart>,
+        faults: &mut Faults,
+        warnings: &mut Faults,
+    ) -> Resolved {
+        let own = agent.map(|agent| &agent.layer);
+        let layers = over.iter().copied().chain(own).chain([&self.defaults]);
+        Resolved::of(&layers.collect::<Vec<_>>(), faults, warnings)
+    }
+
     fn read(table: &mut Table, reader: &mut Reader<'_>) -> Self {
         let mut shared = Self::default();
         if let Some(entry) = one(table, &["mcp"], reader.faults) {

@@ -1,30 +1,28 @@
-//! [`HookSetting`]: a command that is asked or told at a moment of a run, as `hooks` has it. Not its
-//! running; see `command.rs`.
+//! Reading `hooks`: commands that are asked or told at moments of a run. Not their running; that is
+//! the host's.
 
-use std::fmt;
-use std::time::Duration;
+use plimsoll_agent::HookPoint;
+use plimsoll_core::CommandHook;
 
 use super::fault::Faults;
 use super::fields::{Field, FieldKind, Fields};
 use super::kind::quoted;
 
-/// The moments at which a command can be asked or told, by the names of the builder's methods.
-pub const MOMENTS: [&str; 15] = [
+/// The moments at which a command is asked or told.
+pub const MOMENTS: [&str; 13] = [
     "before_task",
-    "after_task",
     "before_loop",
-    "after_loop",
     "before_turn",
-    "after_turn",
     "before_tool_execution",
     "after_tool_execution",
-    "before_tool_execution_update",
-    "after_tool_execution_update",
     "before_compaction_start",
     "after_compaction_end",
-    "on_error",
     "on_evict",
-    "get_steering_messages",
+    "after_turn",
+    "follow_up",
+    "on_error",
+    "after_loop",
+    "after_task",
 ];
 
 /// What one of `hooks` may say.
@@ -37,66 +35,75 @@ pub const HOOK_FIELDS: &[Field] = &[
     Field {
         name: "command",
         kind: FieldKind::Texts,
-        doc: "The program and its arguments. Required.",
+        doc: "The program and its arguments, which no shell reads. Required.",
     },
     Field {
         name: "timeout",
         kind: FieldKind::Time,
         doc: "How long it may take; `hook_timeout` unless set.",
     },
+    Field {
+        name: "tools",
+        kind: FieldKind::Texts,
+        doc: "Only for these tools, `*` standing for anything; for all unless set.",
+    },
 ];
 
-/// A command that is asked or told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookSetting {
-    /// The moment, one of [`MOMENTS`].
-    pub on: String,
-    /// The program and its arguments.
-    pub command: Vec<String>,
-    /// How long it may take.
-    pub timeout: Option<Duration>,
-}
-
-impl HookSetting {
-    pub(crate) fn of(fields: &Fields, faults: &mut Faults) -> Option<Self> {
-        let (on, command) = (fields.text("on"), fields.texts("command"));
-        for (name, is_there) in [("on", on.is_some()), ("command", command.is_some())] {
-            if !is_there && !fields.failed(name) {
-                faults.at(fields.line, format!("a hook needs `{name}`"));
-            }
+/// Reads one; where it cannot be, that is said.
+pub(crate) fn read(fields: &Fields, faults: &mut Faults) -> Option<CommandHook> {
+    let (on, command) = (fields.text("on"), fields.texts("command"));
+    for (name, is_there) in [("on", on.is_some()), ("command", command.is_some())] {
+        if !is_there && !fields.failed(name) {
+            faults.at(fields.line, format!("a hook needs `{name}`"));
         }
-        let command = command?;
-        if command
-            .first()
-            .is_none_or(|program| program.trim().is_empty())
-        {
-            let line = fields.line_of("command");
-            faults.at(
-                line,
-                "`command` is empty; name the program, and then its arguments",
-            );
-            return None;
-        }
-        Some(Self {
-            on: on?,
-            command,
-            timeout: fields.time("timeout"),
-        })
     }
+    let command = command?;
+    if command
+        .first()
+        .is_none_or(|program| program.trim().is_empty())
+    {
+        let line = fields.line_of("command");
+        let text = "`command` is empty; name the program, and then its arguments";
+        faults.at(line, text);
+        return None;
+    }
+    Some(CommandHook {
+        on: moment(&on?)?,
+        command,
+        timeout: fields.time("timeout"),
+        tools: fields.texts("tools").unwrap_or_default(),
+    })
 }
 
-impl fmt::Display for HookSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let command: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
-        write!(
-            f,
-            "{{ on = {}, command = [{}]",
-            quoted(&self.on),
-            command.join(", ")
-        )?;
-        if let Some(timeout) = self.timeout {
-            write!(f, ", timeout = {:?}", timeout.as_secs_f64())?;
+/// A hook as a file has it.
+pub(crate) fn written(hook: &CommandHook) -> String {
+    let list = |texts: &[String]| {
+        let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+        format!("[{}]", texts.join(", "))
+    };
+    let (on, command) = (quoted(hook.on.name()), list(&hook.command));
+    let mut text = format!("{{ on = {on}, command = {command}");
+    if let Some(timeout) = hook.timeout {
+        text += &format!(", timeout = {:?}", timeout.as_secs_f64());
+    }
+    if !hook.tools.is_empty() {
+        text += &format!(", tools = {}", list(&hook.tools));
+    }
+    text + " }"
+}
+
+fn moment(name: &str) -> Option<HookPoint> {
+    serde_json::from_value(name.into()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_moment_is_one() {
+        for name in MOMENTS {
+            assert_eq!(moment(name).map(HookPoint::name), Some(name));
         }
-        f.write_str(" }")
     }
 }

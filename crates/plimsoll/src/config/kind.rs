@@ -6,10 +6,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use plimsoll_agent::ToolExecutionStrategy;
 use plimsoll_context::{CompactionScope, Money, Ppm, Threshold, Tokens};
+use plimsoll_core::CommandHook;
 
 use super::document::{Node, Written, parse_value, snake};
-use super::hook::HookSetting;
+use super::hook;
 use super::permission::Rule;
 use super::settings::AgentSettings;
 
@@ -61,10 +63,12 @@ pub enum Kind {
     Window(Set<Option<Tokens>>),
     /// Which earlier runs go into a summary.
     Earlier(Set<CompactionScope>),
+    /// How many tool calls run at once, by a name.
+    Execution(Set<ToolExecutionStrategy>),
     /// Rules for what may run.
     Rules(Set<Vec<Rule>>),
     /// Commands that are asked or told at moments of a run.
-    Hooks(Set<Vec<HookSetting>>),
+    Hooks(Set<Vec<CommandHook>>),
 }
 
 /// What was taken.
@@ -92,14 +96,18 @@ pub enum Value {
     Texts(Vec<String>),
     /// Whole numbers by name.
     Counts(BTreeMap<String, u64>),
-    /// That there is no limit, or that it is not known.
+    /// That there is no limit.
     None,
+    /// That it is not known.
+    Unknown,
     /// Which earlier runs go into a summary.
     Earlier(CompactionScope),
+    /// How many tool calls run at once.
+    Execution(ToolExecutionStrategy),
     /// Rules for what may run.
     Rules(Vec<Rule>),
     /// Commands that are asked or told.
-    Hooks(Vec<HookSetting>),
+    Hooks(Vec<CommandHook>),
 }
 
 impl Kind {
@@ -114,8 +122,11 @@ impl Kind {
             Self::Whole(least, _) => whole(given, least),
             Self::Count(least, _) => whole(given, least as u64),
             Self::Tokens(least, _) => whole(given, least),
-            Self::TokensOrNone(_) => none(given, &NO_LIMIT).or_else(|| whole(given, 1)),
-            Self::Window(_) => none(given, &["unknown"]).or_else(|| whole(given, 1)),
+            Self::TokensOrNone(_) => none(given).or_else(|| whole(given, 1)),
+            Self::Window(_) => match given {
+                Written::Text(text) if text.trim() == "unknown" => Some(Value::Unknown),
+                _ => whole(given, 1),
+            },
             Self::Share(_) => share(given).map(Value::Share),
             Self::Size(_) => match given {
                 Written::Number(_) => share(given).map(Value::Share),
@@ -127,7 +138,7 @@ impl Kind {
                 .filter(|money| money.0 > 0)
                 .map(Value::Dollars),
             Self::Time(_) => time(given).map(Value::Time),
-            Self::TimeOrNone(_) => none(given, &NO_LIMIT).or_else(|| time(given).map(Value::Time)),
+            Self::TimeOrNone(_) => none(given).or_else(|| time(given).map(Value::Time)),
             Self::Text(_) => text(given).map(Value::Text),
             Self::Path(_) => text(given)
                 .filter(|text| !text.is_empty())
@@ -137,6 +148,7 @@ impl Kind {
             Self::Texts(_) => texts(given).map(Value::Texts),
             Self::Counts(_) => counts(given).map(Value::Counts),
             Self::Earlier(_) => earlier(given).map(Value::Earlier),
+            Self::Execution(_) => execution(given).map(Value::Execution),
             Self::Rules(_) => text(given)
                 .and_then(|text| Rule::all_of(&text))
                 .map(Value::Rules),
@@ -181,7 +193,9 @@ impl Kind {
             (Self::TokensOrNone(set) | Self::Window(set), Value::Whole(whole)) => {
                 set(settings, Some(Tokens(*whole)));
             }
-            (Self::TokensOrNone(set) | Self::Window(set), Value::None) => set(settings, None),
+            (Self::TokensOrNone(set), Value::None) | (Self::Window(set), Value::Unknown) => {
+                set(settings, None);
+            }
             (Self::Share(set), Value::Share(share)) => set(settings, *share),
             (Self::Size(set), Value::Share(share)) => set(settings, Threshold::Share(*share)),
             (Self::Size(set), Value::Whole(whole)) => {
@@ -200,6 +214,7 @@ impl Kind {
             }
             (Self::Counts(set), Value::Counts(counts)) => set(settings, counts.clone()),
             (Self::Earlier(set), Value::Earlier(earlier)) => set(settings, *earlier),
+            (Self::Execution(set), Value::Execution(execution)) => set(settings, *execution),
             (Self::Rules(set), Value::Rules(rules)) => set(settings, rules.clone()),
             (Self::Hooks(set), Value::Hooks(hooks)) => set(settings, hooks.clone()),
             // A key reads only values of its own kind.
@@ -246,6 +261,7 @@ impl Kind {
             Self::Texts(_) => "a list of texts".to_owned(),
             Self::Counts(_) => "a table of whole numbers from 0, such as { bash = 3 }".to_owned(),
             Self::Earlier(_) => "`{ fixed_count = 3 }` or \"token_budget\"".to_owned(),
+            Self::Execution(_) => "\"sequential\", \"parallel\" or `{ batched = 4 }`".to_owned(),
             Self::Rules(_) => {
                 "a list of tables, such as { tool = \"bash\", arguments = \"git *\", then = \
                  \"allow\" }"
@@ -268,9 +284,9 @@ fn whole(given: &Written, least: u64) -> Option<Value> {
     (whole >= least).then_some(Value::Whole(whole))
 }
 
-fn none(given: &Written, words: &[&str]) -> Option<Value> {
+fn none(given: &Written) -> Option<Value> {
     match given {
-        Written::Text(text) => words.contains(&text.trim()).then_some(Value::None),
+        Written::Text(text) => NO_LIMIT.contains(&text.trim()).then_some(Value::None),
         _ => None,
     }
 }
@@ -353,21 +369,44 @@ fn counts(given: &Written) -> Option<BTreeMap<String, u64>> {
 
 /// `FixedCount(3)` and `TokenBudget`, as a text, a table or a number alone.
 fn earlier(given: &Written) -> Option<CompactionScope> {
-    let plain = |text: &str| text.replace('_', "").to_ascii_lowercase();
+    if let Written::Whole(Some(count)) = given {
+        return usize::try_from(*count)
+            .ok()
+            .map(CompactionScope::FixedCount);
+    }
+    match named_count(given)? {
+        (name, None) if name == "tokenbudget" => Some(CompactionScope::TokenBudget),
+        (name, Some(count)) if name == "fixedcount" => Some(CompactionScope::FixedCount(count)),
+        _ => None,
+    }
+}
+
+/// `Sequential`, `Parallel` and `Batched(4)`, likewise.
+fn execution(given: &Written) -> Option<ToolExecutionStrategy> {
+    match named_count(given)? {
+        (name, None) if name == "sequential" => Some(ToolExecutionStrategy::Sequential),
+        (name, None) if name == "parallel" => Some(ToolExecutionStrategy::Parallel),
+        (name, Some(count)) if name == "batched" => Some(ToolExecutionStrategy::Batched(count)),
+        _ => None,
+    }
+}
+
+/// `name`, `name(3)` or `{ name = 3 }`; the name in small letters, without `_`.
+fn named_count(given: &Written) -> Option<(String, Option<usize>)> {
+    let plain = |text: &str| text.trim().replace('_', "").to_ascii_lowercase();
     match given {
-        Written::Whole(Some(count)) => {
-            let count = usize::try_from(*count).ok()?;
-            Some(CompactionScope::FixedCount(count))
-        }
-        Written::Text(text) if plain(text) == "tokenbudget" => Some(CompactionScope::TokenBudget),
-        Written::Text(text) => {
-            let text = plain(text);
-            let count = text.strip_prefix("fixedcount(")?.strip_suffix(')')?;
-            count.trim().parse().ok().map(CompactionScope::FixedCount)
-        }
+        Written::Text(text) => match text.split_once('(') {
+            None => Some((plain(text), None)),
+            Some((name, rest)) => {
+                let count = rest.trim_end().strip_suffix(')')?.trim();
+                Some((plain(name), Some(count.parse().ok()?)))
+            }
+        },
         Written::Table(table) => match table.0.as_slice() {
-            [entry] if plain(&entry.key) == "fixedcount" => match &entry.node.value {
-                count @ Written::Whole(_) => earlier(count),
+            [entry] => match &entry.node.value {
+                Written::Whole(Some(count)) => {
+                    Some((plain(&entry.key), Some(usize::try_from(*count).ok()?)))
+                }
                 _ => None,
             },
             _ => None,
@@ -405,19 +444,26 @@ impl fmt::Display for Value {
                 write!(f, "{{ {} }}", counts.join(", "))
             }
             Self::None => f.write_str("\"none\""),
+            Self::Unknown => f.write_str("\"unknown\""),
             Self::Earlier(CompactionScope::FixedCount(count)) => {
                 write!(f, "{{ fixed_count = {count} }}")
             }
             Self::Earlier(CompactionScope::TokenBudget) => f.write_str("\"token_budget\""),
-            Self::Rules(rules) => list(f, rules),
-            Self::Hooks(hooks) => list(f, hooks),
+            Self::Execution(ToolExecutionStrategy::Sequential) => f.write_str("\"sequential\""),
+            Self::Execution(ToolExecutionStrategy::Parallel) => f.write_str("\"parallel\""),
+            Self::Execution(ToolExecutionStrategy::Batched(calls)) => {
+                write!(f, "{{ batched = {calls} }}")
+            }
+            Self::Rules(rules) => {
+                let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+                write!(f, "[{}]", rules.join(", "))
+            }
+            Self::Hooks(hooks) => {
+                let hooks: Vec<String> = hooks.iter().map(hook::written).collect();
+                write!(f, "[{}]", hooks.join(", "))
+            }
         }
     }
-}
-
-fn list(f: &mut fmt::Formatter<'_>, items: &[impl fmt::Display]) -> fmt::Result {
-    let items: Vec<String> = items.iter().map(ToString::to_string).collect();
-    write!(f, "[{}]", items.join(", "))
 }
 
 /// A text as TOML writes it.

@@ -10,7 +10,7 @@ use plimsoll_context::nearest;
 use super::document::{Entry, Node, Table, Written, snake};
 use super::fault::Faults;
 use super::fields::Fields;
-use super::hook::{HOOK_FIELDS, HookSetting};
+use super::hook::{self, HOOK_FIELDS};
 use super::key::{self, Key, Known, NAMES, PREFIX, Scope, Standing, Trust, join};
 use super::kind::{Kind, Value};
 use super::permission::{PERMISSION_FIELDS, Rule};
@@ -158,7 +158,7 @@ impl Reader<'_> {
             let (line, given) = (node.line, node.value);
             if let Kind::Hooks(_) = kind {
                 let fields = Fields::read(HOOK_FIELDS, "[[hooks]]", line, given, self.faults);
-                hooks.extend(HookSetting::of(&fields, self.faults));
+                hooks.extend(hook::read(&fields, self.faults));
                 continue;
             }
             let fields = Fields::read(

@@ -1,4 +1,5 @@
-//! [`McpServer`]: a server of tools as `[[mcp]]` names it. Not the client; this build has none yet.
+//! [`McpServer`]: a server of tools as `[[mcp]]` names it. Not the client; that is in `tools`, and
+//! here by the feature `mcp`.
 
 use std::time::Duration;
 
@@ -48,9 +49,24 @@ pub const MCP_FIELDS: &[Field] = &[
         doc: "How long one of its answers is waited for; 30 unless set.",
     },
     Field {
+        name: "bearer_env",
+        kind: FieldKind::Text,
+        doc: "The variable of the environment that holds the token that a server with a `url` is shown.",
+    },
+    Field {
         name: "lazy",
         kind: FieldKind::Flag,
-        doc: "Start it only when one of its tools is first called; false unless set.",
+        doc: "Offer three tools that list, describe and call its tools, in place of them all; false unless set.",
+    },
+    Field {
+        name: "trust",
+        kind: FieldKind::Flag,
+        doc: "Believe what it says of its tools: those that only read run without asking; false unless set.",
+    },
+    Field {
+        name: "required",
+        kind: FieldKind::Flag,
+        doc: "End where it cannot be had, instead of going on without it; false unless set.",
     },
 ];
 
@@ -63,8 +79,14 @@ pub struct McpServer {
     pub reach: McpReach,
     /// How long one of its answers is waited for.
     pub timeout: Duration,
-    /// When it is started.
-    pub start: McpStart,
+    /// The variable that holds the token that it is shown.
+    pub bearer_env: Option<String>,
+    /// How its tools are offered.
+    pub offer: McpOffer,
+    /// Whether its hints about its tools count.
+    pub trust: McpTrust,
+    /// Whether a run can do without it.
+    pub need: McpNeed,
     /// The line that it stands on.
     pub line: usize,
 }
@@ -90,16 +112,97 @@ pub enum McpReach {
     },
 }
 
-/// When a server is started.
+/// How a server's tools are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum McpStart {
-    /// With the run.
-    AtOnce,
-    /// When one of its tools is first called.
+pub enum McpOffer {
+    /// Each with its schema.
+    Whole,
+    /// Three stand for all.
     Lazy,
 }
 
+/// Whether a server's hints about its tools count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpTrust {
+    /// They do.
+    Hints,
+    /// They do not: each call is asked for.
+    Nothing,
+}
+
+/// Whether a run can do without a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpNeed {
+    /// It cannot.
+    Required,
+    /// It can.
+    Welcome,
+}
+
 impl McpServer {
+    /// How it is reached, in a few words without anything secret.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        match &self.reach {
+            McpReach::Command { command, .. } => command,
+            // What follows a `?` may be a key.
+            McpReach::Url { url, .. } => url.split('?').next().unwrap_or_default(),
+        }
+    }
+
+    /// The server as it can be connected to. A command starts in `root`; the token is looked up with
+    /// `variables`.
+    ///
+    /// # Errors
+    /// The variable of its token is not set.
+    #[cfg(feature = "mcp")]
+    pub fn client(
+        &self,
+        root: &std::path::Path,
+        variables: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<plimsoll_tools::mcp::McpServer, String> {
+        use plimsoll_tools::mcp::McpServer as Client;
+        let mut client = match &self.reach {
+            McpReach::Command { command, args, env } => {
+                let mut command = plimsoll_core::process::Command::new(command)
+                    .args(args)
+                    .cwd(root);
+                for (name, value) in env {
+                    command = command.env(name, value.expose());
+                }
+                let client = Client::command(&self.name, command);
+                env.iter()
+                    .fold(client, |client, (_, value)| client.secret(value.expose()))
+            }
+            McpReach::Url { url, headers } => {
+                let client = Client::url(&self.name, url);
+                headers.iter().fold(client, |client, (name, value)| {
+                    client.header(name, value.expose())
+                })
+            }
+        };
+        if let Some(name) = &self.bearer_env {
+            let token = variables(name).filter(|token| !token.trim().is_empty());
+            let token = token.ok_or_else(|| {
+                format!(
+                    "the MCP server `{}` needs the variable {name}, which is not set",
+                    self.name
+                )
+            })?;
+            client = client.bearer(token.trim());
+        }
+        if self.offer == McpOffer::Lazy {
+            client = client.lazy();
+        }
+        if self.trust == McpTrust::Hints {
+            client = client.trusted();
+        }
+        if self.need == McpNeed::Required {
+            client = client.required();
+        }
+        Ok(client.timeout(self.timeout))
+    }
+
     pub(crate) fn of(fields: &Fields, faults: &mut Faults) -> Option<Self> {
         let line = fields.line;
         let name = fields.text("name");
@@ -155,7 +258,7 @@ impl McpServer {
             }
         };
         let stray: &[&str] = match reach {
-            McpReach::Command { .. } => &["headers"],
+            McpReach::Command { .. } => &["headers", "bearer_env"],
             McpReach::Url { .. } => &["args", "env"],
         };
         for name in stray.iter().filter(|name| fields.has(name)) {
@@ -169,9 +272,18 @@ impl McpServer {
             name: name?,
             reach,
             timeout: fields.time("timeout").unwrap_or(MCP_TIMEOUT),
-            start: match fields.flag("lazy") {
-                Some(true) => McpStart::Lazy,
-                _ => McpStart::AtOnce,
+            bearer_env: fields.text("bearer_env"),
+            offer: match fields.flag("lazy") {
+                Some(true) => McpOffer::Lazy,
+                _ => McpOffer::Whole,
+            },
+            trust: match fields.flag("trust") {
+                Some(true) => McpTrust::Hints,
+                _ => McpTrust::Nothing,
+            },
+            need: match fields.flag("required") {
+                Some(true) => McpNeed::Required,
+                _ => McpNeed::Welcome,
             },
             line,
         })

@@ -36,16 +36,16 @@ mod schema;
 mod settings;
 mod show;
 
-pub use agent::{AgentConfig, MAX_PROMPT};
+pub use agent::{AgentConfig, MAX_PROMPT, MakeAgent};
 pub use fault::{ConfigError, Fault};
 pub use fields::{Field, FieldKind};
 pub use file::{CONFIG_FILE, Config, MAX_AGENTS, MAX_CONFIG_FILE};
-pub use hook::{HOOK_FIELDS, HookSetting, MOMENTS};
+pub use hook::{HOOK_FIELDS, MOMENTS};
 pub use key::{Key, Merge, Preset, Scope, Trust};
 pub use keys::{all as keys, named as key};
 pub use kind::{Kind, Value};
 pub use layer::{Named, Origin};
-pub use mcp::{MCP_FIELDS, MCP_TIMEOUT, McpReach, McpServer, McpStart};
+pub use mcp::{MCP_FIELDS, MCP_TIMEOUT, McpNeed, McpOffer, McpReach, McpServer, McpTrust};
 pub use overrides::Overrides;
 pub use pages::{markdown, template};
 pub use permission::{PERMISSION_FIELDS, Rule};
@@ -57,3 +57,7 @@ pub use show::Effective;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 mod tests;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+mod whole_tests;

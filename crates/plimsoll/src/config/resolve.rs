@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_agent::{MAX_DURATION, MAX_TOTAL_TOKENS};
+
 use super::fault::Faults;
 use super::key::Merge;
 use super::keys;
@@ -39,6 +41,8 @@ const EITHER_OR: [(&[&str], &[&str]); 6] = [
         CONTEXT,
     ),
 ];
+/// The same of keys that may both be set in one layer, where they agree; a builder judges that.
+const OR_BOTH: [(&[&str], &[&str]); 1] = [(&["max_parallel_tools"], &["tool_execution"])];
 /// Stands for every key of `[context]` and `[compaction]`, and for the tables.
 const CONTEXT: &[&str] = &["[context]"];
 /// The tables by whose presence a context is kept by its size.
@@ -48,6 +52,9 @@ const CONTEXT_TABLES: [&str; 4] = [
     "compaction",
     "compaction_config",
 ];
+
+/// A table of limits by this name has limits of tokens and of time, as `ExecutionLimits` has.
+const LIMITS_TABLE: &str = "execution_limits";
 
 /// What holds.
 #[derive(Debug, Clone, Default)]
@@ -79,12 +86,21 @@ impl Resolved {
             let of_layer = layer.tables.iter();
             tables.extend(of_layer.map(|(name, origin)| (rank, name.as_str(), origin)));
         }
+        let limits = tables.iter().find(|(_, name, _)| *name == LIMITS_TABLE);
+        let limits = limits.map(|(rank, _, origin)| (*rank, (*origin).clone()));
         tables.retain(|(_, name, _)| CONTEXT_TABLES.contains(name));
         for (one, other) in EITHER_OR {
             either_or(one, other, &mut all, &mut tables, faults, warnings);
         }
+        for (one, other) in OR_BOTH {
+            let mut agreed = Faults::default();
+            either_or(one, other, &mut all, &mut tables, &mut agreed, warnings);
+        }
         let mut resolved = Self::default();
         resolved.settings.has_context = !tables.is_empty() || all.iter().any(is_of_context);
+        if let Some((rank, origin)) = limits {
+            all.extend(of_limits(rank, &origin));
+        }
         for key in keys::all() {
             let path = key.path();
             let mut of_key = all.iter().filter(|ranked| ranked.path == path);
@@ -128,6 +144,24 @@ impl Resolved {
             false => (line, fault.to_owned()),
         }
     }
+}
+
+/// What a table of limits says by being there; what is said otherwise, anywhere, goes before it.
+fn of_limits(rank: usize, origin: &Origin) -> impl Iterator<Item = Ranked> {
+    let said = [
+        ("max_total_tokens", Value::Whole(MAX_TOTAL_TOKENS.0)),
+        ("max_duration", Value::Time(MAX_DURATION)),
+    ];
+    said.into_iter().filter_map(move |(path, value)| {
+        let found = Found {
+            key: keys::named(path)?,
+            value,
+            origin: origin.clone(),
+            written: LIMITS_TABLE.to_owned(),
+        };
+        let path = path.to_owned();
+        Some(Ranked { rank, path, found })
+    })
 }
 
 fn is_of_context(ranked: &Ranked) -> bool {

@@ -139,6 +139,17 @@ fn of_kind(kind: Kind) -> Value {
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
         }),
         Kind::Counts(_) => json!({ "type": "object", "additionalProperties": whole(0) }),
+        Kind::Execution(_) => json!({
+            "anyOf": [
+                { "enum": ["sequential", "parallel"] },
+                {
+                    "type": "object",
+                    "properties": { "batched": whole(1) },
+                    "required": ["batched"],
+                    "additionalProperties": false,
+                },
+            ]
+        }),
         Kind::Rules(_) => json!({
             "type": "array", "items": of_fields(PERMISSION_FIELDS, &["tool", "then"])
         }),

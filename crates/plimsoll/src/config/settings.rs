@@ -5,18 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{ExecutionLimits, MAX_TURNS, QueueMode, ThinkingLevel, TurnTrigger};
+use plimsoll_agent::{
+    ExecutionLimits, MAX_TURNS, QueueMode, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
+};
 use plimsoll_context::{
-    ArgumentDigest, Bpe, CacheConfig, CacheStrategy, Chars4, ContextConfig, ContextStrategy,
+    ArgumentDigest, Bpe, Bytes, CacheConfig, CacheStrategy, Chars4, ContextConfig, ContextStrategy,
     Economy, Estimate, Memo, Ppm, SessionPruneConfig, Summarization, SummaryConfig, Threshold,
     TokenCounter, Tokens,
 };
 use plimsoll_core::{
-    AgentBuilder, Archive, EvictionStrategy, HOOK_TIMEOUT, RetryConfig, TOOL_RETRIES, Window,
+    AgentBuilder, Archive, CommandHook, EvictionStrategy, HOOK_TIMEOUT, MAX_STEP_RESULT,
+    RetryConfig, TOOL_RETRIES, Window,
 };
 use plimsoll_wire::openai_chat::ToolStyle;
 
-use super::hook::HookSetting;
 use super::permission::Rule;
 
 /// What a configuration says of one agent; what it does not say is at its default.
@@ -46,6 +48,8 @@ pub struct AgentSettings {
     pub root: PathBuf,
     /// Agents of the same file that it may call.
     pub sub_agents: Vec<String>,
+    /// Servers of tools that it uses; all where none are named.
+    pub mcp: Option<Vec<String>>,
     /// The preset policy's name, where one is named.
     pub strategy: Option<&'static str>,
     /// When a plan is due.
@@ -106,10 +110,14 @@ pub struct AgentSettings {
     pub seed: Option<u64>,
     /// How hard the model thinks.
     pub thinking: ThinkingLevel,
+    /// How many tool calls of one message run at once.
+    pub tool_execution: Option<ToolExecutionStrategy>,
+    /// A tool result among a run's steps, at most.
+    pub max_step_result: Bytes,
     /// Rules for what may run.
     pub permissions: Vec<Rule>,
     /// Commands that are asked or told.
-    pub hooks: Vec<HookSetting>,
+    pub hooks: Vec<CommandHook>,
     /// How long a hook may take.
     pub hook_timeout: Duration,
     /// How long a question about a tool call may stay open.
@@ -159,6 +167,7 @@ impl Default for AgentSettings {
             tool_style: None,
             root: PathBuf::from("."),
             sub_agents: Vec::new(),
+            mcp: None,
             strategy: None,
             trigger: None,
             target: None,
@@ -189,6 +198,8 @@ impl Default for AgentSettings {
             temperature: None,
             seed: None,
             thinking: ThinkingLevel::Off,
+            tool_execution: None,
+            max_step_result: MAX_STEP_RESULT,
             permissions: Vec::new(),
             hooks: Vec::new(),
             hook_timeout: HOOK_TIMEOUT,
@@ -251,7 +262,7 @@ impl AgentSettings {
     }
 
     /// A builder's settings with all of these on top, but for what is made outside of it: the
-    /// model, the system prompt, the tools and the store.
+    /// model, the system prompt, the tools, the rules for them and the store.
     #[must_use]
     pub fn apply(&self, mut builder: AgentBuilder) -> AgentBuilder {
         builder = self.apply_context(builder);
@@ -288,9 +299,18 @@ impl AgentSettings {
         if let Some(id) = self.config_id.as_ref().or(self.name.as_ref()) {
             builder = builder.config_id(id);
         }
+        if let Some(execution) = self.tool_execution {
+            builder = builder.tool_execution(execution);
+        }
+        for hook in &self.hooks {
+            let mut hook = hook.clone();
+            hook.timeout = hook.timeout.or(Some(self.hook_timeout));
+            builder = builder.command_hook(hook);
+        }
         builder
             .thinking_level(self.thinking)
             .tool_retries(self.tool_retries)
+            .max_step_result_size(self.max_step_result)
             .hook_timeout(self.hook_timeout)
             .steering_mode(self.steering)
             .follow_up_mode(self.follow_ups)

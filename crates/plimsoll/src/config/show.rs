@@ -107,20 +107,16 @@ impl Value {
             Self::Texts(texts) => texts.clone().into(),
             Self::Counts(counts) => json!(counts),
             Self::None => "none".into(),
+            Self::Unknown => "unknown".into(),
             Self::Earlier(scope) => json!(scope),
+            Self::Execution(execution) => json!(execution),
             Self::Rules(rules) => rules
                 .iter()
                 .map(|rule| {
                     json!({ "tool": rule.tool, "arguments": rule.arguments, "then": rule.then.name() })
                 })
                 .collect(),
-            Self::Hooks(hooks) => hooks
-                .iter()
-                .map(|hook| {
-                    let timeout = hook.timeout.map(|timeout| timeout.as_secs_f64());
-                    json!({ "on": hook.on, "command": hook.command, "timeout": timeout })
-                })
-                .collect(),
+            Self::Hooks(hooks) => json!(hooks),
         }
     }
 }

@@ -453,6 +453,7 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
         let mut default = AgentSettings::default();
         // Said or not, these are the same.
         default.strategy = set.strategy;
+        default.tool_execution = set.tool_execution;
         default.max_parallel_tools = set.max_parallel_tools;
         default.connect_timeout = set.connect_timeout;
         default.idle_timeout = set.idle_timeout;

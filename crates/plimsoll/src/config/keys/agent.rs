@@ -81,6 +81,25 @@ pub(super) const ROWS: &[Key] = &[
     .method("tools"),
     key(
         AGENT,
+        "sub_agents",
+        Kind::Names(|s, names| s.sub_agents = names),
+        Preset::Value("[]"),
+        "Agents of the same file that it may call, as tools of their names.",
+    )
+    .also(&["agents"])
+    .of_one_agent()
+    .method("tool"),
+    key(
+        AGENT,
+        "mcp",
+        Kind::Names(|s, names| s.mcp = Some(names)),
+        Preset::Words("all of [[mcp]]"),
+        "Servers of [[mcp]] whose tools it has.",
+    )
+    .of_one_agent()
+    .method("tools"),
+    key(
+        AGENT,
         "get_tool_response",
         Kind::Flag(|s, on| s.get_tool_response = on),
         Preset::Value("false"),
@@ -107,7 +126,7 @@ pub(super) const ROWS: &[Key] = &[
     )
     .adds()
     .trusted()
-    .method("before_tool_execution"),
+    .method("command_hook"),
     key(
         AGENT,
         "steering_mode",

@@ -132,6 +132,23 @@ pub(super) const ROWS: &[Key] = &[
     .method("max_parallel_tools"),
     key(
         LIMITS,
+        "tool_execution",
+        Kind::Execution(|s, execution| s.tool_execution = Some(execution)),
+        Preset::Value("\"sequential\""),
+        "How many tool calls of one message run at once: one, all, or so many.",
+    )
+    .flag("tool-execution")
+    .method("tool_execution"),
+    key(
+        LIMITS,
+        "max_step_result_size",
+        Kind::Whole(1, |s, bytes| s.max_step_result = Bytes(bytes)),
+        Preset::Value("8192"),
+        "A tool result among the steps of a run's output, in bytes, at most.",
+    )
+    .method("max_step_result_size"),
+    key(
+        LIMITS,
         "tool_retries",
         Kind::Whole(0, |s, retries| {
             s.tool_retries = u32::try_from(retries).unwrap_or(u32::MAX);

@@ -1,0 +1,279 @@
+//! The table as a whole: the docs, the template, the schema and the builder agree with it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value as Json;
+
+use super::*;
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+
+/// To bring the docs up to date: `PLIMSOLL_BLESS=1 cargo test -p plimsoll --features config docs`.
+#[test]
+fn the_docs_have_every_key() {
+    let text = std::fs::read_to_string(DOCS).unwrap();
+    let (before, rest) = text.split_once("<!-- keys -->\n").unwrap();
+    let (table, after) = rest.split_once("<!-- /keys -->").unwrap();
+    if std::env::var_os("PLIMSOLL_BLESS").is_some() {
+        let fresh = format!("{before}<!-- keys -->\n{}<!-- /keys -->{after}", markdown());
+        std::fs::write(DOCS, fresh).unwrap();
+        return;
+    }
+    assert_eq!(
+        table,
+        markdown(),
+        "docs/configuration.md is stale: PLIMSOLL_BLESS=1 cargo test -p plimsoll --features config docs"
+    );
+}
+
+#[test]
+fn the_template_is_good_and_so_is_each_of_its_lines() {
+    let template = template();
+    let config = Config::parse(&template).unwrap();
+    assert_eq!(
+        config.defaults().unwrap().settings(),
+        &AgentSettings::default()
+    );
+    let mut table = String::new();
+    let mut tried = 0;
+    for line in template.lines() {
+        let Some(line) = line.strip_prefix("# ") else {
+            continue;
+        };
+        if line.starts_with("[[agents]]") {
+            break;
+        }
+        if line.starts_with('[') {
+            table = format!("{line}\n");
+        } else if line.contains(" = ") && !line.contains('…') {
+            let text = format!("{table}{line}\n");
+            Config::parse(&text).unwrap_or_else(|error| panic!("{text}{error}"));
+            tried += 1;
+        }
+    }
+    assert!(tried > 40, "{tried}");
+    let example = template.split_once("# [[agents]]").unwrap().1;
+    let example: String = example
+        .lines()
+        .map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line)))
+        .collect();
+    let example = format!(
+        "[[agents]]{}",
+        example
+            .replace("How a", "# How")
+            .replace("What a", "# What")
+    );
+    assert_eq!(
+        Config::parse(&example).unwrap().agents().next(),
+        Some("reviewer")
+    );
+}
+
+#[test]
+fn what_is_shown_says_again_what_was_said() {
+    let text = "max_turns = 7\npins = [\"Say \\\"aye\\\".\"]\ntrigger = 0.7\nmax_duration = \"90s\"\nmax_cost = 0.5\n\
+        max_calls_per_tool = { bash = 3 }\ntool_execution = \"Batched(4)\"\nwindow = \"unknown\"\n\
+        permissions = [{ tool = \"bash\", arguments = \"git *\", then = \"allow\" }]\n\
+        hooks = [{ on = \"on_error\", command = [\"sh\", \"-c\", \"cat\"], timeout = 2.0 }]\n\
+        [cache]\nstrategy = { manual = { cache_tools = true } }\n[summary]\nauthor = \"extract\"\n";
+    let agent = Config::parse(text).unwrap().defaults().unwrap();
+    let shown: String = agent
+        .effective()
+        .map(|one| format!("{}\n", one.line()))
+        .collect();
+    let again = Config::parse(&shown).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.defaults().unwrap().settings(), agent.settings());
+    let json: Vec<Json> = agent.effective().map(|one| one.json()).collect();
+    let of = |key: &str| json.iter().find(|one| one["key"] == key).unwrap();
+    assert_eq!(of("max_turns")["value"], 7);
+    assert_eq!(of("max_turns")["origin"]["line"], 1);
+    assert_eq!(of("retry.max_attempts")["value"], 3);
+    assert_eq!(of("retry.max_attempts")["origin"], "default");
+    assert_eq!(of("seed")["default"], "none");
+}
+
+/// Follows a schema as an editor does, as far as ours needs it.
+fn fits(schema: &Json, value: &Json) -> bool {
+    if let Some(either) = schema["anyOf"].as_array() {
+        return either.iter().any(|schema| fits(schema, value));
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        return values.contains(value);
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
+        one => one.as_str().into_iter().collect(),
+    };
+    types.iter().any(|kind| match *kind {
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "integer" => value.as_i64().is_some_and(|whole| {
+            schema["minimum"]
+                .as_i64()
+                .is_none_or(|least| whole >= least)
+        }),
+        "number" => value.as_f64().is_some_and(|number| {
+            schema["minimum"]
+                .as_f64()
+                .is_none_or(|least| number >= least)
+                && schema["maximum"].as_f64().is_none_or(|most| number <= most)
+                && schema["exclusiveMinimum"]
+                    .as_f64()
+                    .is_none_or(|least| number > least)
+        }),
+        "array" => {
+            let items = value.as_array();
+            items.is_some_and(|items| items.iter().all(|item| fits(&schema["items"], item)))
+        }
+        "object" => value.as_object().is_some_and(|object| {
+            let required = schema["required"].as_array().into_iter().flatten();
+            let mut required = required.filter_map(Json::as_str);
+            required.all(|name| object.contains_key(name))
+                && object
+                    .iter()
+                    .all(|(name, value)| match &schema["properties"][name] {
+                        Json::Null => match &schema["additionalProperties"] {
+                            Json::Object(_) => fits(&schema["additionalProperties"], value),
+                            more => more != &Json::Bool(false),
+                        },
+                        schema => fits(schema, value),
+                    })
+        }),
+        _ => false,
+    })
+}
+
+#[test]
+fn the_schema_takes_what_reading_takes() {
+    let schema = schema();
+    for (text, good) in [
+        ("", true),
+        ("max_turns = 3", true),
+        ("max_turns = 0", false),
+        ("max_trns = 3", false),
+        ("max_steps = 3", true),
+        ("max_duration = \"10m\"", true),
+        ("max_total_tokens = \"none\"", true),
+        ("window = \"unknown\"", true),
+        ("context_strategy = \"evict\"", true),
+        (
+            "context_strategy = { type = \"summarize\", threshold = 9000 }",
+            true,
+        ),
+        ("context_strategy = { typ = \"summarize\" }", false),
+        ("argument_digest = true", true),
+        ("argument_digest = { over_chars = 900 }", true),
+        ("cache = { strategy = \"auto\" }", true),
+        (
+            "cache = { strategy = { manual = { cache_tools = true } } }",
+            true,
+        ),
+        ("tools = \"all\"\npins = [\"x\"]", true),
+        (
+            "[[agents]]\nname = \"x\"\nagents = [\"y\"]\n[agents.compaction]\nkeep_recent = 3\n[[agents]]\nname = \"y\"",
+            true,
+        ),
+        ("[[agents]]\nmax_turns = 3", false),
+        ("name = \"x\"", false),
+        ("[[mcp]]\nname = \"x\"\ncommand = \"y\"", true),
+        ("[[mcp]]\ncommand = \"y\"", false),
+        ("[providers.openai]\nbase_url = \"http://x/v1\"", true),
+        ("[prices.openai.x]\ninput = 1.0\noutput = 2", true),
+        ("permissions = [{ tool = \"bash\", then = \"deny\" }]", true),
+        (
+            "permissions = [{ tool = \"bash\", then = \"never\" }]",
+            false,
+        ),
+        ("[[hooks]]\non = \"on_error\"\ncommand = \"x\"", true),
+        (
+            "compaction = { compaction_scope = { fixed_count = 3 } }",
+            true,
+        ),
+        ("tool_execution = { batched = 3 }", true),
+        ("limits = { max_calls_per_tool = { bash = 3 } }", true),
+    ] {
+        assert_eq!(
+            Config::parse(text).is_ok(),
+            good,
+            "{text}: {:?}",
+            Config::parse(text).err()
+        );
+        let value: toml::Table = text.parse().unwrap();
+        let value = serde_json::to_value(value).unwrap();
+        assert_eq!(fits(&schema, &value), good, "{text}");
+    }
+    for key in keys() {
+        if let Some(value) = key.preset() {
+            let mut object = value.json();
+            for part in key.path().rsplit('.') {
+                let mut outer = serde_json::Map::new();
+                outer.insert(part.to_owned(), object);
+                object = outer.into();
+            }
+            if key.scope == Scope::Everywhere {
+                assert!(fits(&schema, &object), "{object}");
+            }
+        }
+    }
+}
+
+/// Methods of the builder that take code, or a thing that is made of code: no file can say those.
+const CODE: [&str; 13] = [
+    "provider_override",
+    "shared_observer",
+    "observer",
+    "store",
+    "gate",
+    "shared_gate",
+    "policy",
+    "in_memory_strategy",
+    "block_strategy",
+    "input_filter",
+    "input_filters",
+    "transform_context",
+    "convert_to_llm",
+];
+
+#[test]
+fn every_method_of_the_builder_is_reached_by_a_key() {
+    let sources = [
+        include_str!("../../../core/src/builder.rs"),
+        include_str!("../../../core/src/builder/hooks.rs"),
+        include_str!("../../../core/src/builder/limits.rs"),
+        include_str!("../../../core/src/builder/view.rs"),
+        include_str!("../../../core/src/context.rs"),
+    ];
+    let methods = sources
+        .iter()
+        .flat_map(|source| source.split("    pub fn ").skip(1));
+    let methods = methods.filter(|rest| {
+        rest.split(')')
+            .next()
+            .is_some_and(|head| head.contains("self"))
+    });
+    // A closure as a hook is code; a command says the same from a file.
+    let is_hook = |name: &&str| {
+        name.starts_with("before_")
+            || name.starts_with("after_")
+            || name.starts_with("on_")
+            || name.starts_with("get_")
+    };
+    let methods: BTreeSet<&str> = methods
+        .map(|rest| rest.split(['(', '<']).next().unwrap())
+        .collect();
+    let mut reached: BTreeSet<&str> = keys().map(|key| key.method).collect();
+    // By the tables beside the keys: prices, and all limits at once.
+    reached.extend(["prices", "summarizer_prices", "execution_limits", "build"]);
+    let left: Vec<&&str> = methods
+        .difference(&reached)
+        .filter(|method| {
+            !CODE.contains(method) && !(is_hook(method) && **method != "get_tool_response")
+        })
+        .collect();
+    assert!(left.is_empty(), "no key for {left:?}");
+    let wrong: Vec<&&str> = reached
+        .difference(&methods)
+        .filter(|method| !["", "builder"].contains(method))
+        .collect();
+    assert!(wrong.is_empty(), "no method {wrong:?}");
+}

@@ -1,0 +1,327 @@
+//! Keys of what an agent is and of how its model is called.
+
+use std::time::Duration;
+
+use plimsoll::{Event, ThinkingLevel, Tokens, TurnTrigger};
+
+use super::Row;
+use super::scene::{Scene, Seen, said, text_of};
+
+const NO_TOOLS: &str = "tools = \"none\"\n";
+/// Requests are large enough to be cached, and the cache is asked for by marks.
+const CACHED: &str = "system_file = \"long.md\"\n";
+
+fn loop_id(seen: &Seen) -> String {
+    let mut ids = seen.events.iter().filter_map(|event| match event {
+        Event::AgentStart { loop_id, .. } => loop_id.as_ref().map(ToString::to_string),
+        _ => None,
+    });
+    ids.next().unwrap()
+}
+
+fn breakpoints(seen: &Seen) -> Vec<String> {
+    let of_last = seen.last().cache.breakpoints.iter();
+    of_last
+        .map(|breakpoint| format!("{breakpoint:?}"))
+        .collect()
+}
+
+fn cause(seen: &Seen) -> TurnTrigger {
+    let mut causes = seen.events.iter().filter_map(|event| match event {
+        Event::TurnStart { cause, .. } => Some(*cause),
+        _ => None,
+    });
+    causes.next().unwrap()
+}
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        key: "name",
+        base: NO_TOOLS,
+        set: "agents = [{ name = \"bosun\" }]",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert!(!loop_id(without).contains(".bosun."));
+            assert!(loop_id(with).contains(".bosun."));
+        },
+    },
+    Row {
+        key: "config_id",
+        base: NO_TOOLS,
+        set: "config_id = \"night\"",
+        scene: Scene::Talk,
+        shows: |_, with| assert!(loop_id(with).ends_with(".night.1")),
+    },
+    Row {
+        key: "system",
+        base: NO_TOOLS,
+        set: "system = \"Be brief.\"",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert_eq!(&*without.first().system, "");
+            assert_eq!(&*with.first().system, "Be brief.");
+        },
+    },
+    Row {
+        key: "system_file",
+        base: NO_TOOLS,
+        set: "system_file = \"prompt.md\"",
+        scene: Scene::Talk,
+        shows: |_, with| assert_eq!(&*with.first().system, "A prompt from a file."),
+    },
+    Row {
+        key: "dynamic_context",
+        base: NO_TOOLS,
+        set: "dynamic_context = \"It is noon.\"",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert_eq!(without.first().dynamic_context, None);
+            assert_eq!(with.first().dynamic_context.as_deref(), Some("It is noon."));
+        },
+    },
+    Row {
+        key: "pins",
+        base: NO_TOOLS,
+        set: "pins = [\"Never touch vendor/.\"]",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert!(!text_of(without.first()).contains("vendor"));
+            assert!(text_of(with.first()).contains("Never touch vendor/."));
+        },
+    },
+    Row {
+        key: "tools",
+        base: "archive = false",
+        set: "tools = [\"read\", \"grep\"]",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert_eq!(without.tools().len(), 7);
+            assert_eq!(with.tools(), ["read", "grep"]);
+        },
+    },
+    Row {
+        key: "root",
+        base: "tools = \"read\"",
+        set: "root = \"sub\"",
+        scene: Scene::Reads,
+        shows: |without, with| {
+            assert!(!text_of(without.last()).contains("the inner note"));
+            assert!(text_of(with.last()).contains("the inner note"));
+        },
+    },
+    Row {
+        key: "sub_agents",
+        base: "tools = \"none\"\nagents = [{ name = \"captain\" }, { name = \"mate\" }]\n",
+        set: "!tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\" }]\n",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert!(!without.tools().contains(&"mate"));
+            assert!(with.tools().contains(&"mate"));
+        },
+    },
+    Row {
+        key: "description",
+        base: "tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\" }]\n",
+        set: "!tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\", description = \"Ties knots.\" }]\n",
+        scene: Scene::Talk,
+        shows: |_, with| {
+            let mate = with.first().tools.iter().find(|tool| tool.name == "mate");
+            assert_eq!(mate.unwrap().description, "Ties knots.");
+        },
+    },
+    Row {
+        key: "get_tool_response",
+        base: NO_TOOLS,
+        set: "get_tool_response = true",
+        scene: Scene::Work(1),
+        shows: |without, with| {
+            assert!(!without.tools().contains(&"get_tool_response"));
+            assert!(with.tools().contains(&"get_tool_response"));
+        },
+    },
+    Row {
+        key: "steering_mode",
+        base: NO_TOOLS,
+        set: "steering_mode = \"one_at_a_time\"",
+        scene: Scene::Queued,
+        shows: |without, with| {
+            let both = |seen: &Seen| {
+                let turns = seen.turns();
+                let steered = turns
+                    .iter()
+                    .find(|request| text_of(request).contains("first steer"));
+                text_of(steered.unwrap()).contains("second steer")
+            };
+            assert!(both(without) && !both(with));
+        },
+    },
+    Row {
+        key: "follow_up_mode",
+        base: NO_TOOLS,
+        set: "follow_up_mode = \"one_at_a_time\"",
+        scene: Scene::Queued,
+        shows: |without, with| assert_eq!(with.turns().len(), without.turns().len() + 1),
+    },
+    Row {
+        key: "first_turn_trigger",
+        base: NO_TOOLS,
+        set: "first_turn_trigger = \"sub_agent\"",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert_eq!(cause(without), TurnTrigger::User);
+            assert_eq!(cause(with), TurnTrigger::SubAgent);
+        },
+    },
+    Row {
+        key: "window",
+        base: NO_TOOLS,
+        set: "window = 9000",
+        scene: Scene::Work(12),
+        shows: |without, with| {
+            assert!(without.largest() > 9_000 && with.largest() < 9_000);
+            assert!(with.output().plans > 0);
+        },
+    },
+    Row {
+        key: "max_tokens",
+        base: NO_TOOLS,
+        set: "max_tokens = 77",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert_eq!(without.first().max_output, None);
+            assert_eq!(with.first().max_output, Some(Tokens(77)));
+        },
+    },
+    Row {
+        key: "temperature",
+        base: NO_TOOLS,
+        set: "temperature = 0.25",
+        scene: Scene::Talk,
+        shows: |_, with| assert_eq!(with.first().sampling.temperature, Some(0.25)),
+    },
+    Row {
+        key: "seed",
+        base: NO_TOOLS,
+        set: "seed = 7",
+        scene: Scene::Talk,
+        shows: |_, with| assert_eq!(with.first().sampling.seed, Some(7)),
+    },
+    Row {
+        key: "thinking_level",
+        base: NO_TOOLS,
+        set: "thinking_level = \"high\"",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert_eq!(without.first().sampling.thinking, ThinkingLevel::Off);
+            assert_eq!(with.first().sampling.thinking, ThinkingLevel::High);
+        },
+    },
+    Row {
+        key: "retry.max_attempts",
+        base: NO_TOOLS,
+        set: "retry.max_attempts = 2",
+        scene: Scene::Fails,
+        shows: |without, with| {
+            assert_eq!((without.requests.len(), with.requests.len()), (3, 2));
+        },
+    },
+    Row {
+        key: "retry.initial",
+        base: NO_TOOLS,
+        set: "retry.initial = \"5s\"",
+        scene: Scene::Fails,
+        shows: |without, with| {
+            // 1 + 2 and 5 + 10 seconds, give or take a fifth.
+            assert!(without.elapsed < Duration::from_secs(4));
+            assert!(with.elapsed > Duration::from_secs(11));
+        },
+    },
+    Row {
+        key: "retry.factor",
+        base: NO_TOOLS,
+        set: "retry.factor = 9",
+        scene: Scene::Fails,
+        shows: |_, with| assert!(with.elapsed > Duration::from_secs(7)),
+    },
+    Row {
+        key: "retry.cap",
+        base: NO_TOOLS,
+        set: "retry.cap = 0.5",
+        scene: Scene::Fails,
+        shows: |_, with| assert!(with.elapsed < Duration::from_millis(1_300)),
+    },
+    Row {
+        key: "retry.retry_after_cap",
+        base: NO_TOOLS,
+        set: "retry.retry_after_cap = 30",
+        scene: Scene::Limited,
+        shows: |without, with| {
+            assert_eq!((without.requests.len(), with.requests.len()), (2, 1));
+        },
+    },
+    Row {
+        key: "cache.enabled",
+        base: CACHED,
+        set: "cache.enabled = false",
+        scene: Scene::Work(4),
+        shows: |without, with| {
+            assert!(breakpoints(without).len() > 1);
+            assert!(breakpoints(with).is_empty() && with.last().cache.key.is_none());
+        },
+    },
+    Row {
+        key: "cache.strategy",
+        base: CACHED,
+        set: "cache.strategy = \"disabled\"",
+        scene: Scene::Work(4),
+        shows: |_, with| assert!(breakpoints(with).is_empty()),
+    },
+    Row {
+        key: "cache.strategy.manual.cache_system",
+        base: CACHED,
+        set: "cache.strategy = { manual = { cache_system = true } }",
+        scene: Scene::Work(4),
+        shows: |_, with| assert_eq!(breakpoints(with), ["System"]),
+    },
+    Row {
+        key: "cache.strategy.manual.cache_tools",
+        base: "tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\", description = \"@long@\" }]\n",
+        set: "cache.strategy = { manual = { cache_tools = true } }",
+        scene: Scene::Work(4),
+        shows: |_, with| assert_eq!(breakpoints(with), ["Tools"]),
+    },
+    Row {
+        key: "cache.strategy.manual.cache_messages",
+        base: CACHED,
+        set: "cache.strategy = { manual = { cache_messages = true } }",
+        scene: Scene::Work(4),
+        shows: |_, with| {
+            let breakpoints = breakpoints(with);
+            assert!(!breakpoints.is_empty());
+            assert!(breakpoints.iter().all(|at| at.starts_with("Message")));
+        },
+    },
+    Row {
+        key: "permissions",
+        base: NO_TOOLS,
+        set: "permissions = [{ tool = \"look\", arguments = \"at=0\", then = \"deny\" }]",
+        scene: Scene::Work(2),
+        shows: |without, with| {
+            assert_eq!((without.calls, with.calls), (2, 1));
+            let messages = &with.last().messages;
+            let result = messages
+                .iter()
+                .map(|message| said(message))
+                .find(|text| text.contains("do not allow this call"));
+            assert!(result.is_some(), "{}", text_of(with.last()));
+        },
+    },
+    Row {
+        key: "hooks",
+        base: NO_TOOLS,
+        set: "hooks = [{ on = \"before_tool_execution\", command = [\"grep\", \"-qv\", '\"at\":0'] }]",
+        scene: Scene::Commands(2),
+        // What fails before a tool call is a no: grep does where the arguments are these.
+        shows: |without, with| assert_eq!((without.calls, with.calls), (2, 1)),
+    },
+];
