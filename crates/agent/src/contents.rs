@@ -55,10 +55,12 @@ pub struct WindowUse {
     pub view: Contents,
     /// All of it: what would be sent now.
     pub used: Tokens,
-    /// What is kept free for the answer, by the provider's count; `None` where no window is known.
+    /// What is kept free for the answer; `None` where no window is known.
     pub reserve: Option<Tokens>,
-    /// The model's window, by the provider's count, where it is known.
+    /// The model's window as its provider counts, where it is known.
     pub window: Option<Tokens>,
+    /// The same as we count, which is how all else here is counted.
+    pub window_counted: Option<Tokens>,
     /// What may be sent at most; `None` where nothing says.
     pub limit: Option<Tokens>,
     /// Where a plan is due; `None` where none ever is.
@@ -133,8 +135,8 @@ impl Run {
     pub fn window_use(&self) -> WindowUse {
         let (tools, system) = self.setup.head();
         let system = system + REQUEST_OVERHEAD;
-        let line = self.line();
-        let budget = line.budget(self.overhead, self.state.calibration).ok();
+        let (line, calibration) = (self.line(), self.state.calibration);
+        let budget = line.budget(self.overhead, calibration).ok();
         let priced = budget.map(|budget| self.priced(&budget));
         let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.overhead);
         WindowUse {
@@ -144,8 +146,9 @@ impl Run {
             dynamic_context: self.overhead.minus(system + tools),
             view: Contents::of(&self.state),
             used: self.tokens(),
-            reserve: line.window.map(|_| line.reserve()),
+            reserve: line.window.map(|_| calibration.counted(line.reserve())),
             window: line.window,
+            window_counted: line.window.map(|window| calibration.counted(window)),
             limit: budget.and_then(|budget| sent(budget.limit)),
             trigger: priced.and_then(|budget| sent(budget.trigger)),
             target: budget.and_then(|budget| sent(budget.target)),

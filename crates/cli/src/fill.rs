@@ -33,7 +33,7 @@ pub(crate) fn table(of: &WindowUse) -> Vec<String> {
         tokens: of.dynamic_context,
     });
     rows.retain(|row| row.tokens > Tokens::ZERO);
-    let of_all = of.window.or(of.limit).unwrap_or(of.used);
+    let of_all = of.window_counted.or(of.limit).unwrap_or(of.used);
     let mut lines: Vec<String> = rows.iter().map(|row| line(row, of_all)).collect();
     lines.push(line(
         &Row {
@@ -156,8 +156,14 @@ fn marks(of: &WindowUse) -> String {
     if let Some(target) = of.target {
         parts.push(format!("ends at {target}"));
     }
-    if let Some(window) = of.window {
-        parts.push(format!("window {window}"));
+    match (of.window, of.window_counted) {
+        (Some(window), Some(counted)) if counted != window => {
+            parts.push(format!(
+                "window {counted} as we count, {window} as the provider does"
+            ));
+        }
+        (Some(window), _) => parts.push(format!("window {window}")),
+        (None, _) => {}
     }
     format!("  {}", parts.join(", "))
 }
@@ -192,6 +198,7 @@ mod tests {
             view,
             reserve: Some(Tokens(250)),
             window: Some(Tokens(2_000)),
+            window_counted: Some(Tokens(2_000)),
             limit: Some(Tokens(1_750)),
             trigger: Some(Tokens(1_400)),
             target: Some(Tokens(900)),
@@ -239,6 +246,7 @@ mod tests {
             used: Tokens(40),
             reserve: None,
             window: None,
+            window_counted: None,
             limit: None,
             trigger: None,
             target: None,

@@ -182,7 +182,14 @@ impl Paper {
 impl Sheet {
     fn lines(&mut self, text: &str) {
         let mut lines = self.take_row();
-        lines.extend(text.lines().map(str::to_owned));
+        let width = columns();
+        for line in text.lines() {
+            // What is coloured is broken by the terminal, which knows what takes no room.
+            match line.contains('\u{1b}') {
+                true => lines.push(line.to_owned()),
+                false => lines.extend(full_rows(&mut format!("{line}\n"), width)),
+            }
+        }
         self.print(lines);
     }
 

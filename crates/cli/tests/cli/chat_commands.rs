@@ -221,7 +221,7 @@ fn context_says_what_fills_the_window() {
         "  free ",
         "  kept for the answer ",
         "a plan is due at ",
-        "window 20000",
+        "20000 as the provider does",
     ] {
         assert!(said.out.contains(part), "no `{part}`:\n{}", said.out);
     }
