@@ -6,19 +6,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll::config::{AgentConfig, AgentSettings};
+use plimsoll::config::{AgentConfig, AgentSettings, MakeAgent};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
     Agent, AgentBuilder, RECALL_LEAST_WINDOW, SessionId, SessionStore, Tokens, Window, pin_tool,
 };
 
-use crate::choice::{self, Choice, RunRates, Said};
+use crate::called::{Asked, Called};
+use crate::choice::{self, Choice, Fit, RunRates, Said};
 use crate::exit::Stop;
 use crate::paths;
 use crate::settings::{Resolved, Sources};
 
 /// The built-in system prompt.
-const SYSTEM: &str = include_str!("../prompts/system.md");
+pub(crate) const SYSTEM: &str = include_str!("../prompts/system.md");
 /// A task or a system prompt, at most: a mistake such as a disk image ends here.
 pub(crate) const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
 /// How long a summary may take on this machine, where reading alone takes a minute.
@@ -37,6 +38,8 @@ pub(crate) struct Prepared {
     pub(crate) choice: Choice,
     pub(crate) rates: RunRates,
     pub(crate) store: Arc<SqliteStore>,
+    /// Who is asked what agents want that this one calls; to be set.
+    pub(crate) asked: Asked,
 }
 
 /// Resolves the arguments and finds the model. `goes_on` names a session that has to be there.
@@ -59,7 +62,7 @@ pub(crate) async fn prepare(
             server.name
         )));
     }
-    let tools = agent.tools().map_err(Stop::usage)?;
+    let mut tools = agent.tools().map_err(Stop::usage)?;
     let has_tools = !tools.is_empty();
     let (system, pins) = system(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
@@ -77,11 +80,22 @@ pub(crate) async fn prepare(
     }
     let choice = choice::choose(&agent, said).await?;
     let rates = choice.rates(summarizer.as_ref());
-    adapt(agent.settings_mut(), &choice);
+    adapt(agent.settings_mut(), choice.fit());
+    let asked = Asked::default();
+    let called = Called {
+        provider: Arc::clone(&choice.provider),
+        window: choice.window,
+        prices: choice.prices,
+        fit: choice.fit(),
+        asked: asked.clone(),
+    };
+    let make: MakeAgent = Arc::new(move |config| called.make(config).ok());
+    tools.extend(agent.sub_agents(&make).map_err(Stop::usage)?);
     let builder = Agent::builder_shared(Arc::clone(&choice.provider));
     let mut builder = agent
         .settings()
         .apply(builder)
+        .permissions(agent.permissions())
         .system(system)
         .tools(tools)
         .window(choice.window)
@@ -110,16 +124,17 @@ pub(crate) async fn prepare(
         choice,
         rates,
         store,
+        asked,
     })
 }
 
 /// Fits settings to the model that was found, where nothing is said of them.
-fn adapt(settings: &mut AgentSettings, choice: &Choice) {
-    settings.max_tokens = settings.max_tokens.or(choice.max_tokens.map(Tokens));
+pub(crate) fn adapt(settings: &mut AgentSettings, fit: Fit) {
+    settings.max_tokens = settings.max_tokens.or(fit.max_tokens.map(Tokens));
     let identical = &mut settings.limits.max_identical_tool_calls;
-    *identical = identical.or(choice.max_identical_tool_calls);
+    *identical = identical.or(fit.max_identical_tool_calls);
     // A server that answers one call at a time would be held up by a summary beside the run.
-    if choice.one_at_a_time && settings.summarizer.is_none() {
+    if fit.one_at_a_time && settings.summarizer.is_none() {
         settings.summary.soft_mark = None;
         settings.summary_timeout = settings.summary_timeout.or(Some(LOCAL_SUMMARY));
     }

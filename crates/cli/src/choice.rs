@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use plimsoll::config::{AgentConfig, WindowSetting};
-use plimsoll::providers::{
-    self, ModelRef, OpenAiChat, Place, ServerState, WindowSource, resolve_window,
-};
+use plimsoll::providers::{self, ModelRef, Place, ServerState, WindowSource, resolve_window};
 use plimsoll::{Money, PriceSheet, Provider, Rates, Usage, Window};
 
 use crate::exit::Stop;
@@ -59,7 +57,24 @@ pub(crate) struct Summarizer {
     pub(crate) prices: Option<PriceSheet>,
 }
 
+/// What settings are fitted to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fit {
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) max_identical_tool_calls: Option<u64>,
+    pub(crate) one_at_a_time: bool,
+}
+
 impl Choice {
+    /// What settings are fitted to.
+    pub(crate) fn fit(&self) -> Fit {
+        Fit {
+            max_tokens: self.max_tokens,
+            max_identical_tool_calls: self.max_identical_tool_calls,
+            one_at_a_time: self.one_at_a_time,
+        }
+    }
+
     /// What tokens cost, where that is known.
     pub(crate) fn rates(&self, summarizer: Option<&Summarizer>) -> RunRates {
         let rates = |sheet: Option<PriceSheet>| sheet.map(|sheet| sheet.rates);
@@ -112,10 +127,10 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
     }
     let prices = prices::sheet(&model, agent.own_prices())?;
     let one_at_a_time = matches!(model.vendor().place, Place::ThisMachine | Place::Ours);
-    let provider = builder.build().map_err(Stop::usage)?;
-    let (window, window_from) = window(&provider, &model, agent.settings().window).await;
+    let provider = builder.provider().map_err(Stop::usage)?;
+    let (window, window_from) = window(provider.as_ref(), &model, agent.settings().window).await;
     Ok(Choice {
-        provider: Arc::new(provider),
+        provider,
         window,
         window_from,
         prices,
@@ -127,7 +142,7 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
 }
 
 async fn window(
-    provider: &OpenAiChat,
+    provider: &dyn Provider,
     model: &ModelRef,
     setting: WindowSetting,
 ) -> (Window, &'static str) {
@@ -180,7 +195,7 @@ pub(crate) fn summarizer(agent: &AgentConfig) -> Result<Option<Summarizer>, Stop
     let (model, builder) = agent.chat(name, environment).map_err(Stop::usage)?;
     let prices = prices::sheet(&model, agent.own_prices())?;
     Ok(Some(Summarizer {
-        provider: Arc::new(builder.build().map_err(Stop::usage)?),
+        provider: builder.provider().map_err(Stop::usage)?,
         prices,
     }))
 }

@@ -8,6 +8,7 @@
 mod agent;
 mod args;
 mod ask;
+mod called;
 mod chat;
 mod chat_file;
 mod choice;
@@ -24,6 +25,7 @@ mod input;
 mod ledger;
 mod local;
 mod loops;
+mod mock;
 mod out;
 mod outcome;
 mod paths;
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Model(args) => wait_for(local::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
+        Command::Mock(args) => wait_for(mock::run(args)),
     };
     match code {
         Ok(code) => ExitCode::from(code),

@@ -34,6 +34,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         builder,
         choice,
         rates,
+        asked,
         ..
     } = agent::prepare(&args.sources, said, goes_on).await?;
     let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(rates)));
@@ -41,7 +42,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         screen.say(&agent::headline(config.settings(), &choice, &id));
     }
     let consent = ask::consent(args.yes);
-    let mut builder = builder.shared_gate(ask::gate(consent, screen.clone()));
+    let gate = ask::gate(consent, screen.clone());
+    asked.set(Arc::clone(&gate));
+    let mut builder = builder.shared_gate(gate);
     if let Some(screen) = &screen {
         builder = builder.shared_observer(Arc::clone(screen) as Arc<dyn plimsoll::Observer>);
     }

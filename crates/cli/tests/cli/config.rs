@@ -58,7 +58,7 @@ fn what_is_good_is_said_with_its_thresholds() {
                 "→ extract →",
             ],
         ),
-        ("", vec!["the model's window decides", "fires at 80 %"]),
+        ("", vec!["the model's window decides", "fires above 80 %"]),
         (
             "[pricing.openai.\"gpt-9\"]\ninput = 2.0\noutput = 8.0\n",
             vec!["prices: 1 models of your own"],

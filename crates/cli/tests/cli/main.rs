@@ -11,6 +11,7 @@
     clippy::print_stderr
 )]
 
+mod agents;
 mod bad_calls;
 mod chat;
 mod chat_commands;
@@ -28,6 +29,7 @@ mod failures;
 mod fake;
 mod forks;
 mod ledger;
+mod mock;
 mod prices;
 mod recorded;
 mod runs;

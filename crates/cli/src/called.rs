@@ -1,0 +1,84 @@
+//! Agents that another calls: each is made as its configuration says, on its own model or on the
+//! caller's. Whom they ask is whom the caller asks.
+
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use plimsoll::config::{AgentConfig, WindowSetting};
+use plimsoll::providers;
+use plimsoll::{
+    Agent, AgentBuilder, Answer, DenyAll, Gate, PriceSheet, Provider, Question, Window,
+};
+
+use crate::agent::{SYSTEM, adapt};
+use crate::choice::Fit;
+use crate::exit::Stop;
+use crate::prices;
+
+/// Whom agents ask that another calls; nobody, which is a no, until it is set.
+#[derive(Clone, Default)]
+pub(crate) struct Asked(Arc<OnceLock<Arc<dyn Gate>>>);
+
+/// What such an agent has of its caller where it has none of its own.
+pub(crate) struct Called {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) window: Window,
+    pub(crate) prices: Option<PriceSheet>,
+    pub(crate) fit: Fit,
+    pub(crate) asked: Asked,
+}
+
+impl Asked {
+    /// Says who it is; the first one stays.
+    pub(crate) fn set(&self, gate: Arc<dyn Gate>) {
+        let _ = self.0.set(gate);
+    }
+}
+
+#[async_trait]
+impl Gate for Asked {
+    async fn decide(&self, question: &Question) -> Answer {
+        match self.0.get() {
+            Some(gate) => gate.decide(question).await,
+            None => DenyAll.decide(question).await,
+        }
+    }
+}
+
+impl Called {
+    /// The settings of such an agent.
+    pub(crate) fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, Stop> {
+        let mut config = config.clone();
+        let (provider, window, sheet) = match config.settings().model.clone() {
+            None => {
+                adapt(config.settings_mut(), self.fit);
+                (Arc::clone(&self.provider), self.window, self.prices)
+            }
+            Some(name) => {
+                let environment = &providers::environment;
+                let (model, mut chat) = config.chat(&name, environment).map_err(Stop::usage)?;
+                if let Some(base_url) = &config.settings().base_url {
+                    chat = chat.base_url(base_url);
+                }
+                let sheet = prices::sheet(&model, config.own_prices())?;
+                let provider = chat.provider().map_err(Stop::usage)?;
+                (provider, Window::Discover, sheet)
+            }
+        };
+        let system = config.system().map_err(Stop::usage)?;
+        let mut builder = config
+            .settings()
+            .apply(Agent::builder_shared(provider))
+            .permissions(config.permissions())
+            .system(system.as_deref().unwrap_or(SYSTEM).trim_end())
+            .tools(config.tools().map_err(Stop::usage)?)
+            .gate(self.asked.clone());
+        if config.settings().window == WindowSetting::Ask {
+            builder = builder.window(window);
+        }
+        if let Some(sheet) = sheet {
+            builder = builder.prices(sheet);
+        }
+        Ok(builder)
+    }
+}

@@ -1,0 +1,313 @@
+//! Agents of a configuration: which one runs and as what, on what the server received; and what
+//! `config show`, `init` and `schema` say.
+
+use serde_json::Value;
+
+use super::command::{Home, feed, with};
+use super::fake::{Answer, Fake};
+use super::runs::messages;
+
+const TWO: &str = "max_turns = 9\n[[agents]]\nname = \"bosun\"\nsystem = \"You are the bosun.\"\ntools = [\"read\"]\ntemperature = 0.25\nmax_turns = 3\n\
+                   [[agents]]\nname = \"cook\"\nsystem = \"You are the cook.\"\ntools = \"none\"\nmax_tokens = 77\n";
+
+fn home(config: &str) -> Home {
+    let home = Home::new();
+    home.file("plimsoll.toml", config);
+    home
+}
+
+fn system(fake: &Fake) -> String {
+    messages(&fake.asked()[0])[0].1.clone()
+}
+
+#[test]
+fn an_agent_runs_as_its_configuration_says() {
+    let home = home(TWO);
+    for (args, prompt, key, value, tools) in [
+        (
+            &["--agent", "bosun"][..],
+            "You are the bosun.",
+            "temperature",
+            Value::from(0.25),
+            1,
+        ),
+        (
+            &["--agent", "cook"],
+            "You are the cook.",
+            "max_tokens",
+            77.into(),
+            0,
+        ),
+        (
+            &["--agent", "cook", "--max-tokens", "55"],
+            "You are the cook.",
+            "max_tokens",
+            55.into(),
+            0,
+        ),
+        (
+            &["--agent", "cook", "--set", "seed=4"],
+            "You are the cook.",
+            "seed",
+            4.into(),
+            0,
+        ),
+    ] {
+        let fake = Fake::new([Answer::say("Aye.")]);
+        let said = home.agent(&fake, &[args, &["Report."]].concat()).done();
+        assert!(
+            said.err
+                .contains("settings of plimsoll.toml, which is here"),
+            "{}",
+            said.err
+        );
+        assert_eq!(system(&fake), prompt);
+        let asked = fake.asked();
+        assert_eq!(asked[0][key], value, "{args:?}");
+        let named = asked[0]["tools"].as_array().map_or(0, |tools| {
+            let own = ["read", "bash", "write", "edit", "list", "glob", "grep"];
+            let names = tools
+                .iter()
+                .filter_map(|tool| tool["function"]["name"].as_str());
+            names.filter(|name| own.contains(name)).count()
+        });
+        assert_eq!(named, tools, "{args:?}");
+    }
+    let fake = Fake::new([Answer::say("Aye.")]);
+    home.agent(&fake, &["Report."])
+        .refused(2, &["several agents", "--agent: bosun, cook"]);
+    home.agent(&fake, &["--agent", "bosum", "Report."])
+        .refused(2, &["no agent `bosum`; did you mean `bosun`?"]);
+    assert!(fake.asked().is_empty());
+    let said = home.agent(&fake, &["--no-config", "Report."]).done();
+    assert!(!said.err.contains("plimsoll.toml") && !system(&fake).contains("bosun"));
+}
+
+#[test]
+fn the_only_agent_is_taken_and_said() {
+    let home = home("[[agents]]\nname = \"bosun\"\nsystem = \"You are the bosun.\"\n");
+    let fake = Fake::new([Answer::say("Aye.")]);
+    let said = home.agent(&fake, &["Report."]).done();
+    assert!(
+        said.err.contains("agent bosun, the only one"),
+        "{}",
+        said.err
+    );
+    assert_eq!(system(&fake), "You are the bosun.");
+    let fake = Fake::new([Answer::say("Aye.")]);
+    let said = home.agent(&fake, &["--quiet", "Report."]).done();
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("Aye.\n", ""));
+}
+
+#[test]
+fn flags_go_before_the_environment_and_that_before_the_file() {
+    let home = home("seed = 1\n[[agents]]\nname = \"a\"\nseed = 2\n");
+    for (variable, args, seed) in [
+        (None, &[][..], 2),
+        (Some("3"), &[], 3),
+        (Some(""), &[], 2),
+        (Some("3"), &["--seed", "4"], 4),
+    ] {
+        let fake = Fake::new([Answer::say("Aye.")]);
+        let mut command = home.command(with(&fake, &[args, &["Report."]].concat()));
+        if let Some(seed) = variable {
+            command.env("PLIMSOLL_SEED", seed);
+        }
+        feed(command, b"").done();
+        assert_eq!(fake.asked()[0]["seed"], seed);
+    }
+    let mut command = home.command(["config", "show", "--origin", "--max-turns", "7"]);
+    command
+        .env("PLIMSOLL_MAX_TOKENS", "99")
+        .env("PLIMSOLL_MAX_TURN", "3");
+    let said = feed(command, b"").done();
+    for (line, origin) in [
+        ("max_turns = 7", "# --max-turns"),
+        ("max_tokens = 99", "# $PLIMSOLL_MAX_TOKENS"),
+        ("seed = 2", "# plimsoll.toml:4"),
+        ("# retry.max_attempts = 3", "# default"),
+    ] {
+        let shown = said.out.lines().find(|shown| shown.starts_with(line));
+        assert!(
+            shown.is_some_and(|shown| shown.ends_with(origin)),
+            "{line} in {}",
+            said.out
+        );
+    }
+    let near = "there is no setting PLIMSOLL_MAX_TURN; did you mean PLIMSOLL_MAX_TURNS?";
+    assert!(said.err.contains(near), "{}", said.err);
+    let said = home.run(["config", "show", "--json"]).done();
+    let json: Value = serde_json::from_str(&said.out).unwrap();
+    let seed = json
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["key"] == "seed")
+        .unwrap();
+    assert_eq!(
+        (&seed["value"], &seed["origin"]["line"]),
+        (&2.into(), &4.into())
+    );
+}
+
+#[test]
+fn a_file_that_is_merely_there_runs_nothing() {
+    for config in [
+        "[[hooks]]\non = \"before_loop\"\ncommand = [\"touch\", \"ran\"]\n",
+        "permissions = [{ tool = \"bash\", then = \"allow\" }]\n",
+        "base_url = \"http://127.0.0.1:1/v1\"\n",
+        "[[mcp]]\nname = \"x\"\ncommand = \"touch\"\nargs = [\"ran\"]\n",
+        "[providers.openai]\nbase_url = \"http://127.0.0.1:1/v1\"\n",
+    ] {
+        let home = home(config);
+        let fake = Fake::new([Answer::say("Aye.")]);
+        let said = home.agent(&fake, &["Report."]);
+        said.refused(
+            2,
+            &[
+                "plimsoll.toml:1: ",
+                "found, not named",
+                "--config plimsoll.toml",
+            ],
+        );
+        assert!(!home.work().join("ran").exists());
+        assert!(fake.asked().is_empty());
+    }
+    let home = home("permissions = [{ tool = \"bash\", then = \"deny\" }]\n");
+    let fake = Fake::new([Answer::say("Aye.")]);
+    home.agent(&fake, &["A no is always heeded."]).done();
+}
+
+#[test]
+fn servers_of_tools_are_checked_and_a_run_says_that_it_has_none() {
+    let home = home(
+        "[[mcp]]\nname = \"ship\"\ncommand = \"ship-tools\"\nargs = [\"--all\"]\nenv = { TOKEN = \"hush-hush-hush\" }\ntimeout = \"5s\"\nlazy = true\n",
+    );
+    let said = home.run(["config", "check"]).done();
+    assert!(
+        said.out
+            .contains("mcp: ship, which this build cannot connect to yet"),
+        "{}",
+        said.out
+    );
+    let fake = Fake::new([Answer::say("Aye.")]);
+    let said = home.agent(&fake, &["--config", "plimsoll.toml", "Report."]);
+    said.refused(2, &["[[mcp]] (ship)", "cannot connect to yet"]);
+    assert!(!format!("{said:?}").contains("hush"));
+}
+
+#[test]
+fn rules_of_the_file_and_of_flags_decide_before_anybody_is_asked() {
+    let call = || {
+        [
+            Answer::call(&[("bash", "{\"command\":\"echo land ho\"}")]),
+            Answer::say("Done."),
+        ]
+    };
+    for (config, args, ran) in [
+        ("", &[][..], false),
+        (
+            "permissions = [{ tool = \"bash\", arguments = \"echo *\", then = \"allow\" }]\n",
+            &[],
+            true,
+        ),
+        (
+            "permissions = [{ tool = \"bash\", then = \"deny\" }]\n",
+            &["--yes"],
+            false,
+        ),
+        ("", &["--allow", "bash:echo *"], true),
+        ("", &["--allow", "bash:ls *"], false),
+        ("", &["--yes", "--deny", "bash:*land*"], false),
+        (
+            "permissions = [{ tool = \"bash\", then = \"deny\" }]\n",
+            &["--allow", "bash"],
+            true,
+        ),
+    ] {
+        let home = home(config);
+        let fake = Fake::new(call());
+        let args = [&["--config", "plimsoll.toml"][..], args, &["Look."]].concat();
+        home.agent(&fake, &args).done();
+        let last = fake.asked().pop().unwrap();
+        let heard = messages(&last)
+            .iter()
+            .any(|(role, text)| role == "tool" && text.contains("land ho"));
+        assert_eq!(heard, ran, "{config} {args:?}: {last}");
+    }
+}
+
+#[test]
+fn an_agent_calls_another_of_its_file() {
+    let home = home(
+        "[[agents]]\nname = \"captain\"\ntools = \"none\"\nagents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nsystem = \"You are the mate.\"\ndescription = \"Ties knots.\"\ntools = \"none\"\n",
+    );
+    let fake = Fake::new([
+        Answer::call(&[("mate", "{\"task\":\"Tie a bowline.\"}")]),
+        Answer::say("It is tied."),
+        Answer::say("All is well."),
+    ]);
+    let said = home.agent(&fake, &["--agent", "captain", "Moor."]).done();
+    assert_eq!(said.out, "All is well.\n");
+    let asked = fake.asked();
+    let called = messages(&asked[1]);
+    assert_eq!(called[0].1, "You are the mate.");
+    assert!(called[1].1.contains("Tie a bowline."));
+    let told = messages(&asked[2]);
+    assert!(
+        told.iter()
+            .any(|(role, text)| role == "tool" && text.contains("It is tied."))
+    );
+}
+
+#[test]
+fn init_writes_a_good_file_once() {
+    let home = Home::new();
+    let said = home.run(["config", "init"]).done();
+    assert!(
+        said.err.contains("plimsoll.toml is written"),
+        "{}",
+        said.err
+    );
+    home.run(["config", "check"]).done();
+    let before = std::fs::read(home.work().join("plimsoll.toml")).unwrap();
+    home.run(["config", "init"])
+        .refused(2, &["plimsoll.toml is there already"]);
+    assert_eq!(
+        std::fs::read(home.work().join("plimsoll.toml")).unwrap(),
+        before
+    );
+    home.run(["config", "init", "other.toml"]).done();
+    home.run(["config", "init", "none/other.toml"])
+        .refused(1, &["cannot be written"]);
+    let fake = Fake::new([Answer::say("Aye.")]);
+    home.agent(&fake, &["Report."]).done();
+    let schema: Value = serde_json::from_str(&home.run(["config", "schema"]).done().out).unwrap();
+    assert_eq!(schema["properties"]["max_turns"]["minimum"], 1);
+}
+
+#[test]
+fn every_agent_is_checked() {
+    let said = home(TWO).run(["config", "check"]).done();
+    for part in [
+        "agent bosun",
+        "a run: at most 3 turns",
+        "agent cook",
+        "a run: at most 9 turns",
+    ] {
+        assert!(said.out.contains(part), "no {part} in {}", said.out);
+    }
+    let said = home(TWO).run(["config", "check", "--json"]).done();
+    let json: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(json["agents"][0]["name"], "bosun");
+    assert_eq!(json["agents"][0]["limits"]["max_turns"], 3);
+    let said = home("[[agents]]\nname = \"a\"\n[agents.context]\nmax_context_tokens = 9\n[[agents]]\nname = \"b\"\ntrigger = 9\ntarget = 10\n")
+        .run(["config", "check"]);
+    said.refused(1, &["2 settings are faulty"]);
+    for part in [
+        "plimsoll.toml:4: compaction would fire above nothing",
+        "plimsoll.toml:7: the target (10)",
+    ] {
+        assert!(said.err.contains(part), "no {part} in {}", said.err);
+    }
+}
