@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use plimsoll::wire::openai_chat::{Dialect, refusal, validate};
+use plimsoll::wire::openai_chat::{self, Dialect};
+use plimsoll::wire::openai_responses::{self, Profile};
 use serde_json::{Value, json};
 
 /// The body of every answer to a chat comes from here: the request, and its number from 0.
@@ -41,8 +42,41 @@ pub(crate) struct Fake {
     accepting: Option<JoinHandle<()>>,
 }
 
+/// Whose rules a request is judged by.
+enum Judge {
+    Chat(Dialect),
+    Responses(Profile),
+}
+
+impl Judge {
+    fn path(&self) -> &'static str {
+        match self {
+            Self::Chat(_) => "/chat/completions",
+            Self::Responses(_) => "/responses",
+        }
+    }
+
+    /// The fault of a request, and how it is refused for it.
+    fn refuse(&self, request: &Value) -> Option<(String, u16, Value)> {
+        let (faults, refuse): (_, Box<dyn Fn(&plimsoll::wire::Fault) -> (u16, Value)>) = match self
+        {
+            Self::Chat(dialect) => (
+                openai_chat::validate(request, dialect),
+                Box::new(|fault| openai_chat::refusal(fault, dialect)),
+            ),
+            Self::Responses(profile) => (
+                openai_responses::validate(request, profile),
+                Box::new(|fault| openai_responses::refusal(fault, profile)),
+            ),
+        };
+        let fault = faults.first()?;
+        let (status, words) = refuse(fault);
+        Some((format!("{fault:?}"), status, words))
+    }
+}
+
 struct Inner {
-    dialect: Dialect,
+    judge: Judge,
     script: Mutex<Script>,
     pages: Vec<(&'static str, Value)>,
     asked: Mutex<Vec<Value>>,
@@ -114,6 +148,25 @@ impl Answer {
         }
     }
 
+    /// A streamed answer of these output items, on OpenAI Responses.
+    pub(crate) fn items(items: &[Value]) -> Self {
+        let done = |(index, item): (usize, &Value)| json!({"type": "response.output_item.done", "output_index": index, "item": item});
+        let mut events: Vec<Value> = items.iter().enumerate().map(done).collect();
+        events.push(json!({"type": "response.completed", "response": {"id": "resp_1", "status": "completed",
+            "output": items, "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 40},
+            "output_tokens": 10, "output_tokens_details": {"reasoning_tokens": 4}, "total_tokens": 110}}}));
+        let named = |event: &Value| {
+            let name = event["type"].as_str().unwrap();
+            format!("event: {name}\ndata: {event}\n\n")
+        };
+        Self {
+            status: 200,
+            headers: vec![("content-type", "text/event-stream".into())],
+            pieces: events.iter().map(named).collect(),
+            end: End::Close,
+        }
+    }
+
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
@@ -165,11 +218,29 @@ impl Fake {
         pages: Vec<(&'static str, Value)>,
         script: impl FnMut(&Value, usize) -> Answer + Send + 'static,
     ) -> Self {
+        let judge = Judge::Chat(Dialect::named(dialect).unwrap());
+        Self::judged(judge, pages, script)
+    }
+
+    /// Answers requests of OpenAI Responses in this order.
+    pub(crate) fn responses(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let mut answers: VecDeque<Answer> = answers.into_iter().collect();
+        let judge = Judge::Responses(Profile::openai());
+        Self::judged(judge, Vec::new(), move |_, _| {
+            answers.pop_front().expect("no request was expected")
+        })
+    }
+
+    fn judged(
+        judge: Judge,
+        pages: Vec<(&'static str, Value)>,
+        script: impl FnMut(&Value, usize) -> Answer + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (arrived, arrivals) = channel();
         let inner = Arc::new(Inner {
-            dialect: Dialect::named(dialect).unwrap(),
+            judge,
             script: Mutex::new(Box::new(script)),
             pages,
             asked: Mutex::default(),
@@ -252,7 +323,7 @@ fn serve(inner: &Inner, stream: &TcpStream) {
 }
 
 fn answer(inner: &Inner, path: &str, body: &[u8]) -> Answer {
-    if !path.ends_with("/chat/completions") {
+    if !path.ends_with(inner.judge.path()) {
         let page = inner.pages.iter().find(|(known, _)| *known == path);
         return page.map_or_else(
             || Answer::new(404, "{}"),
@@ -265,10 +336,9 @@ fn answer(inner: &Inner, path: &str, body: &[u8]) -> Answer {
         asked.push(request.clone());
         asked.len() - 1
     };
-    let answer = match validate(&request, &inner.dialect).first() {
-        Some(fault) => {
-            inner.refused.lock().unwrap().push(format!("{fault:?}"));
-            let (status, words) = refusal(fault, &inner.dialect);
+    let answer = match inner.judge.refuse(&request) {
+        Some((fault, status, words)) => {
+            inner.refused.lock().unwrap().push(fault);
             Answer::new(status, words.to_string())
         }
         None => (inner.script.lock().unwrap())(&request, number),
