@@ -9,6 +9,8 @@
     clippy::print_stdout
 )]
 
+use std::path::Path;
+
 use plimsoll::ExecutionLimits;
 use plimsoll::config::{self, Config};
 
@@ -55,12 +57,12 @@ const PAGES: [Page; 5] = [
 ];
 
 /// A block of a page: what stands behind its fence, and its lines.
-struct Block {
-    kind: &'static str,
+struct Block<'a> {
+    kind: &'a str,
     text: String,
 }
 
-fn blocks(text: &'static str) -> Vec<Block> {
+fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open = false;
     for line in text.lines() {
@@ -203,15 +205,25 @@ fn every_limit_is_on_its_page() {
     }
 }
 
-/// The pages of hooks and limits.
+/// The pages of everything else.
 #[test]
 fn configurations_of_other_pages_are_read() {
-    for page in [HOOKS, LIMITS] {
-        for block in blocks(page).iter().filter(|block| block.kind == "toml") {
-            let config = Config::parse(&block.text).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut read = 0;
+    for entry in std::fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|kind| kind != "md") {
+            continue;
+        }
+        let page = std::fs::read_to_string(&path).unwrap();
+        for block in blocks(&page).iter().filter(|block| block.kind == "toml") {
+            let config = Config::parse(&block.text)
+                .unwrap_or_else(|error| panic!("{}:\n{error}", path.display()));
             assert!(config.warnings().is_empty(), "{}", block.text);
+            read += 1;
         }
     }
+    assert!(read >= 8, "{read}");
 }
 
 #[test]
@@ -232,7 +244,7 @@ fn the_entrance_leads_to_every_page() {
 /// Every file that a page links to is there.
 #[test]
 fn no_link_is_dead() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let pages = PAGES
         .iter()
         .map(|page| (root.join("coming-from"), page.text))
