@@ -2,6 +2,7 @@
 //! what the logs hold, what it costs.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -818,4 +819,60 @@ async fn what_left_the_winners_view_can_be_recalled() {
         outcome.results[1].end,
         BranchEnd::Ended(EndReason::Failed { .. })
     ));
+}
+
+/// Dropped at any moment it leaves a session that goes on: as it was, or with all of the answer.
+#[tokio::test]
+async fn one_that_is_dropped_leaves_the_session_whole() {
+    let mut whole = 0;
+    for polls in 0..24 {
+        let store = MemoryStore::default();
+        let main = ScriptedProvider::new([Turn::say("Ahoy.")]).then_always(Turn::say("Aye."));
+        let mut session = session(&store, &main).await;
+        session.run("Hello.").await.unwrap();
+        let before = items(&session);
+        let north = ScriptedProvider::new([
+            Turn::call("echo", json!({"text": "fog"})),
+            Turn::say("North."),
+        ]);
+        let branches = vec![
+            branch(&north, "n"),
+            branch(&says("East, or so I think."), "e"),
+        ];
+        let strategy = LlmJudge::new(says("WINNER: A"));
+        let options = ParallelOptions::default();
+        let asked = agent_loop_parallel(&mut session, "Where to?", branches, &strategy, options);
+        // A host may run it in a task.
+        let mut asked: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(asked);
+        let mut left = polls;
+        let ended = std::future::poll_fn(|cx| {
+            if left == 0 {
+                return std::task::Poll::Ready(false);
+            }
+            left -= 1;
+            asked
+                .as_mut()
+                .poll(cx)
+                .map(|outcome| outcome.unwrap().answered)
+        });
+        let ended = ended.await;
+        drop(asked);
+        whole += u32::from(ended);
+        let now = items(&session);
+        assert_eq!(ended, now.len() > before.len(), "{polls}");
+        assert_eq!(now[..before.len()], before[..]);
+        assert!(!session.remote().steer("Anybody?").await);
+        let output = session.run("Go.").await.unwrap();
+        assert!(output.reason.is_answer(), "{polls}: {output:?}");
+        let (now, total) = (items(&session), session.view().usage());
+        drop(session);
+        let reader = agent(&main).store(Arc::new(store)).build().unwrap();
+        let again = reader.session(id("s")).await.unwrap();
+        assert_eq!(
+            (items(&again), again.view().usage()),
+            (now, total),
+            "{polls}"
+        );
+    }
+    assert!((1..24).contains(&whole), "{whole}");
 }
