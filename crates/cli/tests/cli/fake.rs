@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use plimsoll::wire::anthropic;
 use plimsoll::wire::openai_chat::{self, Dialect};
 use plimsoll::wire::openai_responses::{self, Profile};
 use serde_json::{Value, json};
@@ -46,6 +47,7 @@ pub(crate) struct Fake {
 enum Judge {
     Chat(Dialect),
     Responses(Profile),
+    Messages(anthropic::Profile),
 }
 
 impl Judge {
@@ -53,6 +55,7 @@ impl Judge {
         match self {
             Self::Chat(_) => "/chat/completions",
             Self::Responses(_) => "/responses",
+            Self::Messages(_) => "/v1/messages",
         }
     }
 
@@ -67,6 +70,10 @@ impl Judge {
             Self::Responses(profile) => (
                 openai_responses::validate(request, profile),
                 Box::new(|fault| openai_responses::refusal(fault, profile)),
+            ),
+            Self::Messages(profile) => (
+                anthropic::validate(request, profile),
+                Box::new(anthropic::refusal),
             ),
         };
         let fault = faults.first()?;
@@ -155,6 +162,43 @@ impl Answer {
         events.push(json!({"type": "response.completed", "response": {"id": "resp_1", "status": "completed",
             "output": items, "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 40},
             "output_tokens": 10, "output_tokens_details": {"reasoning_tokens": 4}, "total_tokens": 110}}}));
+        Self::named(&events)
+    }
+
+    /// A streamed answer of these content blocks, on Anthropic Messages.
+    pub(crate) fn blocks(blocks: &[Value], reason: &str) -> Self {
+        let mut events = vec![json!({"type": "message_start", "message": {"id": "msg_1",
+            "type": "message", "role": "assistant", "model": "claude", "content": [],
+            "usage": {"input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 1}}})];
+        for (index, block) in blocks.iter().enumerate() {
+            let mut begun = block.clone();
+            let delta = match block["type"].as_str().unwrap() {
+                "tool_use" => {
+                    begun["input"] = json!({});
+                    json!({"type": "input_json_delta", "partial_json": block["input"].to_string()})
+                }
+                "text" => {
+                    begun["text"] = "".into();
+                    json!({"type": "text_delta", "text": block["text"]})
+                }
+                _ => json!({"type": "none"}),
+            };
+            events.push(
+                json!({"type": "content_block_start", "index": index, "content_block": begun}),
+            );
+            events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+            events.push(json!({"type": "content_block_stop", "index": index}));
+        }
+        events.push(
+            json!({"type": "message_delta", "delta": {"stop_reason": reason},
+            "usage": {"output_tokens": 10}}),
+        );
+        events.push(json!({"type": "message_stop"}));
+        Self::named(&events)
+    }
+
+    /// A stream of events with names.
+    fn named(events: &[Value]) -> Self {
         let named = |event: &Value| {
             let name = event["type"].as_str().unwrap();
             format!("event: {name}\ndata: {event}\n\n")
@@ -229,6 +273,15 @@ impl Fake {
         Self::judged(judge, Vec::new(), move |_, _| {
             answers.pop_front().expect("no request was expected")
         })
+    }
+
+    /// Answers requests of Anthropic Messages for a model of that name.
+    pub(crate) fn messages(
+        model: &str,
+        script: impl FnMut(&Value, usize) -> Answer + Send + 'static,
+    ) -> Self {
+        let judge = Judge::Messages(anthropic::Profile::of_model(model));
+        Self::judged(judge, Vec::new(), script)
     }
 
     fn judged(
