@@ -83,7 +83,7 @@ impl Run {
         };
         if let Some(usage) = usage {
             let sheet = self.setup.sheet.as_ref();
-            let cost = sheet.and_then(|sheet| usage.estimated_cost(&sheet.rates));
+            let cost = sheet.and_then(|sheet| self.cost(usage, sheet));
             self.record(Entry::Wasted { usage, cost });
         }
         let failure = Failure::Overflow {

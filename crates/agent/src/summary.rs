@@ -135,7 +135,7 @@ impl Run {
 
     fn summary_cost(&self, digest: &Digest) -> Option<Money> {
         let sheet = self.setup.summary_model.as_ref()?.sheet?;
-        digest.usage.estimated_cost(&sheet.rates)
+        self.cost(digest.usage, &sheet)
     }
 
     fn end_digest(&mut self, digest: &Digest, failure: Option<String>) {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CannotFit, Message, Money, Outlook, Part, Ppm, Proposal, Reply, Tokens, Trigger, Usage,
-    price,
+    Budget, CannotFit, Message, Money, Outlook, Part, Ppm, PriceSheet, Proposal, Reply, Tokens,
+    Trigger, Usage, price,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -248,7 +248,16 @@ impl Run {
             output: self.setup.counter.message(reply),
             ..Usage::default()
         });
-        usage.estimated_cost(&sheet.rates)
+        self.cost(usage, sheet)
+    }
+
+    /// What usage costs. A limit on money holds for tokens of an unknown price too: they count at most.
+    pub(crate) fn cost(&self, usage: Usage, sheet: &PriceSheet) -> Option<Money> {
+        let known = usage.estimated_cost(&sheet.rates);
+        match self.setup.limits.max_cost {
+            Some(_) => known.or_else(|| usage.estimated_cost(&sheet.rates.at_most())),
+            None => known,
+        }
     }
 
     fn nothing_said(&mut self) {

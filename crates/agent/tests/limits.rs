@@ -154,6 +154,23 @@ fn money_ends_a_run_and_the_last_call_answers() {
     audit(&stage);
 }
 
+/// What is cached at a price that nobody knows counts at most, not nothing.
+#[test]
+fn money_holds_where_the_price_of_cached_tokens_is_not_known() {
+    let mut setup = priced(0.25, AtLimit::Stop);
+    let sheet = setup.sheet.as_mut().unwrap();
+    (sheet.rates.cache_read, sheet.rates.cache_write) = (None, None);
+    let cached = |_| {
+        Some(Usage {
+            cache_read: Tokens(50),
+            ..Usage::default()
+        })
+    };
+    let mut stage = Stage::new(setup);
+    assert_eq!(read_on(&mut stage, cached), 3);
+    assert_eq!(stage.outcome().cost.known, dollars(0.30));
+}
+
 /// What a summary costs is a cost of the run.
 #[test]
 fn summaries_are_paid_for() {

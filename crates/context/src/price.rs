@@ -85,6 +85,18 @@ impl Rates {
         cache_read: Some(Money(0)),
         cache_write: Some(Money(0)),
     };
+
+    /// The same with what is not known at twice the price of fresh input, the most that any provider
+    /// asks for it.
+    #[must_use]
+    pub fn at_most(self) -> Self {
+        let most = Some(Money(self.input.0.saturating_mul(2)));
+        Self {
+            cache_read: self.cache_read.or(most),
+            cache_write: self.cache_write.or(most),
+            ..self
+        }
+    }
 }
 
 impl PriceSheet {
