@@ -392,7 +392,12 @@ impl AgentConfig {
                 );
             }
         }
-        let servers: Vec<&str> = self.shared.mcp.iter().map(|mcp| mcp.name.as_str()).collect();
+        let servers: Vec<&str> = self
+            .shared
+            .mcp
+            .iter()
+            .map(|mcp| mcp.name.as_str())
+            .collect();
         for name in settings.mcp.iter().flatten() {
             if !servers.contains(&name.as_str()) {
                 let line = self.found.get("mcp").and_then(Found::line);

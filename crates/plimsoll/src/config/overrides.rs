@@ -4,11 +4,14 @@
 use super::fault::Faults;
 use super::layer::Layer;
 
+/// Looks a variable of the environment up.
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// Settings over a file's.
 #[derive(Default)]
 pub struct Overrides<'a> {
     flags: Vec<(String, String, String)>,
-    variables: Option<&'a dyn Fn(&str) -> Option<String>>,
+    variables: Option<Lookup<'a>>,
 }
 
 impl<'a> Overrides<'a> {

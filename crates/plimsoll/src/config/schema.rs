@@ -26,7 +26,7 @@ pub fn schema() -> Value {
         }
     }
     let mut agent = table(agent);
-    agent["required"] = json!(["name"]);
+    put_word(&mut agent, "required", json!(["name"]));
     let prices = json!({
         "description": "Prices of your own: a table for a provider, in it one for a model.",
         "type": "object",
@@ -49,8 +49,12 @@ pub fn schema() -> Value {
         top.insert(name.to_owned(), schema);
     }
     let mut schema = table(top);
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    schema["title"] = "plimsoll.toml".into();
+    put_word(
+        &mut schema,
+        "$schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    );
+    put_word(&mut schema, "title", "plimsoll.toml");
     schema
 }
 
@@ -69,7 +73,7 @@ fn put(table: &mut Map<String, Value>, path: &str, schema: Value) {
         .entry(first)
         .or_insert_with(|| self::table(Map::new()));
     let object = match inner.get_mut("anyOf") {
-        Some(Value::Array(either)) => match either.iter().position(|one| one["type"] == "object") {
+        Some(Value::Array(either)) => match either.iter().position(is_object) {
             Some(at) => either.get_mut(at),
             None => {
                 either.push(self::table(Map::new()));
@@ -81,13 +85,24 @@ fn put(table: &mut Map<String, Value>, path: &str, schema: Value) {
     let Some(object) = object else {
         return;
     };
-    if object["type"] != "object" {
+    if !is_object(object) {
         let value = object.take();
         *object = json!({ "anyOf": [value, self::table(Map::new())] });
         return put(table, path, schema);
     }
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         put(properties, rest, schema);
+    }
+}
+
+fn is_object(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object")
+}
+
+/// Says one more thing of a schema.
+fn put_word(schema: &mut Value, name: &str, value: impl Into<Value>) {
+    if let Some(object) = schema.as_object_mut() {
+        object.insert(name.to_owned(), value.into());
     }
 }
 
@@ -98,16 +113,24 @@ fn table(properties: Map<String, Value>) -> Value {
 fn of_key(key: &Key, standing: Standing) -> Value {
     let mut schema = of_kind(key.kind);
     match standing {
-        Standing::Good => schema["description"] = key.doc.into(),
+        Standing::Good => put_word(&mut schema, "description", key.doc),
         Standing::Old => {
-            schema["description"] = format!("Another name of `{}`.", key.path()).into();
-            schema["deprecated"] = true.into();
+            put_word(
+                &mut schema,
+                "description",
+                format!("Another name of `{}`.", key.path()),
+            );
+            put_word(&mut schema, "deprecated", true);
         }
     }
     match (key.preset(), key.default) {
-        (Some(value), _) => schema["default"] = value.json(),
+        (Some(value), _) => put_word(&mut schema, "default", value.json()),
         (None, Preset::Words(words)) if standing == Standing::Good => {
-            schema["description"] = format!("{} Default: {words}.", key.doc).into();
+            put_word(
+                &mut schema,
+                "description",
+                format!("{} Default: {words}.", key.doc),
+            );
         }
         _ => {}
     }
@@ -185,11 +208,11 @@ fn of_fields(fields: &[Field], required: &[&str]) -> Value {
             FieldKind::Time => json!({ "type": ["number", "string"] }),
             FieldKind::Choice(names) => json!({ "enum": names }),
         };
-        schema["description"] = field.doc.into();
+        put_word(&mut schema, "description", field.doc);
         (field.name.to_owned(), schema)
     });
     let mut schema = table(properties.collect());
-    schema["required"] = json!(required);
+    put_word(&mut schema, "required", json!(required));
     schema
 }
 

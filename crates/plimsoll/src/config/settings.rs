@@ -255,7 +255,7 @@ impl AgentSettings {
     pub fn counter(&self) -> Arc<dyn TokenCounter> {
         match self.counter {
             "cl100k" => Arc::new(Memo::new(Bpe::cl100k())),
-            "estimate" => Arc::new(Estimate::default()),
+            "estimate" => Arc::new(Estimate),
             "chars4" => Arc::new(Chars4),
             _ => Arc::new(Memo::new(Bpe::o200k())),
         }
@@ -263,7 +263,6 @@ impl AgentSettings {
 
     /// A builder's settings with all of these on top, but for what is made outside of it: the
     /// model, the system prompt, the tools, the rules for them and the store.
-    #[must_use]
     pub fn apply(&self, mut builder: AgentBuilder) -> AgentBuilder {
         builder = self.apply_context(builder);
         builder = match self.window {

@@ -450,13 +450,15 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
         );
         let mut set = AgentSettings::default();
         key.kind.set(&mut set, &value);
-        let mut default = AgentSettings::default();
         // Said or not, these are the same.
-        default.strategy = set.strategy;
-        default.tool_execution = set.tool_execution;
-        default.max_parallel_tools = set.max_parallel_tools;
-        default.connect_timeout = set.connect_timeout;
-        default.idle_timeout = set.idle_timeout;
+        let default = AgentSettings {
+            strategy: set.strategy,
+            tool_execution: set.tool_execution,
+            max_parallel_tools: set.max_parallel_tools,
+            connect_timeout: set.connect_timeout,
+            idle_timeout: set.idle_timeout,
+            ..AgentSettings::default()
+        };
         assert_eq!(set, default, "{}", key.path());
     }
 }

@@ -267,7 +267,7 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
     let left: Vec<&&str> = methods
         .difference(&reached)
         .filter(|method| {
-            !CODE.contains(method) && !(is_hook(method) && **method != "get_tool_response")
+            !(CODE.contains(method) || is_hook(method) && **method != "get_tool_response")
         })
         .collect();
     assert!(left.is_empty(), "no key for {left:?}");
