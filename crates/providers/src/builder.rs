@@ -22,6 +22,7 @@ use crate::model_ref::ModelRef;
 use crate::responses::{OpenAiResponses, Server, profile_of};
 use crate::secret::Secret;
 use crate::timeouts::Timeouts;
+use crate::unread::Unread;
 use crate::vendor::{Tells, Wire};
 
 /// Families of chat templates by what models of theirs are called.
@@ -175,7 +176,11 @@ impl OpenAiChatBuilder {
         let profile = self.profile.take();
         let (line, server) = self.line(variables)?;
         let profile = profile.unwrap_or_else(|| profile_of(&line.model, server));
-        Ok(OpenAiResponses { line, profile })
+        Ok(OpenAiResponses {
+            line,
+            profile,
+            unread: Unread::default(),
+        })
     }
 
     /// Makes a provider that speaks Messages, with the variables given.

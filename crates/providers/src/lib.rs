@@ -34,6 +34,7 @@ mod retry_after;
 mod secret;
 mod sse;
 mod timeouts;
+mod unread;
 mod vendor;
 mod windows;
 

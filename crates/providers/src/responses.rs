@@ -1,6 +1,7 @@
 //! [`OpenAiResponses`]: the provider for OpenAI's Responses API. One call, one request, always
-//! streamed and never stored: the whole history goes with each. What goes over the wire is
-//! `wire`'s business; how a provider is put together is in `builder.rs`.
+//! streamed and never stored: the whole history goes with each. Only where a server will not read
+//! the reasoning in it, it is sent once more without. What goes over the wire is `wire`'s business;
+//! how a provider is put together is in `builder.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,6 +16,7 @@ use plimsoll_wire::openai_responses::{
 
 use crate::line::Line;
 use crate::model_ref::ModelRef;
+use crate::unread::{Cure, Unread};
 
 /// What is asked, below the address of the API.
 const PATH: &str = "responses";
@@ -28,6 +30,7 @@ static EFFORTS: LazyLock<BTreeMap<String, Vec<Effort>>> =
 pub struct OpenAiResponses {
     pub(crate) line: Line,
     pub(crate) profile: Profile,
+    pub(crate) unread: Unread,
 }
 
 impl OpenAiResponses {
@@ -63,7 +66,8 @@ impl OpenAiResponses {
             extra: Some(&self.line.extra),
             ..RenderInput::default()
         };
-        let messages = request.messages.iter().map(AsRef::as_ref);
+        let messages = self.unread.left_out(&request.messages);
+        let messages = messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.profile);
         let rendered = rendered.map_err(|error| Failure::Refused {
             status: None,
@@ -88,10 +92,18 @@ impl Provider for OpenAiResponses {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let body = self.body(request)?;
         let limit = request.max_output;
+        let body = self.body(request)?;
         let reply = self.line.call::<StreamState>(PATH, body, limit, deltas);
-        self.line.heard(reply.await?, limit)
+        let reply = match reply.await {
+            Err(failure) if self.unread.learn(&failure, &request.messages) == Cure::Without => {
+                let body = self.body(request)?;
+                let reply = self.line.call::<StreamState>(PATH, body, limit, deltas);
+                reply.await
+            }
+            reply => reply,
+        };
+        self.line.heard(reply?, limit)
     }
 
     async fn window(&self) -> Option<Tokens> {

@@ -327,6 +327,46 @@ async fn a_run_of_thirty_turns_is_valid_at_every_request() {
 }
 
 #[tokio::test]
+async fn reasoning_that_a_server_will_not_read_is_left_out_from_then_on() {
+    let other_key = json!({"error": {"type": "invalid_request_error", "param": null,
+        "code": "invalid_encrypted_content", "message": "The encrypted content gA+=... could not \
+        be verified. Reason: Encrypted content organization_id did not match the target \
+        organization."}});
+    let turn = |number: usize| {
+        let call = asks(&format!("call_{number}"), "{\"at\": 1}");
+        stream(&[reasoning(number), call], (100, 0))
+    };
+    let script = [
+        turn(0),
+        turn(1),
+        Answer::new(400, other_key.to_string()),
+        turn(2),
+        turn(3),
+        stream(&[says("Done.", "final_answer")], (100, 0)),
+    ];
+    let fake = Fake::responses(Profile::openai(), script).await;
+    let look = |input: Look| async move { Ok::<_, ToolError>(format!("{} is there", input.at)) };
+    let agent = Agent::builder(provider("openai-responses/o4-mini", &fake))
+        .tool(tool("look", "Looks.", look).idempotent())
+        .window(Window::Known(Tokens(200_000)))
+        .build()
+        .unwrap();
+    let output = agent.run("Look at everything.").await.unwrap();
+    assert_eq!(output.text, "Done.");
+    let reasons = |at: usize| {
+        let body = fake.asked()[at].body["input"].to_string();
+        (0..4)
+            .filter(|rs| body.contains(&format!("rs_{rs}")))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(reasons(2), [0, 1]);
+    assert_eq!(reasons(3), [0; 0], "the same once more, without it");
+    assert_eq!(reasons(4), [2]);
+    assert_eq!(reasons(5), [2, 3]);
+    assert_eq!(fake.asked().len(), 6);
+}
+
+#[tokio::test]
 async fn a_run_whose_window_is_small_stays_valid() {
     const TURNS: usize = 24;
     let mut script = Vec::new();

@@ -1,0 +1,176 @@
+//! [`Unread`]: reasoning that a server has refused to read, because another key, organisation or
+//! deployment wrote it, or because it is no longer there. It is left out of every further request;
+//! the session lives on without it. Not the sending; that is `responses.rs`.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll_agent::Failure;
+use plimsoll_context::{Message, Part};
+use plimsoll_wire::openai_responses::ORIGIN;
+
+/// Items that are remembered, at most: more than any view holds. Beyond it only those of the
+/// newest request are.
+const MAX_UNREAD: usize = 10_000;
+/// What servers say of reasoning that they do not read, in lower case.
+const SAID: [&str; 5] = [
+    "encrypted content",
+    "encrypted_content",
+    "items are not persisted when `store`",
+    "of type 'reasoning' was provided without its required",
+    "without its required 'reasoning' item",
+];
+
+/// Reasoning that a server has refused to read.
+#[derive(Debug, Default)]
+pub(crate) struct Unread(Mutex<BTreeSet<u64>>);
+
+/// Whether a request can be sent again, otherwise than it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cure {
+    /// Without the reasoning that it had.
+    Without,
+    /// It had none, or the failure is another.
+    None,
+}
+
+impl Unread {
+    /// Learns from a failure which reasoning is not read: whatever of it the request had, since
+    /// servers do not say which in a form that holds for all.
+    pub(crate) fn learn(&self, failure: &Failure, messages: &[Arc<Message>]) -> Cure {
+        let Failure::Refused { message, .. } = failure else {
+            return Cure::None;
+        };
+        let message = message.to_ascii_lowercase();
+        if !SAID.iter().any(|said| message.contains(said)) {
+            return Cure::None;
+        }
+        let sent = messages.iter().flat_map(|message| message.parts());
+        let sent: BTreeSet<u64> = sent.filter_map(mark).collect();
+        let mut known = self.lock();
+        if sent.is_subset(&known) {
+            return Cure::None;
+        }
+        if known.len() + sent.len() > MAX_UNREAD {
+            known.clear();
+        }
+        known.extend(sent);
+        Cure::Without
+    }
+
+    /// The messages without what is not read.
+    pub(crate) fn left_out<'m>(&self, messages: &'m [Arc<Message>]) -> Vec<Cow<'m, Message>> {
+        let known = self.lock();
+        let unread = |part: &Part| mark(part).is_some_and(|mark| known.contains(&mark));
+        let message = |message: &'m Arc<Message>| match message.as_ref() {
+            Message::Assistant { parts } if parts.iter().any(unread) => {
+                let parts = parts.iter().filter(|part| !unread(part));
+                Cow::Owned(Message::Assistant {
+                    parts: parts.cloned().collect(),
+                })
+            }
+            message => Cow::Borrowed(message),
+        };
+        messages.iter().map(message).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an item of reasoning is known by; `None` for any other part.
+fn mark(part: &Part) -> Option<u64> {
+    let Part::Thinking(thinking) = part else {
+        return None;
+    };
+    let opaque = thinking.opaque.as_ref()?;
+    if opaque.origin != ORIGIN {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    opaque.data.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_context::{Opaque, Thinking};
+
+    fn turn(origin: &str, data: &str) -> Arc<Message> {
+        let opaque = Opaque {
+            origin: origin.into(),
+            data: data.into(),
+        };
+        let thinking = Thinking {
+            text: String::new(),
+            opaque: Some(opaque),
+        };
+        Arc::new(Message::Assistant {
+            parts: vec![Part::Thinking(thinking), Part::text("x")],
+        })
+    }
+
+    fn refused(message: &str) -> Failure {
+        Failure::Refused {
+            status: Some(400),
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_refused_once_is_not_sent_again_and_all_else_is() {
+        let unread = Unread::default();
+        let said = refused("The encrypted content gAAA... could not be verified.");
+        let foreign = [turn("anthropic", "a")];
+        assert_eq!(
+            unread.learn(&said, &foreign),
+            Cure::None,
+            "nothing to leave out"
+        );
+        let old = [turn(ORIGIN, "a"), turn("anthropic", "a")];
+        assert_eq!(
+            unread.learn(&refused("No tool output found."), &old),
+            Cure::None
+        );
+        assert_eq!(unread.left_out(&old)[0].as_ref(), old[0].as_ref());
+        assert_eq!(unread.learn(&said, &old), Cure::Without);
+        assert_eq!(unread.learn(&said, &old), Cure::None, "it was left out");
+        let view = [turn(ORIGIN, "a"), turn("anthropic", "a"), turn(ORIGIN, "b")];
+        let sent: Vec<usize> = unread
+            .left_out(&view)
+            .iter()
+            .map(|message| message.parts().len())
+            .collect();
+        assert_eq!(sent, [1, 2, 2]);
+    }
+
+    #[test]
+    fn every_way_to_say_so_is_understood() {
+        for said in [
+            "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+            "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.",
+            "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+            "reasoning encrypted_content was not issued to this caller",
+        ] {
+            let cure = Unread::default().learn(&refused(said), &[turn(ORIGIN, "a")]);
+            assert_eq!(cure, Cure::Without, "{said}");
+        }
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let unread = Unread::default();
+        let said = refused("encrypted content");
+        for round in 0..3 {
+            let view: Vec<Arc<Message>> = (0..MAX_UNREAD / 2)
+                .map(|at| turn(ORIGIN, &format!("{round} {at}")))
+                .collect();
+            assert_eq!(unread.learn(&said, &view), Cure::Without);
+            assert!(unread.lock().len() <= MAX_UNREAD);
+        }
+    }
+}
