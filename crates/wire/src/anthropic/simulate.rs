@@ -55,10 +55,8 @@ fn verify(check: &mut Check<'_>, place: String, block: &Value, said: &Said) {
         check.fault(Rule::Am10, place, words);
     } else if check.profile.binding == Binding::Prefix && given != expected {
         // tidy:allow(conversation)
-        let words = format!(
-            "{place}: Invalid `signature` in `thinking` block. The block is bound to a different \
-             conversation"
-        );
+        let bound = "The block is bound to a different conversation";
+        let words = format!("{place}: Invalid `signature` in `thinking` block. {bound}");
         check.fault(Rule::Am10, place, words);
     }
 }
