@@ -3,7 +3,7 @@
 
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::openai_chat::{Dialect, Voice, refusal, validate};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::answer::{Answer, Said};
 use crate::prompt_cache::Piece;
@@ -162,12 +162,15 @@ pub(crate) fn say(turn: &Turn, request: &Value, number: u64, used: Used) -> Said
     });
     let flag = |place: &str| request.pointer(place) == Some(&Value::Bool(true));
     if !flag("/stream") {
-        let mut message = json!({"role": "assistant", "content": turn.say, "refusal": null});
+        let mut message = Map::new();
+        message.insert("role".into(), "assistant".into());
+        message.insert("content".into(), json!(turn.say));
+        message.insert("refusal".into(), Value::Null);
         if let Some(thought) = &turn.think {
-            message["reasoning_content"] = thought.as_str().into();
+            message.insert("reasoning_content".into(), thought.as_str().into());
         }
         if !calls.is_empty() {
-            message["tool_calls"] = calls.into();
+            message.insert("tool_calls".into(), calls.into());
         }
         return Said::Whole(json!({
             "id": id, "object": "chat.completion", "created": CREATED, "model": model,
@@ -193,10 +196,13 @@ pub(crate) fn say(turn: &Turn, request: &Value, number: u64, used: Used) -> Said
     for half in halves(turn.say.as_deref()) {
         events.push(piece(json!({ "content": half })));
     }
-    for (at, (call, whole)) in turn.call.iter().zip(&calls).enumerate() {
-        let mut begin = whole.clone();
-        begin["index"] = at.into();
-        begin["function"]["arguments"] = "".into();
+    for (at, call) in turn.call.iter().enumerate() {
+        let begin = json!({
+            "index": at,
+            "id": format!("call_{number}_{at}"),
+            "type": "function",
+            "function": {"name": call.name, "arguments": ""},
+        });
         events.push(piece(json!({ "tool_calls": [begin] })));
         for half in halves(Some(&call.arguments())) {
             let more = json!({"index": at, "function": {"arguments": half}});
