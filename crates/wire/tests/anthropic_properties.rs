@@ -4,7 +4,7 @@
 
 use plimsoll_context::{
     Breakpoint, CachePlan, CallId, File, Image, Message, Opaque, Part, Source, ToolCall,
-    ToolResult, ToolSpec,
+    ToolResult, ToolSpec, repair,
 };
 use plimsoll_wire::anthropic::{
     Profile, RenderInput, StreamState, Thinking, ToolChoice, Ttl, read, read_reply, render,
@@ -331,6 +331,31 @@ proptest! {
                     String::from_utf8_lossy(&whole)
                 );
             }
+        }
+    }
+
+    /// Messages in any order, dropped and doubled, once they are mended.
+    #[test]
+    fn whatever_was_damaged_is_accepted_once_it_is_mended(
+        messages in history(),
+        picks in proptest::collection::vec(any::<proptest::sample::Index>(), 0..30),
+        thinking in thinking(),
+        whole in any::<bool>(),
+    ) {
+        let picked: Vec<Message> = match (whole, messages.is_empty()) {
+            (_, true) => Vec::new(),
+            (true, false) => messages,
+            (false, false) => picks.iter().map(|pick| pick.get(&messages).clone()).collect(),
+        };
+        let mended = repair(picked).messages;
+        let mended: Vec<Message> = mended.into_iter().map(|(_, message)| message).collect();
+        for model in MODELS {
+            let profile = Profile::of_model(model);
+            let input = RenderInput { model, thinking, ..RenderInput::default() };
+            let body = bytes(&mended, &input, &profile);
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            let faults = validate(&body, &profile);
+            prop_assert!(faults.is_empty(), "{model} {faults:?} {body}");
         }
     }
 
