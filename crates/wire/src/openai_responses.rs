@@ -24,7 +24,7 @@ pub use render::{LeftOut, MIN_OUTPUT, Note, RenderInput, Rendered, render, reque
 pub use reply::read_reply;
 pub use stream::StreamState;
 pub use types::{
-    Block, Content, ContentPart, CustomCall, FunctionCall, InputMessage, Item, Output, Reasoning,
-    Request, Tool,
+    Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Reasoning, Request,
+    Tool,
 };
 pub use validate::{MAX_FAULTS, refusal, validate};

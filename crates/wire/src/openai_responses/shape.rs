@@ -15,7 +15,7 @@ use super::items;
 use super::profile::{Profile, ReasoningItems};
 use super::render::{LeftOut, Note};
 use super::types::{
-    Block, Content, ContentPart, CustomCall, FunctionCall, InputMessage, Item, Output, Returned,
+    Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Returned,
 };
 use crate::frames;
 use crate::openai_chat::{Extra, Images, SystemRole, Text};
@@ -263,7 +263,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
                 extra,
             });
         }
-        Item::Call(FunctionCall {
+        Item::Call(Call {
             kind: "function_call".into(),
             id: self.item_id(id, "fc"),
             call_id,

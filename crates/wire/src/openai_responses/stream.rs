@@ -2,7 +2,7 @@
 //! of server-sent events: it is given the text of each `data:` field. The order of parts is that
 //! of the output items.
 
-use plimsoll_context::{CallId, Delta, Part, Reply, StopReason, Thinking, ToolCall, Usage};
+use plimsoll_context::{Delta, Part, Reply, StopReason, Thinking, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -17,6 +17,9 @@ use crate::openai_chat::MAX_REPLY;
 
 /// The text that ends a stream at servers that know the older wire; this one ends with an event.
 const DONE: &str = "[DONE]";
+
+/// What stands between the parts of a summary of reasoning.
+const PARAGRAPH: &str = "\n\n";
 
 /// A reply while it arrives.
 #[derive(Debug, Clone, Default)]
@@ -384,7 +387,7 @@ impl Open {
             }
             Pieces::Thought(texts) => {
                 let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-                let text = texts.join("\n\n");
+                let text = texts.join(PARAGRAPH);
                 // Cut in the middle, it is of no use to the provider.
                 let thinking = Thinking { text, opaque: None };
                 (!thinking.text.is_empty())
@@ -421,7 +424,11 @@ impl Open {
                 // A summary's parts are paragraphs.
                 let new = !texts.is_empty() && texts.iter().all(|(known, _)| *known != place);
                 append(texts, place, &more);
-                let text = if new { format!("\n\n{more}") } else { more };
+                let text = if new {
+                    format!("{PARAGRAPH}{more}")
+                } else {
+                    more
+                };
                 deltas.push(Delta::Thinking { text });
             }
             Pieces::Call { arguments, .. } => {
@@ -450,56 +457,44 @@ impl Open {
         }
     }
 
-    /// Tells what of a whole item has not come in pieces.
+    /// Tells what of a whole item has not come in pieces. The same item once more tells nothing.
     fn tell_rest(&mut self, deltas: &mut Vec<Delta>) {
-        let Some(raw) = &self.raw else {
-            return;
+        let parts = match &self.raw {
+            Some(raw) => output_parts(&self.item, raw),
+            None => return,
         };
-        for part in output_parts(&self.item, raw) {
-            let (told, all, delta): (String, String, fn(CallId, String) -> Delta) =
-                match (&self.pieces, &part) {
-                    (Pieces::Said(texts), Part::Text { .. }) => {
-                        let all = joined_parts(&output_parts(&self.item, raw));
-                        (joined(texts, ""), all, |_, text| Delta::Text { text })
-                    }
-                    (Pieces::Thought(texts), Part::Thinking(thinking)) => {
-                        let delta = |_, text| Delta::Thinking { text };
-                        (joined(texts, "\n\n"), thinking.text.clone(), delta)
-                    }
-                    (Pieces::Call { arguments, .. }, Part::ToolCall(call)) => {
-                        let delta = |call, text| Delta::CallArguments { call, text };
-                        (arguments.clone(), call.arguments.clone(), delta)
-                    }
-                    _ => continue,
-                };
-            // What was told otherwise cannot be taken back.
-            if let Some(rest) = all
-                .strip_prefix(told.as_str())
-                .filter(|rest| !rest.is_empty())
-            {
-                deltas.push(delta(self.call().id, rest.to_owned()));
+        let call = self.call().id;
+        // What was told otherwise cannot be taken back.
+        let rest = |all: &str, told: &str| {
+            let rest = all.strip_prefix(told).filter(|rest| !rest.is_empty());
+            rest.map(str::to_owned)
+        };
+        let new = match &mut self.pieces {
+            Pieces::Said(texts) => {
+                let all: String = parts.iter().filter_map(Part::as_text).collect();
+                let new = rest(&all, &joined(texts, "")).map(|text| Delta::Text { text });
+                *texts = vec![(0, all)];
+                new
             }
-            break;
-        }
-        self.mark_told();
-    }
-
-    /// All of the item has been told: the same once more tells nothing.
-    fn mark_told(&mut self) {
-        let Some(raw) = &self.raw else {
-            return;
-        };
-        let parts = output_parts(&self.item, raw);
-        match &mut self.pieces {
-            Pieces::Said(texts) => *texts = vec![(0, joined_parts(&parts))],
-            Pieces::Thought(texts) => *texts = vec![(0, items::reasoning_text(&self.item))],
+            Pieces::Thought(texts) => {
+                let all = items::reasoning_text(&self.item);
+                let new = rest(&all, &joined(texts, PARAGRAPH));
+                *texts = vec![(0, all)];
+                new.map(|text| Delta::Thinking { text })
+            }
             Pieces::Call { arguments, .. } => {
-                if let Some(Part::ToolCall(call)) = parts.into_iter().next() {
-                    *arguments = call.arguments;
-                }
+                let mut calls = parts.into_iter().filter_map(|part| match part {
+                    Part::ToolCall(call) => Some(call.arguments),
+                    _ => None,
+                });
+                let all = calls.next().unwrap_or_default();
+                let new = rest(&all, arguments);
+                *arguments = all;
+                new.map(|text| Delta::CallArguments { call, text })
             }
-            Pieces::Hidden => {}
-        }
+            Pieces::Hidden => None,
+        };
+        deltas.extend(new);
     }
 }
 
@@ -514,10 +509,6 @@ fn append(texts: &mut Vec<(u64, String)>, place: u64, more: &str) {
 fn joined(texts: &[(u64, String)], between: &str) -> String {
     let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
     texts.join(between)
-}
-
-fn joined_parts(parts: &[Part]) -> String {
-    parts.iter().filter_map(Part::as_text).collect()
 }
 
 fn number(value: Option<&Value>) -> Option<u64> {

@@ -77,7 +77,7 @@ pub enum Item<'a> {
     /// What somebody says.
     Message(InputMessage<'a>),
     /// A tool call.
-    Call(FunctionCall<'a>),
+    Call(Call<'a>),
     /// A call of a tool that takes a text of any form.
     Custom(CustomCall<'a>),
     /// What a tool call returned.
@@ -146,7 +146,7 @@ pub struct ContentPart<'a> {
 
 /// A tool call.
 #[derive(Debug, Clone, Serialize)]
-pub struct FunctionCall<'a> {
+pub struct Call<'a> {
     /// Always `function_call`.
     #[serde(rename = "type")]
     pub kind: Text<'a>,
