@@ -68,6 +68,11 @@ struct Sessions;
 #[doc = include_str!("../../../docs/parallel.md")]
 struct Parallel;
 
+/// What the documentation says of servers of tools, compiled.
+#[cfg(all(doctest, feature = "mcp"))]
+#[doc = include_str!("../../../docs/mcp.md")]
+struct Mcp;
+
 /// What those who come from other systems write here, run.
 #[cfg(doctest)]
 mod coming_from {

@@ -1,41 +1,35 @@
 //! [`AgentConfig`]: one agent as its configuration has it, with where each setting comes from; it
-//! becomes an [`AgentBuilder`]. Not the file; that is a [`super::Config`].
+//! becomes a builder's settings in `make.rs`. Not the file; that is a [`super::Config`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, MAX_RULES, Permission, PermissionRule, Permissions, Request};
+use plimsoll_agent::{Failure, MAX_RULES, Request};
 use plimsoll_context::{Chars4, Delta, PriceSheet, Rates, Reply, Threshold};
-use plimsoll_core::{Agent, AgentBuilder, Error, Provider, Tool, sub_agent};
+use plimsoll_core::{Agent, Error, Provider, Tool};
 use plimsoll_providers::{ModelRef, OpenAiChat, OpenAiChatBuilder, PriceBook, Timeouts};
 use plimsoll_tools::{Root, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
 
 use super::fault::{ConfigError, Fault, Faults};
-use super::file::{AgentPart, Shared};
+use super::file::Shared;
 use super::kind::Value;
 use super::layer::{Found, Origin};
-use super::mcp::McpServer;
-use super::permission::Rule;
 use super::resolve::Resolved;
 use super::settings::AgentSettings;
 
 /// A prompt of a file, at most: a mistake such as a disk image ends here.
 pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
 
-/// Makes the settings of an agent that another calls; `None` where it cannot be made.
-pub type MakeAgent = Arc<MakeAgentFn>;
-type MakeAgentFn = dyn Fn(&AgentConfig) -> Option<AgentBuilder> + Send + Sync;
-
 /// One agent, or what holds for all.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
-    settings: AgentSettings,
+    pub(super) settings: AgentSettings,
     found: BTreeMap<String, Found>,
-    shared: Arc<Shared>,
-    path: Option<PathBuf>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) path: Option<PathBuf>,
     warnings: Vec<Fault>,
 }
 
@@ -181,176 +175,6 @@ impl AgentConfig {
             .transpose()
     }
 
-    /// The rules for what may run. Those for a tool that there is, but not for this agent, are left
-    /// out: a file's rules hold for all of its agents.
-    #[must_use]
-    pub fn permissions(&self) -> Permissions {
-        let settings = &self.settings;
-        let all = settings.tools.iter().any(|name| name == "all");
-        let has = |name: &str| all || settings.tools.iter().any(|own| own == name);
-        let strange = |tool: &str| {
-            let fits = |name: &str| {
-                let one = Permissions::new([PermissionRule::new(tool, Permission::Deny)]);
-                one.decide(name, &serde_json::Value::Null).is_some()
-            };
-            let mut tools = plimsoll_tools::NAMES
-                .iter()
-                .copied()
-                .filter(|name| fits(name));
-            let is_tool = tools.clone().next().is_some();
-            let mut agents = self.shared.agents.iter().filter(|part| fits(&part.name));
-            let is_agent = agents.clone().next().is_some() || fits("pin");
-            let is_own =
-                tools.any(has) || agents.any(|part| settings.sub_agents.contains(&part.name));
-            (is_tool || is_agent) && !is_own
-        };
-        let rules = settings
-            .permissions
-            .iter()
-            .filter(|rule| !strange(&rule.tool));
-        Permissions::new(rules.map(Rule::rule))
-    }
-
-    /// The agents that it may call, as tools. `make` makes the settings of one, with its own tools,
-    /// whenever it is called.
-    ///
-    /// # Errors
-    /// Where one of them contradicts itself, which reading has ruled out.
-    pub fn sub_agents(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
-        let tools = self
-            .settings
-            .sub_agents
-            .iter()
-            .filter_map(|name| self.part(name));
-        let tools = tools.map(|part| {
-            let config = self.sibling(part)?;
-            let description = config.settings.description.clone();
-            let description = description.unwrap_or_else(|| format!("The agent {}.", part.name));
-            let make = Arc::clone(make);
-            let again = Arc::clone(&make);
-            // Made anew for each call: agents may call each other, and themselves.
-            let agent = move || {
-                let own = config.sub_agents(&again).ok()?;
-                make(&config)?.tools(own).build().ok()
-            };
-            let tool = sub_agent(part.name.as_str(), description, agent);
-            Ok(Arc::new(tool) as Arc<dyn Tool>)
-        });
-        tools.collect()
-    }
-
-    /// Whether it has the tools of this server.
-    #[must_use]
-    pub fn uses_mcp(&self, server: &str) -> bool {
-        let named = self.settings.mcp.as_ref();
-        named.is_none_or(|names| names.iter().any(|name| name == server))
-    }
-
-    /// The servers whose tools it has, and those that the agents have which it may call.
-    #[must_use]
-    pub fn mcp(&self) -> Vec<&McpServer> {
-        let mut users = vec![self.clone()];
-        let mut at = 0;
-        while let Some(user) = users.get(at) {
-            let called = user.settings.sub_agents.iter();
-            let called = called.filter_map(|name| self.sibling(self.part(name)?).ok());
-            let called: Vec<Self> = called.collect();
-            for agent in called {
-                let is_new = |user: &Self| user.settings.name != agent.settings.name;
-                if users.iter().all(is_new) {
-                    users.push(agent);
-                }
-            }
-            at += 1;
-        }
-        let servers = self.shared.mcp.iter();
-        servers
-            .filter(|server| users.iter().any(|user| user.uses_mcp(&server.name)))
-            .collect()
-    }
-
-    /// The settings of an agent: the model, its prices, the tools and the prompts with them. The
-    /// model's key is looked up in this process's environment.
-    ///
-    /// # Errors
-    /// Where no model is named or something cannot be read, found or reached.
-    pub fn builder(&self) -> Result<AgentBuilder, ConfigError> {
-        let Some(model) = &self.settings.model else {
-            return Err(self.fault(
-                "no model is named; set `model` to PROVIDER/NAME, or give a provider".to_owned(),
-            ));
-        };
-        let provider = self.provider(model)?;
-        Ok(self.builder_on(provider)?.tools(self.tools()?))
-    }
-
-    /// The same on a provider of your own, which those it may call share where they name no model;
-    /// and without the tools of the root.
-    ///
-    /// # Errors
-    /// Where a prompt cannot be read, or the summariser's model cannot be reached.
-    pub fn builder_on(&self, provider: Arc<dyn Provider>) -> Result<AgentBuilder, ConfigError> {
-        let shared = Arc::clone(&provider);
-        let make: Arc<MakeAgentFn> = Arc::new(move |config: &Self| {
-            let provider = match &config.settings.model {
-                Some(model) => config.provider(model).ok()?,
-                None => Arc::clone(&shared),
-            };
-            let builder = config.alone_on(provider).ok()?;
-            Some(builder.tools(config.tools().ok()?))
-        });
-        Ok(self.alone_on(provider)?.tools(self.sub_agents(&make)?))
-    }
-
-    fn alone_on(&self, provider: Arc<dyn Provider>) -> Result<AgentBuilder, ConfigError> {
-        let sheet = ModelRef::parse(provider.model()).ok();
-        let sheet = sheet.and_then(|model| self.prices(&model));
-        let mut builder = self
-            .settings
-            .apply(Agent::builder_shared(provider))
-            .permissions(self.permissions());
-        if let Some(system) = self.system()? {
-            builder = builder.system(system);
-        }
-        if let Some(sheet) = sheet {
-            builder = builder.prices(sheet);
-        }
-        if let Some(model) = &self.settings.summarizer {
-            let summarizer = self.provider(model)?;
-            let sheet = ModelRef::parse(summarizer.model()).ok();
-            if let Some(sheet) = sheet.and_then(|model| self.prices(&model)) {
-                builder = builder.summarizer_prices(sheet);
-            }
-            builder = builder.summarizer(summarizer);
-        }
-        if let Some(prompt) = self.summary_prompt()? {
-            builder = builder.summary_prompt(prompt);
-        }
-        Ok(builder)
-    }
-
-    fn part(&self, name: &str) -> Option<&AgentPart> {
-        self.shared.agents.iter().find(|part| part.name == name)
-    }
-
-    /// Another agent of the same file.
-    fn sibling(&self, part: &AgentPart) -> Result<Self, ConfigError> {
-        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        let resolved = self
-            .shared
-            .resolve(&[], Some(part), &mut faults, &mut warnings);
-        let path = self.path.as_deref();
-        match faults.0.is_empty() {
-            true => Ok(Self::new(
-                resolved,
-                Arc::clone(&self.shared),
-                path,
-                Vec::new(),
-            )),
-            false => Err(faults.error(path)),
-        }
-    }
-
     /// A builder's faults, each with the lines of the settings that it is of.
     #[must_use]
     pub fn place(&self, error: &Error) -> ConfigError {
@@ -427,7 +251,7 @@ impl AgentConfig {
         }
     }
 
-    fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, ConfigError> {
+    pub(super) fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, ConfigError> {
         let environment = &plimsoll_providers::environment;
         let (model, mut chat) = self.chat(model, environment)?;
         if let (Some(url), Some(own)) = (&self.settings.base_url, &self.settings.model)
@@ -443,7 +267,7 @@ impl AgentConfig {
         read_prompt(path, what).map_err(|fault| self.fault(fault))
     }
 
-    fn fault(&self, text: String) -> ConfigError {
+    pub(super) fn fault(&self, text: String) -> ConfigError {
         let mut faults = Faults::default();
         faults.push(None, text);
         faults.error(self.path.as_deref())

@@ -295,7 +295,8 @@ impl AgentSettings {
             builder = builder.gate_timeout(timeout);
         }
         // Its name tells its runs apart from those of another agent in one session.
-        if let Some(id) = self.config_id.as_ref().or(self.name.as_ref()) {
+        let name = self.name.as_ref().filter(|name| !name.is_empty());
+        if let Some(id) = self.config_id.as_ref().or(name) {
             builder = builder.config_id(id);
         }
         if let Some(execution) = self.tool_execution {

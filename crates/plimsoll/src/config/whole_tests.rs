@@ -277,3 +277,73 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
         .collect();
     assert!(wrong.is_empty(), "no method {wrong:?}");
 }
+
+/// Whatever a key is set to, reading says what is wrong with it and where, or takes it.
+#[test]
+fn every_key_takes_what_is_good_and_says_what_is_not() {
+    let values = [
+        "0",
+        "-1",
+        "1",
+        "1.5",
+        "-0.5",
+        "0.5",
+        "nan",
+        "-nan",
+        "inf",
+        "-inf",
+        "1e300",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "999999999999999999999999999999",
+        "true",
+        "\"\"",
+        "\"x\"",
+        "\"none\"",
+        "[]",
+        "[0]",
+        "[[1]]",
+        "[\"x\"]",
+        "[{}]",
+        "{}",
+        "{ x = 1 }",
+        "{ x = -1 }",
+        "{ x = { y = [] } }",
+        "1979-05-27",
+        "07:32:00",
+        "\"10m\"",
+        "\"-3s\"",
+        "\"1e999h\"",
+        "\"fixedcount(\"",
+        "\"batched(99999999999999999999)\"",
+    ];
+    let mut refused = 0;
+    for key in keys() {
+        let path = key.path();
+        for value in values {
+            let set = match key.scope {
+                Scope::Everywhere => format!("\n{path} = {value}\n"),
+                Scope::AgentOnly => format!("\n[[agents]]\n{path} = {value}\n"),
+            };
+            // A summary needs no more than this; the rest of a context is checked with it.
+            let Err(error) = Config::parse(&set) else {
+                continue;
+            };
+            refused += 1;
+            for fault in &error.faults {
+                assert!(fault.line.is_some(), "{set}{error}");
+            }
+            let names = error.to_string().contains(key.name) || error.to_string().contains("name");
+            let within = error.to_string().contains(key.table())
+                || error.to_string().contains("compaction would fire");
+            assert!(names || within, "{set}{error}");
+        }
+        for nothing in ["nan", "-1", "inf"] {
+            let text = format!("{path} = {nothing}");
+            let is_text = matches!(key.kind, Kind::Earlier(_));
+            assert!(Config::parse(&text).is_err() || is_text, "{text}");
+        }
+    }
+    assert!(refused > 1_000, "{refused}");
+}

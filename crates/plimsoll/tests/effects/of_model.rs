@@ -120,6 +120,16 @@ pub(super) const ROWS: &[Row] = &[
         },
     },
     Row {
+        key: "mcp",
+        base: "tools = \"none\"\nagents = [{ name = \"captain\" }]\n",
+        set: "!tools = \"none\"\nagents = [{ name = \"captain\", mcp = [\"ship\"] }]\n",
+        scene: Scene::Talk,
+        // Which tools it has then is seen where servers are started: in the command line's tests.
+        shows: |_, with| {
+            assert!(with.error.contains("there is no MCP server `ship`"));
+        },
+    },
+    Row {
         key: "description",
         base: "tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\" }]\n",
         set: "!tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\", description = \"Ties knots.\" }]\n",

@@ -16,6 +16,7 @@ pub(crate) const KEYS: &[&str] = &[
     "connect_timeout",
     "idle_timeout",
     "summary.model",
+    "mcp",
 ];
 
 const ANSWER: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Aye.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -153,4 +154,18 @@ async fn another_model_writes_summaries() {
         seen.summaries().is_empty(),
         "the run's own model writes none"
     );
+}
+
+#[test]
+fn an_agent_has_the_servers_that_it_names() {
+    let servers =
+        "[[mcp]]\nname = \"x\"\ncommand = \"cx\"\n[[mcp]]\nname = \"y\"\ncommand = \"cy\"\n";
+    let of = |set: &str| {
+        let text = format!("[[agents]]\nname = \"a\"\n{set}\n{servers}");
+        let agent = Config::parse(&text).unwrap().agent("a").unwrap();
+        let names = agent.mcp().into_iter().map(|server| server.name.clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(of(""), ["x", "y"]);
+    assert_eq!(of("mcp = [\"y\"]"), ["y"]);
 }
