@@ -1,5 +1,6 @@
-//! A log of the newest format, line by line, as it was when the format was made: it must be read,
-//! fold, and be what the machine still writes. Logs of format 1 are golden files of the store.
+//! A log of each format since 2, line by line, as it was when the format was made: it must be read and
+//! fold, and what the machine writes today must be read back the same. Logs of format 1 are golden files
+//! of the store.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,11 +13,22 @@ mod stage;
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Entry, Leave, Setup, State};
-use plimsoll_context::{Chars4, Edit, Message, Pinned, Recall, Seq};
-use stage::{Stage, good_summary, overflow, summarizing};
+use plimsoll_agent::{AtLimit, Entry, ExecutionLimits, Input, Leave, Setup, Spend, State};
+use plimsoll_context::{
+    CallId, Chars4, Edit, Message, Money, Part, Pinned, PriceSheet, Rates, Recall, Seq, Tokens,
+    ToolResult, Usage,
+};
+use stage::{Stage, good_summary, overflow, setup, summarizing, words};
 
-const GOLDEN: &str = include_str!("golden/v2.jsonl");
+const FORMAT_2: &str = include_str!("golden/v2.jsonl");
+const FORMAT_3: &str = include_str!("golden/v3.jsonl");
+
+fn read(golden: &str) -> Vec<Entry> {
+    let lines = golden.lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect()
+}
 
 /// A session with a pin, a summary by a model, one without, recall, and a refusal.
 fn scene() -> Vec<Entry> {
@@ -49,11 +61,8 @@ fn scene() -> Vec<Entry> {
 }
 
 #[test]
-fn the_newest_format_is_read_folds_and_is_still_written() {
-    let golden: Vec<Entry> = GOLDEN
-        .lines()
-        .map(|line| serde_json::from_str(line).expect(line))
-        .collect();
+fn format_2_is_read_and_folds() {
+    let golden = read(FORMAT_2);
     let now: Vec<String> = scene()
         .iter()
         .map(|entry| serde_json::to_string(entry).unwrap())
@@ -90,4 +99,115 @@ fn the_newest_format_is_read_folds_and_is_still_written() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(again, scene());
+}
+
+/// What format 3 has besides: limits told and reached, money, what a tool spent, messages that wait and
+/// are given up, a run rolled back, one undone, the mark of a fork, branches.
+fn scene_3() -> Vec<Entry> {
+    let rates = Rates {
+        input: Money(1_000_000_000),
+        ..Rates::FREE
+    };
+    let limits = ExecutionLimits {
+        max_tool_calls: Some(12),
+        at_limit: AtLimit::Rollback,
+        ..ExecutionLimits::turns(10)
+    };
+    let mut stage = Stage::new(Setup {
+        sheet: Some(PriceSheet::of(rates)),
+        limits: Arc::new(limits),
+        config_id: "golden".into(),
+        ..setup()
+    });
+    let usage = Some(Usage {
+        input: Tokens(100),
+        output: Tokens(10),
+        ..Usage::default()
+    });
+    stage
+        .say("the task")
+        .reply(vec![Part::text("begun")], usage);
+    stage.say("work on");
+    stage.tell(Input::FollowUp(vec![Part::text("and then rest")]));
+    stage
+        .reply(vec![words::call("a:read")], usage)
+        .say("faster");
+    stage.running.clear();
+    stage.tell(Input::ToolDone {
+        result: ToolResult {
+            call: CallId("a".into()),
+            parts: vec![Part::text("the child says 42")],
+            is_error: false,
+        },
+        pins: vec![],
+        spent: Spend {
+            usage: usage.unwrap(),
+            turns: 1,
+            ..Spend::default()
+        },
+    });
+    for n in 0..9 {
+        let id = format!("c{n}");
+        stage.reply(
+            vec![words::call(&format!("{id}:read:{{\"n\":{n}}}"))],
+            usage,
+        );
+        if stage.outcomes.len() == 1 {
+            stage.done(&id, "found");
+        }
+    }
+    stage.say("again").reply(vec![Part::text("fine")], usage);
+    stage.run.undo().unwrap();
+    stage.rest();
+    stage.log
+}
+
+#[test]
+fn format_3_is_read_and_folds() {
+    let golden = read(FORMAT_3);
+    let state = State::fold(Arc::new(Chars4), &golden).unwrap();
+    let texts: Vec<String> = state
+        .transcript()
+        .items()
+        .iter()
+        .map(|item| item.message.text())
+        .collect();
+    assert_eq!(texts, ["the task", "begun"], "both later runs are undone");
+    assert!(state.cost().known > Money(0));
+    let is = |of: fn(&Entry) -> bool| assert!(golden.iter().any(of));
+    is(
+        |entry| matches!(entry, Entry::Started { config: Some(config), .. } if config.config_id == "golden"),
+    );
+    is(|entry| matches!(entry, Entry::Queued { .. }));
+    is(|entry| {
+        matches!(
+            entry,
+            Entry::Said {
+                queued: Some(_),
+                ..
+            }
+        )
+    });
+    is(|entry| matches!(entry, Entry::Undelivered { .. }));
+    is(|entry| matches!(entry, Entry::Warned { .. }));
+    is(|entry| matches!(entry, Entry::Replied { cost: Some(_), .. }));
+    is(|entry| matches!(entry, Entry::Returned { spent, .. } if !spent.is_nothing()));
+    is(|entry| matches!(entry, Entry::RolledBack { .. }));
+    is(|entry| matches!(entry, Entry::Forked { .. }));
+    is(|entry| matches!(entry, Entry::Branched { .. }));
+    let now = scene_3();
+    let json: Vec<String> = now
+        .iter()
+        .map(|entry| serde_json::to_string(entry).unwrap())
+        .collect();
+    assert_eq!(read(&json.join("\n")), now);
+    // Every kind of line that the machine writes here is in the golden log too.
+    for entry in &now {
+        assert!(
+            golden
+                .iter()
+                .any(|golden| std::mem::discriminant(golden) == std::mem::discriminant(entry)),
+            "{entry:?}"
+        );
+    }
 }
