@@ -16,6 +16,7 @@ use crate::exit::Stop;
 use crate::fill;
 use crate::outcome::stop_of;
 use crate::screen::one_line;
+use crate::settings::Sources;
 
 impl Chat {
     /// Does what was asked for.
@@ -123,12 +124,18 @@ impl Chat {
         let went = self.end();
         match done {
             None => self.paper.must("interrupted; the view is as it was"),
-            // Whoever watches was told as it was applied; a script asked for it, and gets it.
-            Some(Ok(Some(done))) if !self.paper.is_live() => {
-                let gone = done.messages_before.saturating_sub(done.messages_after);
-                self.paper.say(&compacted(&done.plan, gone));
+            Some(Ok(Some(done))) => {
+                // Whoever watches was told as it was applied; a script asked for it, and gets it.
+                if !self.paper.is_live() {
+                    let gone = done.messages_before.saturating_sub(done.messages_after);
+                    self.paper.say(&compacted(&done.plan, gone));
+                }
+                let wrote = done.plan.stages.iter().any(|stage| stage == "summarize");
+                if focus.is_some() && !wrote {
+                    self.paper
+                        .must("no model wrote a summary for this plan, so the focus had no effect");
+                }
             }
-            Some(Ok(Some(_))) => {}
             Some(Ok(None)) => self.paper.say(&self.nothing_to_do()),
             Some(Err(error)) => return Err(stop_of(&error)),
         }
@@ -197,13 +204,39 @@ impl Chat {
             sources.flags.unset("base_url");
         }
         sources.flags.set("--model", "model", &name);
+        self.anew(sources).await?;
+        let after = self.choice.provider.model().to_owned();
+        self.words.add_models([after.clone()]);
+        self.paper
+            .say(&format!("the model is {after} now; it was {before}"));
+        Ok(())
+    }
+
+    /// Between runs, tools of servers that say that theirs have changed are read anew.
+    pub(super) async fn read_tools(&mut self) {
+        if !self.mcp.has_changed().await {
+            return;
+        }
+        let told = match self.anew(self.sources.clone()).await {
+            Ok(()) => "the tools of an MCP server have changed; they are offered as they are now"
+                .to_owned(),
+            Err(stop) => {
+                format!("the tools of an MCP server have changed, and could not be read: {stop}")
+            }
+        };
+        self.paper.note(&self.paper.dim(&told));
+    }
+
+    /// Goes on with an agent as it is configured now.
+    async fn anew(&mut self, sources: Sources) -> Result<(), Stop> {
+        let mcp = Some(self.mcp.clone());
         let Prepared {
             config,
             builder,
             choice,
             asked,
             ..
-        } = agent::prepare(&sources, Said::Nothing, None).await?;
+        } = agent::prepare(&sources, Said::Nothing, None, mcp).await?;
         asked.set(Arc::clone(&self.gate));
         let agent = builder
             .shared_gate(Arc::clone(&self.gate))
@@ -214,11 +247,7 @@ impl Chat {
             .switch(&agent)
             .await
             .map_err(|error| stop_of(&error))?;
-        let after = choice.provider.model().to_owned();
         (self.sources, self.agent, self.config, self.choice) = (sources, agent, config, choice);
-        self.words.add_models([after.clone()]);
-        self.paper
-            .say(&format!("the model is {after} now; it was {before}"));
         Ok(())
     }
 

@@ -45,6 +45,7 @@ use crate::chat::voice::{Voice, plural};
 use crate::chat::words::Words;
 use crate::choice::{Choice, Said};
 use crate::exit::{self, Stop};
+use crate::mcp::Mcp;
 use crate::outcome::{code_of, reason_text, stop_of};
 use crate::paths;
 use crate::settings::Sources;
@@ -59,6 +60,8 @@ struct Chat {
     choice: Choice,
     store: Arc<SqliteStore>,
     session: Session,
+    /// The servers of its tools.
+    mcp: Mcp,
     gate: Arc<dyn Gate>,
     voice: Arc<Voice>,
     talk: Talk,
@@ -96,10 +99,11 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
         true => Said::Nothing,
         false => Said::Everything,
     };
-    let prepared = agent::prepare(&args.sources, said, goes_on).await?;
+    let prepared = agent::prepare(&args.sources, said, goes_on, None).await?;
     let mut chat = Chat::open(args, prepared, id).await?;
     let left = chat.talk(args.task.clone()).await;
     chat.bye();
+    chat.mcp.close().await;
     left
 }
 
@@ -137,6 +141,7 @@ impl Chat {
             choice,
             store,
             asked,
+            mcp,
             ..
         } = prepared;
         asked.set(Arc::clone(&gate));
@@ -164,6 +169,7 @@ impl Chat {
             choice,
             store,
             session,
+            mcp,
             gate,
             voice,
             talk: Talk::new(
@@ -255,6 +261,7 @@ impl Chat {
 
     /// Drives one run, and hears what is said meanwhile.
     async fn work(&mut self, work: Work) -> Result<Next, Stop> {
+        self.read_tools().await;
         self.begin();
         let remote = self.session.remote();
         let (session, talk) = (&mut self.session, &mut self.talk);

@@ -161,7 +161,7 @@ fn the_model_can_be_changed_and_the_session_goes_on() {
 #[test]
 fn compact_plans_down_to_the_target_and_calls_no_model() {
     let (home, fake) = reads(6, vec![Answer::say("Here.")]);
-    let lines = "Read all.\n/compact\n/compact\nAre you there?\n";
+    let lines = "Read all.\n/compact the names\n/compact\nAre you there?\n";
     let said = Chat::start(&home, &fake, &["--max-context", "15000"]).lines(lines);
     assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
     let lines: Vec<&str> = said.out.lines().collect();
@@ -170,6 +170,11 @@ fn compact_plans_down_to_the_target_and_calls_no_model() {
         "{lines:?}"
     );
     assert!(lines[1].contains(" tokens freed"), "{lines:?}");
+    assert!(
+        said.err.contains("so the focus had no effect"),
+        "{}",
+        said.err
+    );
     assert!(lines[2].starts_with("nothing to do: "), "{lines:?}");
     assert_eq!(lines[3], "Here.");
     let asked = fake.asked();
