@@ -34,8 +34,10 @@ pub struct RunStep {
 pub(crate) struct Steps {
     max: Bytes,
     kept: VecDeque<RunStep>,
-    /// Calls without a result: tool and arguments.
-    open: HashMap<CallId, (String, String)>,
+    /// The newest batch's calls without a result: place, tool and arguments.
+    open: HashMap<CallId, (usize, String, String)>,
+    /// The places of its calls that have one, in the order in which they came.
+    came: Vec<usize>,
     held: usize,
     dropped: u64,
 }
@@ -46,6 +48,7 @@ impl Steps {
             max,
             kept: VecDeque::new(),
             open: HashMap::new(),
+            came: Vec::new(),
             held: 0,
             dropped: 0,
         }
@@ -56,23 +59,27 @@ impl Steps {
         match entry {
             Entry::Replied { message, .. } => {
                 self.open.clear();
-                for call in message.calls() {
+                self.came.clear();
+                for (place, call) in message.calls().enumerate() {
                     let arguments = cut(&call.arguments, self.max);
-                    self.open
-                        .insert(call.id.clone(), (call.name.clone(), arguments));
+                    let called = (place, call.name.clone(), arguments);
+                    self.open.insert(call.id.clone(), called);
                 }
             }
             Entry::Returned { message, .. } => {
                 if let Message::ToolResult(result) = message.as_ref() {
                     let called = self.open.remove(&result.call);
-                    let (name, arguments) = called.unwrap_or_default();
-                    self.keep(RunStep {
-                        call: result.call.clone(),
-                        name,
-                        arguments,
-                        result: cut(&message.text(), self.max),
-                        is_error: result.is_error,
-                    });
+                    let (place, name, arguments) = called.unwrap_or_default();
+                    self.keep(
+                        place,
+                        RunStep {
+                            call: result.call.clone(),
+                            name,
+                            arguments,
+                            result: cut(&message.text(), self.max),
+                            is_error: result.is_error,
+                        },
+                    );
                 }
             }
             _ => {}
@@ -88,13 +95,15 @@ impl Steps {
     pub(crate) fn take(&mut self) -> (Vec<RunStep>, u64) {
         self.held = 0;
         self.open.clear();
+        self.came.clear();
         (
             std::mem::take(&mut self.kept).into(),
             std::mem::take(&mut self.dropped),
         )
     }
 
-    fn keep(&mut self, step: RunStep) {
+    /// Keeps a step at its place in its batch, whenever it came.
+    fn keep(&mut self, place: usize, step: RunStep) {
         if self.kept.len() == MAX_STEPS
             && let Some(oldest) = self.kept.pop_front()
         {
@@ -102,7 +111,10 @@ impl Steps {
             self.dropped += 1;
         }
         self.held += weight(&step);
-        self.kept.push_back(step);
+        let later = self.came.iter().filter(|came| **came > place).count();
+        self.came.push(place);
+        let at = self.kept.len().saturating_sub(later);
+        self.kept.insert(at, step);
     }
 }
 
@@ -168,6 +180,40 @@ mod tests {
             marker.contains(&format!("{} items", 500 - left)),
             "{marker}"
         );
+    }
+
+    #[test]
+    fn steps_stand_in_call_order() {
+        let mut steps = Steps::new(MAX_STEP_RESULT);
+        for turn in ["x", "y"] {
+            let call = |id: &str| {
+                plimsoll_context::Part::ToolCall(plimsoll_context::ToolCall {
+                    id: CallId(format!("{turn}{id}")),
+                    name: "read".into(),
+                    arguments: "{}".into(),
+                    opaque: None,
+                })
+            };
+            let parts = ["a", "b", "c"].map(call).to_vec();
+            steps.see(&Entry::Replied {
+                message: Message::Assistant { parts }.into(),
+                stop: plimsoll_context::StopReason::ToolCalls,
+                usage: None,
+                counted: Default::default(),
+                cost: None,
+            });
+            for id in ["c", "a", "b"] {
+                steps.see(&Entry::Returned {
+                    message: Message::result(CallId(format!("{turn}{id}")), "ok").into(),
+                    pins: Vec::new(),
+                    spent: Default::default(),
+                });
+            }
+        }
+        let (kept, _) = steps.take();
+        let ids: Vec<&str> = kept.iter().map(|step| step.call.0.as_str()).collect();
+        assert_eq!(ids, ["xa", "xb", "xc", "ya", "yb", "yc"]);
+        assert!(kept.iter().all(|step| step.name == "read"));
     }
 
     #[test]
