@@ -77,7 +77,8 @@
 //!   characters that no name may have. **Ids of items** are sent where they may be.
 //! - **Blocks of another wire** are left out. An item of the provider's own in a user message comes
 //!   back as a message of its own.
-//! - **A tool's schema that is no object** gets what it lacks.
+//! - **A tool's schema that is no object** gets what it lacks. **The detail `auto`** of an image is
+//!   sent where none is asked for, and comes back as none.
 //!
 //! What a request may hold that [`openai_responses::read`] does not keep: ids and statuses of
 //! messages and results, annotations and further keys of texts, images and files, and whether a

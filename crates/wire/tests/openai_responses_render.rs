@@ -91,8 +91,8 @@ fn a_turn_is_written_item_by_item() {
         json!({"type": "message", "role": role,
         "content": [{"type": kind, "text": text}]})
     };
-    let mut look = said("assistant", "output_text", "I look.");
-    look["phase"] = "commentary".into();
+    let look = json!({"type": "message", "role": "assistant", "content": "I look.",
+        "phase": "commentary"});
     let call = |id: &str| {
         json!({"type": "function_call", "call_id": id, "name": "read",
         "arguments": "{\"p\": 1.0}"})

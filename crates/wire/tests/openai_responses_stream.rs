@@ -288,6 +288,10 @@ fn what_else_a_response_may_hold() {
             vec![Part::text("No.")],
         ),
         (
+            json!({"type": "message", "role": "assistant", "content": "x"}),
+            vec![Part::text("x")],
+        ),
+        (
             json!({"type": "web_search_call", "id": "ws_1", "status": "completed"}),
             vec![Part::Opaque(opaque(
                 r#"{"type":"web_search_call","id":"ws_1","status":"completed"}"#,
@@ -453,6 +457,10 @@ fn errors_are_understood_wherever_they_stand() {
             json!({"type": "error", "error": {"type": "invalid_request_error",
                 "code": "invalid_encrypted_content", "param": null,
                 "message": "The encrypted content gAAA... could not be verified."}}),
+            Verdict::Invalid,
+        ),
+        (
+            failed("image_too_large", "The image is too large."),
             Verdict::Invalid,
         ),
         (

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 pub const ORIGIN: &str = "openai-responses";
 
 /// Items that may stand in the input besides messages.
-pub(super) const KINDS: [&str; 28] = [
+pub(super) const KINDS: [&str; 31] = [
     "message",
     "file_search_call",
     "computer_call",
@@ -39,6 +39,17 @@ pub(super) const KINDS: [&str; 28] = [
     "program",
     "program_output",
     "item_reference",
+    "additional_tools",
+    "configuration_update",
+    "compaction_trigger",
+];
+
+/// What the client says besides messages and outputs.
+const CLIENTS: [&str; 4] = [
+    "mcp_approval_response",
+    "additional_tools",
+    "configuration_update",
+    "compaction_trigger",
 ];
 
 /// Calls that wait for an output of the client's, how they are spoken of, and their outputs.
@@ -85,7 +96,7 @@ pub(super) fn kind(item: &Value) -> &str {
 /// Whether the client says an item of that kind; the model says all others, as far as they are
 /// not messages.
 pub(super) fn is_clients(kind: &str) -> bool {
-    kind == "mcp_approval_response" || PAIRS.iter().any(|(.., output)| *output == kind)
+    CLIENTS.contains(&kind) || PAIRS.iter().any(|(.., output)| *output == kind)
 }
 
 /// Whether a block of that kind stands in the content of a message, and is no item.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::items;
+use super::shape::AUTO;
 use crate::error::WireError;
 use crate::frames;
 use crate::openai_chat::Extra;
@@ -311,7 +312,7 @@ fn image(part: &Value) -> Option<Part> {
     Some(Part::Image(Image {
         source,
         size: None,
-        detail: text("detail"),
+        detail: text("detail").filter(|detail| detail != AUTO),
     }))
 }
 

@@ -157,8 +157,11 @@ impl Response<'_> {
 pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
     match items::kind(item) {
         "message" => {
+            // Some servers send the text itself.
+            let whole = text(item.get("content"));
             let content = item.get("content").and_then(Value::as_array);
             let texts = content.into_iter().flatten().filter_map(said);
+            let texts = whole.into_iter().chain(texts);
             let texts = texts.filter(|text| !text.is_empty()).map(Part::text);
             with_beside(item, texts.collect())
         }

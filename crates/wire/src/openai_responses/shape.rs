@@ -15,10 +15,13 @@ use super::items;
 use super::profile::{Profile, ReasoningItems};
 use super::render::{LeftOut, Note};
 use super::types::{
-    Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Returned,
+    Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Words,
 };
 use crate::frames;
 use crate::openai_chat::{Extra, Images, SystemRole, Text};
+
+/// The detail of an image of which none is asked for.
+pub(super) const AUTO: &str = "auto";
 
 /// Whose texts a list of parts holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +194,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
         self.items.push(Item::Message(InputMessage {
             kind: "message".into(),
             role: "assistant".into(),
-            content: said.content,
+            content: words(said.content),
             extra: said.extra,
         }));
     }
@@ -290,16 +293,16 @@ impl<'a, 'p> Shaper<'a, 'p> {
             false => "function_call_output",
         };
         let output = match result.parts.as_slice() {
-            [] => Returned::Text("".into()),
-            [Part::Text { text }] => Returned::Text(Cow::Borrowed(text)),
+            [] => Words::Text("".into()),
+            [Part::Text { text }] => Words::Text(Cow::Borrowed(text)),
             parts => {
                 let mut content = Vec::new();
                 for part in parts {
                     content.extend(self.content(part, Side::Input));
                 }
                 match content.is_empty() {
-                    true => Returned::Text("".into()),
-                    false => Returned::Parts(content),
+                    true => Words::Text("".into()),
+                    false => Words::Parts(content),
                 }
             }
         };
@@ -315,7 +318,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
         self.items.push(Item::Message(InputMessage {
             kind: "message".into(),
             role: role.into(),
-            content,
+            content: Words::Parts(content),
             extra: Extra::new(),
         }));
     }
@@ -365,6 +368,17 @@ struct Said<'a> {
     extra: Extra,
 }
 
+/// What the model said: a single text is sent as one, since servers that follow the published types
+/// take a list only with ids, which say more than may be said.
+fn words(mut content: Vec<Content<'_>>) -> Words<'_> {
+    if let [Content::Part(part)] = content.as_mut_slice()
+        && let Some(text) = part.text.take()
+    {
+        return Words::Text(text);
+    }
+    Words::Parts(content)
+}
+
 fn text_part<'a>(kind: &'static str, text: Text<'a>) -> Content<'a> {
     Content::Part(Box::new(ContentPart {
         kind: kind.into(),
@@ -382,7 +396,8 @@ fn image_part(image: &Image) -> ContentPart<'_> {
         kind: "input_image".into(),
         image_url,
         file_id,
-        detail: image.detail.as_deref().map(Cow::Borrowed),
+        // The published types want one.
+        detail: Some(image.detail.as_deref().unwrap_or(AUTO).into()),
         ..ContentPart::default()
     }
 }

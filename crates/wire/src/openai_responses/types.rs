@@ -99,7 +99,7 @@ pub struct InputMessage<'a> {
     /// `user`, `assistant`, `developer` or `system`.
     pub role: Text<'a>,
     /// What is said.
-    pub content: Vec<Content<'a>>,
+    pub content: Words<'a>,
     /// All other keys, such as `phase`.
     #[serde(flatten)]
     pub extra: Extra,
@@ -193,13 +193,13 @@ pub struct Output<'a> {
     /// The call's id.
     pub call_id: Text<'a>,
     /// A text, or a list of parts.
-    pub output: Returned<'a>,
+    pub output: Words<'a>,
 }
 
 /// A text, or a list of parts.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
-pub enum Returned<'a> {
+pub enum Words<'a> {
     /// One text.
     Text(Text<'a>),
     /// Several texts, images or files.

@@ -35,7 +35,7 @@ const fn row(says: Says, pattern: &'static str) -> Row {
 
 /// Codes, types and statuses that decide alone; overflows first, so that a wrapped one wins.
 /// Those that do not decide (`invalid_request_error`, `server_error`) are not here.
-pub(super) const CODES: [(&str, Says); 47] = [
+pub(super) const CODES: [(&str, Says); 62] = [
     ("context_length_exceeded", Overflow),
     ("exceed_context_size_error", Overflow),
     ("model_context_window_exceeded", Overflow),
@@ -79,6 +79,21 @@ pub(super) const CODES: [(&str, Says); 47] = [
     // OpenAI Responses, also in the middle of a stream.
     ("invalid_prompt", Invalid),
     ("invalid_image", Invalid),
+    ("invalid_image_format", Invalid),
+    ("invalid_base64_image", Invalid),
+    ("invalid_image_url", Invalid),
+    ("invalid_image_mode", Invalid),
+    ("image_too_large", Invalid),
+    ("image_too_small", Invalid),
+    ("image_parse_error", Invalid),
+    ("image_content_policy_violation", Invalid),
+    ("image_file_too_large", Invalid),
+    ("unsupported_image_media_type", Invalid),
+    ("empty_image_file", Invalid),
+    ("image_file_not_found", Invalid),
+    ("bio_policy", Invalid),
+    ("misalignment_policy_violation", Invalid),
+    ("data_residency_mismatch", Invalid),
     ("invalid_encrypted_content", Invalid),
     ("overloaded_error", Transient),
     ("unavailable", Transient),
