@@ -27,7 +27,7 @@ mod validate_settings;
 pub use binding::Prefix;
 pub use cautions::cautions;
 pub use ids::MAX_ID;
-pub use profile::{Binding, Effort, ForcedTools, Profile, Temperature, ThinkingStyle};
+pub use profile::{Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle};
 pub use read::{Chat, read};
 pub use render::{LeftOut, Note, RenderInput, Rendered, Thinking, Ttl, render};
 pub use settings::MIN_BUDGET;

@@ -609,6 +609,14 @@ fn the_shape_of_a_request() {
         assert_eq!(faults[0].rule.to_string().as_str(), "shape", "{faults:?}");
     }
     assert!(validate(&good, &Profile::of_model(BUDGET)).is_empty());
+    let system = || json!({"role": "system", "content": "Be kind."});
+    messages(
+        "claude-opus-4-8",
+        &["shape"],
+        "Unexpected role \"system\"",
+        &[system(), question()],
+        &[question(), system()],
+    );
     let failed = |inner: Value| {
         let result = json!({"type": "tool_result", "tool_use_id": "a", "is_error": true,
             "content": [inner]});

@@ -3,7 +3,9 @@
 
 use plimsoll_context::Tokens;
 
-use super::profile::{Binding, Effort, ForcedTools, Profile, Temperature, ThinkingStyle};
+use super::profile::{
+    Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle,
+};
 use crate::openai_chat::Prefill;
 
 /// One family of models.
@@ -77,6 +79,22 @@ const FAMILIES: [Family; 31] = [
     family("mythos-5", Era::Fixed, 128_000, 512),
 ];
 
+/// The families that take system messages between others.
+const LATER_SYSTEM: [&str; 12] = [
+    "opus-4-8",
+    "opus-5",
+    "opus-5-5",
+    "sonnet-5",
+    "sonnet-5-5",
+    "haiku-5-5",
+    "fable-5",
+    "fable-5-1",
+    "fable-5-2",
+    "mythos-5",
+    "mythos-5-1",
+    "mythos-5-2",
+];
+
 /// The profile of the model of that name.
 pub(super) fn profile(name: &str) -> Profile {
     let name = name.to_ascii_lowercase().replace(['.', '_', '@'], "-");
@@ -130,6 +148,10 @@ impl Family {
                 Binding::Prefix
             } else {
                 Binding::Own
+            },
+            later_system: match LATER_SYSTEM.contains(&self.prefix) {
+                true => LaterSystem::Supported,
+                false => LaterSystem::Refused,
             },
             forced_tools: if since(Era::Bound) {
                 ForcedTools::Refused
@@ -186,6 +208,8 @@ mod tests {
         assert_eq!(of("claude-opus-5-5").forced_tools, ForcedTools::Refused);
         assert_eq!(of("claude-opus-4-6").temperature, Temperature::Supported);
         assert_eq!(of("claude-opus-4-7").temperature, Temperature::Refused);
+        assert_eq!(of("claude-opus-4-7").later_system, LaterSystem::Refused);
+        assert_eq!(of("claude-opus-4-8").later_system, LaterSystem::Supported);
         assert_eq!(of("claude-opus-5").binding, Binding::Own);
         assert_eq!(of("claude-opus-5-5").binding, Binding::Prefix);
         assert_eq!(of("claude-opus-5").min_cacheable, Tokens(512));

@@ -26,6 +26,9 @@ pub struct Profile {
     pub effort: Effort,
     /// Whether a temperature may be said.
     pub temperature: Temperature,
+    /// Whether system messages may stand between others. We send them in the user's role all the
+    /// same, which every model takes.
+    pub later_system: LaterSystem,
     /// Whether the model may be made to call a tool.
     pub forced_tools: ForcedTools,
     /// What a signed thinking block is bound to (AM10).
@@ -74,6 +77,16 @@ pub enum Temperature {
     Refused,
 }
 
+/// Whether system messages may stand between others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LaterSystem {
+    /// Only before all others, as the system prompt.
+    Refused,
+    /// They may, behind the first message.
+    Supported,
+}
+
 /// Whether the model may be made to call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -112,6 +125,7 @@ impl Profile {
             thinking: ThinkingStyle::Budget,
             effort: Effort::Refused,
             temperature: Temperature::Supported,
+            later_system: LaterSystem::Refused,
             forced_tools: ForcedTools::Supported,
             binding: Binding::Own,
             max_output: None,

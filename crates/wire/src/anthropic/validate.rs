@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::profile::Profile;
+use super::profile::{LaterSystem, Profile};
 use super::{pairing, simulate, validate_block, validate_marks, validate_settings};
 use crate::fault::{Fault, Rule};
 use crate::openai_chat::Prefill;
@@ -115,7 +115,8 @@ impl Check<'_> {
     fn message(&mut self, index: usize, message: &Value, last: bool) {
         let place = format!("messages.{index}");
         let role = role(message);
-        if role != "user" && role != "assistant" {
+        let system = self.profile.later_system == LaterSystem::Supported && index > 0;
+        if role != "user" && role != "assistant" && !(role == "system" && system) {
             let words = match role {
                 "system" => "messages: Unexpected role \"system\". The Messages API accepts a \
                              top-level `system` parameter, not \"system\" as an input message role."
