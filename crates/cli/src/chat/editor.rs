@@ -165,7 +165,8 @@ impl LineEditor {
             match lines.try_send(typed) {
                 Ok(()) => {}
                 Err(TrySendError::Full(_)) => {
-                    paper.must(&format!(
+                    // Not above a prompt: none stands there now.
+                    crate::say(&format!(
                         "{WAITING} lines wait already; the last was not taken"
                     ));
                 }

@@ -2,6 +2,7 @@
 //! no terminal. What it says is decided elsewhere.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use console::measure_text_width;
@@ -24,6 +25,9 @@ pub(crate) struct Paper {
     sheet: Option<Mutex<Sheet>>,
     colours: Colours,
     says: Says,
+    /// A line was sent since something was written. No lock: who writes may wait for the editor, and
+    /// the editor must not wait for who writes.
+    entered: AtomicBool,
     failed: Mutex<Option<Stop>>,
 }
 
@@ -60,6 +64,7 @@ impl Paper {
             sheet: None,
             colours: Colours::None,
             says,
+            entered: AtomicBool::new(false),
             failed: Mutex::default(),
         }
     }
@@ -79,6 +84,7 @@ impl Paper {
             })),
             colours,
             says,
+            entered: AtomicBool::new(false),
             failed: Mutex::default(),
         }
     }
@@ -142,10 +148,7 @@ impl Paper {
 
     /// Somebody has sent a line: what stands above it stays as it is.
     pub(crate) fn entered(&self) {
-        if let Some(mut sheet) = self.sheet() {
-            sheet.row.clear();
-            sheet.shown = false;
-        }
+        self.entered.store(true, Ordering::SeqCst);
     }
 
     /// Why nothing more can be written, if that is so; said once.
@@ -175,7 +178,12 @@ impl Paper {
     }
 
     fn sheet(&self) -> Option<MutexGuard<'_, Sheet>> {
-        self.sheet.as_ref().map(lock)
+        let mut sheet = self.sheet.as_ref().map(lock)?;
+        if self.entered.swap(false, Ordering::SeqCst) {
+            sheet.row.clear();
+            sheet.shown = false;
+        }
+        Some(sheet)
     }
 }
 

@@ -140,6 +140,42 @@ fn lines_are_remembered_for_their_owner_alone_and_commands_are_completed() {
     chat.until_prompt("> First.");
     chat.keys("\r");
     chat.until("two");
+    chat.until("price unknown");
+}
+
+#[test]
+fn ctrl_d_leaves_no_run_behind() {
+    let (home, fake) = (home(), Fake::new([Answer::say("never whole").hang()]));
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
+    chat.until_prompt(">");
+    chat.keys("Take your time.\r");
+    fake.wait();
+    chat.until_prompt("+");
     chat.keys(END);
-    chat.until("Ctrl-C ends it");
+    chat.until("a run is under way: Ctrl-C ends it, /quit leaves");
+    chat.keys("/quit\r");
+    assert_eq!(chat.end(), Some(0), "{}", chat.screen());
+    assert!(chat.screen().contains("interrupted"), "{}", chat.screen());
+    assert!(chat.is_as_it_was());
+}
+
+#[test]
+fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
+    let home = home();
+    let words: String = (0..150).map(|n| format!("word{n} ")).collect();
+    let fake = Fake::new([Answer::pieces(&words)]);
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 40);
+    chat.until_prompt(">");
+    for _ in 0..5 {
+        chat.keys("Say them.\r");
+        chat.until_prompt("+");
+        // Each of these ends the editing of a line, and another begins.
+        for _ in 0..40 {
+            chat.keys("\r");
+        }
+        chat.until_prompt(">");
+    }
+    chat.keys("/quit\r");
+    assert_eq!(chat.end(), Some(0));
+    assert!(chat.is_as_it_was());
 }

@@ -122,6 +122,13 @@ impl Answer {
         Self::stream(vec![delta(one), delta(other)], "stop")
     }
 
+    /// A streamed answer, word by word.
+    pub(crate) fn pieces(text: &str) -> Self {
+        let delta = |content: &str| json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": content}}]});
+        let pieces = text.split_inclusive(' ').map(delta);
+        Self::stream(pieces.collect(), "stop")
+    }
+
     /// A streamed answer that calls tools: name and arguments, the arguments in two pieces.
     pub(crate) fn call(calls: &[(&str, &str)]) -> Self {
         let mut events = Vec::new();

@@ -150,13 +150,17 @@ impl Terminal {
                 '\n' => row += 1,
                 '\u{7}' => {}
                 '\u{1b}' => {
-                    assert_eq!(chars.next(), Some('['), "an escape of another kind");
+                    match chars.next() {
+                        Some(kind) => assert_eq!(kind, '[', "an escape of another kind"),
+                        // The rest of it comes with the next piece.
+                        None => break,
+                    }
                     let mut code = String::new();
                     let end = loop {
                         match chars.next() {
                             Some(c @ ('0'..='9' | ';' | '?')) => code.push(c),
                             Some(end) => break end,
-                            None => return String::new(),
+                            None => break 'm',
                         }
                     };
                     let count = code.parse().unwrap_or(1);
