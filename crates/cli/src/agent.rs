@@ -15,6 +15,7 @@ use plimsoll::{
 use crate::called::{Asked, Called};
 use crate::choice::{self, Choice, Fit, RunRates, Said};
 use crate::exit::Stop;
+use crate::mcp::Mcp;
 use crate::paths;
 use crate::settings::{Resolved, Sources};
 
@@ -40,30 +41,23 @@ pub(crate) struct Prepared {
     pub(crate) store: Arc<SqliteStore>,
     /// Who is asked what agents want that this one calls; to be set.
     pub(crate) asked: Asked,
+    /// The servers of its tools.
+    pub(crate) mcp: Mcp,
 }
 
-/// Resolves the arguments and finds the model. `goes_on` names a session that has to be there.
+/// Resolves the arguments and finds the model. `goes_on` names a session that has to be there;
+/// `mcp` are servers that are connected already.
 pub(crate) async fn prepare(
     sources: &Sources,
     said: Said,
     goes_on: Option<&SessionId>,
+    mcp: Option<Mcp>,
 ) -> Result<Prepared, Stop> {
-    let Resolved {
-        config,
-        mut agent,
-        notes,
-    } = sources.resolve()?;
+    let Resolved { mut agent, notes } = sources.resolve()?;
     for note in notes.iter().filter(|_| said == Said::Everything) {
         crate::say(note);
     }
-    if let Some(server) = config.mcp().first() {
-        return Err(Stop::usage(format!(
-            "the configuration has [[mcp]] ({}), which this build cannot connect to yet; take it out",
-            server.name
-        )));
-    }
     let mut tools = agent.tools().map_err(Stop::usage)?;
-    let has_tools = !tools.is_empty();
     let (system, pins) = system(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
     let summarizer = choice::summarizer(&agent)?;
@@ -81,13 +75,21 @@ pub(crate) async fn prepare(
     let choice = choice::choose(&agent, said).await?;
     let rates = choice.rates(summarizer.as_ref());
     adapt(agent.settings_mut(), choice.fit());
+    let mcp = match mcp {
+        Some(mcp) => mcp,
+        None => Mcp::connect(&agent, said).await?,
+    };
+    tools.extend(mcp.tools(&agent, &tools));
+    let has_tools = !tools.is_empty();
     let asked = Asked::default();
     let called = Called {
         provider: Arc::clone(&choice.provider),
         window: choice.window,
         prices: choice.prices,
         fit: choice.fit(),
+        model: agent.settings().model.clone(),
         asked: asked.clone(),
+        mcp: mcp.clone(),
     };
     let make: MakeAgent = Arc::new(move |config| called.make(config).ok());
     tools.extend(agent.sub_agents(&make).map_err(Stop::usage)?);
@@ -125,6 +127,7 @@ pub(crate) async fn prepare(
         rates,
         store,
         asked,
+        mcp,
     })
 }
 

@@ -195,6 +195,9 @@ pub(crate) enum ConfigCommand {
     Check {
         /// The configuration [default: plimsoll.toml]
         file: Option<PathBuf>,
+        /// Try the servers of [[mcp]]
+        #[arg(long)]
+        connect: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,

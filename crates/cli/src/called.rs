@@ -11,8 +11,9 @@ use plimsoll::{
 };
 
 use crate::agent::{SYSTEM, adapt};
-use crate::choice::Fit;
+use crate::choice::{self, Fit};
 use crate::exit::Stop;
+use crate::mcp::Mcp;
 use crate::prices;
 
 /// Whom agents ask that another calls; nobody, which is a no, until it is set.
@@ -25,7 +26,10 @@ pub(crate) struct Called {
     pub(crate) window: Window,
     pub(crate) prices: Option<PriceSheet>,
     pub(crate) fit: Fit,
+    /// The caller's model by name; who names the same shares it.
+    pub(crate) model: Option<String>,
     pub(crate) asked: Asked,
+    pub(crate) mcp: Mcp,
 }
 
 impl Asked {
@@ -49,35 +53,48 @@ impl Called {
     /// The settings of such an agent.
     pub(crate) fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, Stop> {
         let mut config = config.clone();
-        let (provider, window, sheet) = match config.settings().model.clone() {
-            None => {
-                adapt(config.settings_mut(), self.fit);
-                (Arc::clone(&self.provider), self.window, self.prices)
-            }
-            Some(name) => {
-                let environment = &providers::environment;
-                let (model, mut chat) = config.chat(&name, environment).map_err(Stop::usage)?;
-                if let Some(base_url) = &config.settings().base_url {
-                    chat = chat.base_url(base_url);
+        let model = config.settings().model.clone();
+        let (provider, window, sheet) =
+            match model.filter(|_| config.settings().model != self.model) {
+                None => {
+                    adapt(config.settings_mut(), self.fit);
+                    (Arc::clone(&self.provider), self.window, self.prices)
                 }
-                let sheet = prices::sheet(&model, config.own_prices())?;
-                let provider = chat.provider().map_err(Stop::usage)?;
-                (provider, Window::Discover, sheet)
-            }
-        };
+                Some(name) => {
+                    let environment = &providers::environment;
+                    let (model, mut chat) = config.chat(&name, environment).map_err(Stop::usage)?;
+                    if let Some(base_url) = &config.settings().base_url {
+                        chat = chat.base_url(base_url);
+                    }
+                    let sheet = prices::sheet(&model, config.own_prices())?;
+                    let provider = chat.provider().map_err(Stop::usage)?;
+                    (provider, Window::Discover, sheet)
+                }
+            };
         let system = config.system().map_err(Stop::usage)?;
+        let mut tools = config.tools().map_err(Stop::usage)?;
+        tools.extend(self.mcp.tools(&config, &tools));
         let mut builder = config
             .settings()
             .apply(Agent::builder_shared(provider))
             .permissions(config.permissions())
             .system(system.as_deref().unwrap_or(SYSTEM).trim_end())
-            .tools(config.tools().map_err(Stop::usage)?)
+            .tools(tools)
             .gate(self.asked.clone());
         if config.settings().window == WindowSetting::Ask {
             builder = builder.window(window);
         }
         if let Some(sheet) = sheet {
             builder = builder.prices(sheet);
+        }
+        if let Some(summarizer) = choice::summarizer(&config)? {
+            builder = builder.summarizer(summarizer.provider);
+            if let Some(sheet) = summarizer.prices {
+                builder = builder.summarizer_prices(sheet);
+            }
+        }
+        if let Some(prompt) = config.summary_prompt().map_err(Stop::usage)? {
+            builder = builder.summary_prompt(prompt);
         }
         Ok(builder)
     }

@@ -15,14 +15,25 @@ use plimsoll::{
 use serde_json::json;
 
 use crate::args::{ConfigArgs, ConfigCommand};
-use crate::exit::{DONE, Stop};
+use crate::exit::{DONE, FAILED, Stop};
+use crate::mcp;
 use crate::out::out;
 use crate::settings::{Sources, notes_of};
 
 /// Runs `plimsoll config`.
-pub(crate) fn run(args: &ConfigArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
     match &args.command {
-        ConfigCommand::Check { file, json } => check(file.as_deref(), *json),
+        ConfigCommand::Check {
+            file,
+            connect,
+            json,
+        } => {
+            let tried = match connect {
+                true => tried(file.as_deref()).await,
+                false => None,
+            };
+            check(file.as_deref(), tried, *json)
+        }
         ConfigCommand::Show {
             sources,
             origin,
@@ -37,7 +48,22 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<u8, Stop> {
     }
 }
 
-fn check(file: Option<&Path>, json: bool) -> Result<u8, Stop> {
+/// What came of trying the servers of tools.
+struct Tried {
+    told: Vec<String>,
+    all_there: bool,
+}
+
+/// Tries them, where the file can be read; where it cannot, checking says so.
+async fn tried(file: Option<&Path>) -> Option<Tried> {
+    let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
+    let config = Config::read(path).ok()?;
+    let root = config.defaults().ok()?.settings().root.clone();
+    let (told, all_there) = mcp::check(config.mcp(), &root).await;
+    Some(Tried { told, all_there })
+}
+
+fn check(file: Option<&Path>, tried: Option<Tried>, json: bool) -> Result<u8, Stop> {
     let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
     let config = Config::read(path).map_err(|error| match path.is_file() {
         true => Stop::failed(error),
@@ -60,9 +86,12 @@ fn check(file: Option<&Path>, json: bool) -> Result<u8, Stop> {
         object["agents"] = agents.collect();
         let servers = config.mcp().iter().map(|server| server.name.as_str());
         object["mcp"] = servers.collect();
+        if let Some(tried) = &tried {
+            object["mcp_tried"] = json!({ "all_there": tried.all_there, "told": tried.told });
+        }
         object["warnings"] = notes_of(&config).into();
         out!("{object}");
-        return Ok(DONE);
+        return Ok(code_of(tried.as_ref()));
     }
     out!("{} is good", path.display());
     out!("{}", as_text(&all).trim_end());
@@ -75,12 +104,19 @@ fn check(file: Option<&Path>, json: bool) -> Result<u8, Stop> {
         out!("prices: {} models of your own", all.models_priced());
     }
     for server in config.mcp() {
-        out!(
-            "mcp: {}, which this build cannot connect to yet",
-            server.name
-        );
+        out!("mcp: {}, {}", server.name, server.place());
     }
-    Ok(DONE)
+    for line in tried.iter().flat_map(|tried| &tried.told) {
+        out!("{line}");
+    }
+    Ok(code_of(tried.as_ref()))
+}
+
+fn code_of(tried: Option<&Tried>) -> u8 {
+    match tried {
+        Some(tried) if !tried.all_there => FAILED,
+        _ => DONE,
+    }
 }
 
 fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, Stop> {

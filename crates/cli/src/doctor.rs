@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plimsoll::config::{CONFIG_FILE, Config, McpServer};
 use plimsoll::providers::{self, KeyState, ServerState};
 use plimsoll::store::{FILE, LearnedWindow, SqliteStore};
 use serde_json::json;
@@ -17,12 +18,17 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     let local = local::state()?;
     let data = paths::data()?;
     let windows = windows(&data).await?;
+    let tools = tools();
     if args.json {
         let told: Vec<_> = windows
             .iter()
             .map(|window| json!({ "endpoint": window.endpoint, "window": window.tokens, "at": window.at }))
             .collect();
-        let report = json!({ "keys": detected.keys, "servers": detected.servers, "local": local, "windows": told, "data": data });
+        let tools: Vec<_> = tools
+            .iter()
+            .map(|server| json!({ "name": server.name, "place": server.place() }))
+            .collect();
+        let report = json!({ "keys": detected.keys, "servers": detected.servers, "local": local, "windows": told, "mcp": tools, "data": data });
         out!("{report}");
         return Ok(DONE);
     }
@@ -67,8 +73,21 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
             out!("  {:<8} {}", window.tokens, window.endpoint);
         }
     }
+    if !tools.is_empty() {
+        out!("MCP servers of {CONFIG_FILE} (plimsoll config check --connect tries them)");
+        for server in &tools {
+            out!("  {:<12} {}", server.name, server.place());
+        }
+    }
     out!("Sessions\n  {}", data.display());
     Ok(DONE)
+}
+
+/// The servers of tools of the configuration that is here, which nothing is started of; what is
+/// wrong with it, `plimsoll config check` says.
+fn tools() -> Vec<McpServer> {
+    let config = Config::read(CONFIG_FILE);
+    config.map_or_else(|_| Vec::new(), |config| config.mcp().to_vec())
 }
 
 /// What is remembered; nothing is made where there is nothing yet.

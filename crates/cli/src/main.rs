@@ -25,6 +25,11 @@ mod input;
 mod ledger;
 mod local;
 mod loops;
+#[cfg(feature = "mcp")]
+mod mcp;
+#[cfg(not(feature = "mcp"))]
+#[path = "mcp_without.rs"]
+mod mcp;
 mod mock;
 mod out;
 mod outcome;
@@ -50,7 +55,7 @@ fn main() -> ExitCode {
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) => count::run(args),
-        Command::Config(args) => config::run(args),
+        Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),

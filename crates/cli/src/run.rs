@@ -35,8 +35,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         choice,
         rates,
         asked,
+        mcp,
         ..
-    } = agent::prepare(&args.sources, said, goes_on).await?;
+    } = agent::prepare(&args.sources, said, goes_on, None).await?;
     let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(rates)));
     if let Some(screen) = &screen {
         screen.say(&agent::headline(config.settings(), &choice, &id));
@@ -59,6 +60,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let interrupts = tokio::spawn(interrupt(session.remote()));
     let output = drive(&mut session, task.as_deref()).await;
     interrupts.abort();
+    mcp.close().await;
     if let Some(screen) = &screen {
         screen.close();
     }

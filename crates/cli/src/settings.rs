@@ -31,8 +31,6 @@ pub(crate) struct Sources {
 
 /// Settings, resolved.
 pub(crate) struct Resolved {
-    /// The file with all its agents; empty where there is none.
-    pub(crate) config: Config,
     /// The agent, or what holds for all.
     pub(crate) agent: AgentConfig,
     /// What to tell the user.
@@ -55,11 +53,7 @@ impl Sources {
             .collect();
         let names = names.iter().map(String::as_str);
         notes.extend(Overrides::strange(names, &OTHER_VARIABLES));
-        Ok(Resolved {
-            config,
-            agent,
-            notes,
-        })
+        Ok(Resolved { agent, notes })
     }
 
     /// The file that was named, else one that is there.

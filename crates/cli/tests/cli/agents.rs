@@ -179,24 +179,6 @@ fn a_file_that_is_merely_there_runs_nothing() {
 }
 
 #[test]
-fn servers_of_tools_are_checked_and_a_run_says_that_it_has_none() {
-    let home = home(
-        "[[mcp]]\nname = \"ship\"\ncommand = \"ship-tools\"\nargs = [\"--all\"]\nenv = { TOKEN = \"hush-hush-hush\" }\ntimeout = \"5s\"\nlazy = true\n",
-    );
-    let said = home.run(["config", "check"]).done();
-    assert!(
-        said.out
-            .contains("mcp: ship, which this build cannot connect to yet"),
-        "{}",
-        said.out
-    );
-    let fake = Fake::new([Answer::say("Aye.")]);
-    let said = home.agent(&fake, &["--config", "plimsoll.toml", "Report."]);
-    said.refused(2, &["[[mcp]] (ship)", "cannot connect to yet"]);
-    assert!(!format!("{said:?}").contains("hush"));
-}
-
-#[test]
 fn rules_of_the_file_and_of_flags_decide_before_anybody_is_asked() {
     let call = || {
         [

@@ -29,6 +29,8 @@ mod failures;
 mod fake;
 mod forks;
 mod ledger;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod messages;
 mod mock;
 mod prices;

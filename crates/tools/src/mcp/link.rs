@@ -60,6 +60,15 @@ impl Link {
         self.current(&connection).await
     }
 
+    /// The same of a server that is there, and only then; it is not started for it.
+    pub(super) async fn reread(&self) {
+        let connection = self.state.lock().await.connection.clone();
+        if let Some(connection) = connection.filter(|connection| connection.is_open()) {
+            // Where it fails, what was read before stays, and the next call says what is wrong.
+            let _ = self.current(&connection).await;
+        }
+    }
+
     /// Calls a tool, again where its server ended and the tool is idempotent.
     pub(super) async fn call(
         &self,

@@ -53,7 +53,7 @@ struct Seen {
 
 impl McpServers {
     /// Connects to all side by side; `told` hears of each as soon as it is known. A server that
-    /// cannot be had is left out, and tried again by [`refresh`](Self::refresh).
+    /// cannot be had is left out.
     ///
     /// # Errors
     /// One that is required cannot be had; the others are ended.
@@ -71,8 +71,7 @@ impl McpServers {
             links,
             seen: Mutex::new(seen),
         };
-        let failed = servers.read(&told).await;
-        match failed {
+        match servers.read(&told).await {
             Some(error) => {
                 servers.close().await;
                 Err(error)
@@ -84,11 +83,22 @@ impl McpServers {
     /// Their tools, in the order of the servers and then of the names; named unlike any of `others`.
     #[must_use]
     pub fn tools(&self, others: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
+        self.tools_of(|_| true, others)
+    }
+
+    /// The same of those servers alone whose name `wants`.
+    #[must_use]
+    pub fn tools_of(
+        &self,
+        wants: impl Fn(&str) -> bool,
+        others: &[Arc<dyn Tool>],
+    ) -> Vec<Arc<dyn Tool>> {
         let names = others.iter().map(|tool| tool.spec().name.clone());
         let mut taken: HashSet<String> = names.collect();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for (link, seen) in self.links.iter().zip(self.lock().iter_mut()) {
-            if seen.absent.is_some() && seen.offered.is_none() {
+            let is_missed = seen.absent.is_some() && seen.offered.is_none();
+            if is_missed || !wants(&link.server.name) {
                 continue;
             }
             let catalog = link.catalog();
@@ -118,19 +128,21 @@ impl McpServers {
         tools
     }
 
-    /// Reads the tools anew of those who say that theirs have changed, and tries those again that
-    /// were not there. To be called between runs: within one, tools stay as they were offered.
-    /// Whether [`tools`](Self::tools) now gives others than before.
+    /// Reads the tools anew of those who say that theirs have changed. To be called between runs:
+    /// within one, tools stay as they were offered. Whether [`tools`](Self::tools) now gives others
+    /// than before.
     pub async fn refresh(&self) -> bool {
-        // That one is missing ends no session that has begun.
-        let _ = self.read(&|_| {}).await;
+        let mut reading = JoinSet::new();
+        for link in &self.links {
+            let link = Arc::clone(link);
+            reading.spawn(async move { link.reread().await });
+        }
+        reading.join_all().await;
         let seen = self.lock();
         let mut pairs = self.links.iter().zip(seen.iter());
-        pairs.any(|(link, seen)| match (&seen.offered, &seen.absent) {
-            // It went away for now; its tools say so when they are called.
-            (Some(_), Some(_)) | (None, Some(_)) => false,
-            (Some(offered), None) => !is_same(link, offered),
-            (None, None) => true,
+        pairs.any(|(link, seen)| {
+            let offered = seen.offered.as_ref();
+            offered.is_some_and(|offered| !is_same(link, offered))
         })
     }
 
@@ -167,9 +179,10 @@ impl McpServers {
             let Some(link) = self.links.get(at) else {
                 continue;
             };
-            told(&status(link, absent.clone()));
-            if link.server.need == Need::Required {
-                missed = missed.or_else(|| absent.clone());
+            // Of one that is required, the error tells.
+            match (link.server.need, &absent) {
+                (Need::Required, Some(error)) => missed = missed.or_else(|| Some(error.clone())),
+                _ => told(&status(link, absent.clone())),
             }
             if let Some(seen) = self.lock().get_mut(at) {
                 seen.absent = absent;

@@ -1,0 +1,112 @@
+//! Servers of tools (`[[mcp]]`) as a command has them: connected before the first run, said how they
+//! do, read anew between runs, ended with the command. What they are and may do is said below.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll::Tool;
+use plimsoll::config::{AgentConfig, McpServer};
+use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
+
+use crate::choice::Said;
+use crate::exit::Stop;
+
+/// The servers of a command; none where none are configured.
+#[derive(Clone, Default)]
+pub(crate) struct Mcp(Option<Arc<McpServers>>);
+
+impl Mcp {
+    /// Connects to the servers of an agent and of those that it may call.
+    pub(crate) async fn connect(agent: &AgentConfig, said: Said) -> Result<Self, Stop> {
+        let told = |status: &McpStatus| {
+            if said == Said::Everything {
+                for line in lines(status) {
+                    crate::say(&line);
+                }
+            }
+        };
+        connect(&agent.mcp(), &agent.settings().root, told).await
+    }
+
+    /// The tools of an agent's servers, named unlike its others.
+    pub(crate) fn tools(
+        &self,
+        agent: &AgentConfig,
+        others: &[Arc<dyn Tool>],
+    ) -> Vec<Arc<dyn Tool>> {
+        let Self(Some(servers)) = self else {
+            return Vec::new();
+        };
+        servers.tools_of(|name| agent.uses_mcp(name), others)
+    }
+
+    /// Reads anew what has changed, between two runs: whether there are other tools now.
+    pub(crate) async fn has_changed(&self) -> bool {
+        match self {
+            Self(Some(servers)) => servers.refresh().await,
+            Self(None) => false,
+        }
+    }
+
+    /// Ends them politely.
+    pub(crate) async fn close(&self) {
+        if let Self(Some(servers)) = self {
+            servers.close().await;
+        }
+    }
+}
+
+/// Tries all servers of a configuration, for `config check --connect`: a line of each, and whether
+/// all of them are there.
+pub(crate) async fn check(servers: &[McpServer], root: &Path) -> (Vec<String>, bool) {
+    let (mut told, mut all_there) = (Vec::new(), true);
+    for server in servers {
+        let mcp = connect(&[server], root, |_| {}).await;
+        match mcp {
+            Ok(Mcp(Some(servers))) => {
+                for status in servers.status() {
+                    all_there &= !matches!(status.state, McpState::Absent(_));
+                    told.extend(lines(&status));
+                }
+                servers.close().await;
+            }
+            Ok(Mcp(None)) => {}
+            Err(stop) => {
+                all_there = false;
+                told.push(stop.to_string());
+            }
+        }
+    }
+    (told, all_there)
+}
+
+async fn connect(
+    servers: &[&McpServer],
+    root: &Path,
+    told: impl Fn(&McpStatus),
+) -> Result<Mcp, Stop> {
+    if servers.is_empty() {
+        return Ok(Mcp(None));
+    }
+    let variables = &plimsoll::providers::environment;
+    let clients = servers.iter().map(|server| server.client(root, variables));
+    let clients: Result<Vec<_>, String> = clients.collect();
+    let clients = clients.map_err(Stop::usage)?;
+    let servers = McpServers::connect(clients, told).await;
+    Ok(Mcp(Some(Arc::new(servers.map_err(Stop::failed)?))))
+}
+
+/// How a server does, and what was left out of what it offers.
+fn lines(status: &McpStatus) -> Vec<String> {
+    let name = &status.name;
+    let first = match &status.state {
+        McpState::Ready(1) => format!("MCP server {name}: 1 tool"),
+        McpState::Ready(tools) => format!("MCP server {name}: {tools} tools"),
+        McpState::Lazy(1) => format!("MCP server {name}: 1 tool, lazy"),
+        McpState::Lazy(tools) => format!("MCP server {name}: {tools} tools, lazy"),
+        McpState::Absent(error) => format!("{error}; its tools are left out"),
+    };
+    let notes = status.notes.iter();
+    let notes = notes.map(|note| format!("MCP server {name}: {note}"));
+    std::iter::once(first).chain(notes).collect()
+}

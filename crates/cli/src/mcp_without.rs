@@ -1,0 +1,47 @@
+//! `[[mcp]]` in a build without the feature `mcp`: it is said, and nothing is connected to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll::Tool;
+use plimsoll::config::{AgentConfig, McpServer};
+
+use crate::choice::Said;
+use crate::exit::Stop;
+
+const WITHOUT: &str =
+    "this build cannot connect to [[mcp]]; build it with the feature `mcp`, or take it out";
+
+/// No servers.
+#[derive(Clone, Default)]
+pub(crate) struct Mcp;
+
+impl Mcp {
+    pub(crate) async fn connect(agent: &AgentConfig, _said: Said) -> Result<Self, Stop> {
+        match agent.mcp().is_empty() {
+            true => Ok(Self),
+            false => Err(Stop::usage(WITHOUT)),
+        }
+    }
+
+    pub(crate) fn tools(
+        &self,
+        _agent: &AgentConfig,
+        _others: &[Arc<dyn Tool>],
+    ) -> Vec<Arc<dyn Tool>> {
+        Vec::new()
+    }
+
+    pub(crate) async fn has_changed(&self) -> bool {
+        false
+    }
+
+    pub(crate) async fn close(&self) {}
+}
+
+pub(crate) async fn check(servers: &[McpServer], _root: &Path) -> (Vec<String>, bool) {
+    match servers.is_empty() {
+        true => (Vec::new(), true),
+        false => (vec![WITHOUT.to_owned()], false),
+    }
+}

@@ -1,0 +1,193 @@
+//! Servers of tools in `run`, `chat`, `config check --connect` and `doctor`: a server written in sh,
+//! which leaves a mark when it is told to end.
+
+use serde_json::Value;
+
+use super::chatting::Chat;
+use super::command::Home;
+use super::fake::{Answer, Fake};
+use super::runs::messages;
+
+/// It has one tool, `look`; once that was called, it has `see` besides, and says so.
+const SHIP: &str = r#"
+say() { printf '%s\n' "$1"; }
+look='{"name":"look","description":"Looks out.","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true}}'
+see='{"name":"see","description":"Sees.","inputSchema":{"type":"object","properties":{}}}'
+tools=$look
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+  *'"initialize"'*) say '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"ship","version":"1"}}}' ;;
+  *'"tools/list"'*) say '{"jsonrpc":"2.0","id":'$id',"result":{"tools":['"$tools"']}}' ;;
+  *'"tools/call"'*)
+    tools=$look,$see
+    say '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+    say '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"a sail to '"$SIDE"'"}]}}' ;;
+  esac
+done
+echo ended > ended
+"#;
+
+const CONFIG: &str = "[[mcp]]\nname = \"ship\"\ncommand = \"sh\"\nargs = [\"ship.sh\"]\nenv = { SIDE = \"starboard-hush\" }\ntrust = true\n";
+
+fn home(config: &str) -> Home {
+    let home = Home::new();
+    home.file("ship.sh", SHIP);
+    home.file("plimsoll.toml", config);
+    home
+}
+
+fn tools(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    let names = tools
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap());
+    names.filter(|name| name.contains("ship")).collect()
+}
+
+fn result(request: &Value) -> String {
+    let results = messages(request).into_iter().rev();
+    let mut results = results.filter(|(role, _)| role == "tool");
+    results.next().unwrap().1
+}
+
+const NAMED: [&str; 2] = ["--config", "plimsoll.toml"];
+
+#[test]
+fn a_run_has_the_tools_of_its_servers() {
+    let home = home(CONFIG);
+    let fake = Fake::new([Answer::call(&[("ship_look", "{}")]), Answer::say("Aye.")]);
+    let said = home.agent(&fake, &[&NAMED[..], &["Look."]].concat()).done();
+    assert!(
+        said.err.contains("MCP server ship: 1 tool\n"),
+        "{}",
+        said.err
+    );
+    let asked = fake.asked();
+    // Within a run they stay as they were.
+    assert_eq!(
+        (tools(&asked[0]), tools(&asked[1])),
+        (vec!["ship_look"], vec!["ship_look"])
+    );
+    assert_eq!(result(&asked[1]), "a sail to starboard-hush");
+    // It was told that it is over.
+    assert!(home.work().join("ended").exists());
+}
+
+#[test]
+fn a_chat_reads_them_anew_between_runs() {
+    let home = home(CONFIG);
+    let fake = Fake::new([
+        Answer::call(&[("ship_look", "{}")]),
+        Answer::say("A sail."),
+        Answer::say("I can see now."),
+    ]);
+    let mut chat = Chat::start(&home, &fake, &NAMED);
+    chat.say("Look.");
+    assert_eq!(chat.out(), "A sail.");
+    chat.say("And now?");
+    assert_eq!(chat.out(), "I can see now.");
+    chat.err_until("the tools of an MCP server have changed");
+    let asked = fake.asked();
+    let seen: Vec<Vec<&str>> = asked.iter().map(tools).collect();
+    assert_eq!(seen[0], ["ship_look"]);
+    assert_eq!(seen[1], ["ship_look"]);
+    assert_eq!(seen[2], ["ship_look", "ship_see"]);
+}
+
+#[test]
+fn an_agent_names_its_servers() {
+    let home = home(&format!(
+        "{CONFIG}[[agents]]\nname = \"mate\"\nmcp = []\n[[agents]]\nname = \"bosun\"\nmcp = [\"ship\"]\n"
+    ));
+    for (agent, has) in [("mate", 0), ("bosun", 1)] {
+        let fake = Fake::new([Answer::say("Aye.")]);
+        home.agent(&fake, &[&NAMED[..], &["--agent", agent, "Look."]].concat())
+            .done();
+        assert_eq!(tools(&fake.asked()[0]).len(), has, "{agent}");
+    }
+    home.file(
+        "plimsoll.toml",
+        format!("{CONFIG}[[agents]]\nname = \"mate\"\nmcp = [\"shop\"]\n"),
+    );
+    let said = home.run(["config", "check"]);
+    said.refused(
+        1,
+        &[
+            "plimsoll.toml:9",
+            "there is no MCP server `shop`; there is: ship",
+        ],
+    );
+}
+
+#[test]
+fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
+    let lost = "[[mcp]]\nname = \"lost\"\ncommand = \"sh\"\nargs = [\"-c\", \"echo no charts $KEY >&2; exit 4\"]\nenv = { KEY = \"hush-hush-hush\" }\n";
+    let home = home(&format!("{CONFIG}{lost}"));
+    let fake = Fake::new([Answer::say("Aye.")]);
+    let said = home.agent(&fake, &[&NAMED[..], &["Look."]].concat()).done();
+    let told = "the MCP server `lost` is not there: it ended before it was ready (exit 4); it said: no charts [secret]; its tools are left out";
+    assert!(said.err.contains(told), "{}", said.err);
+    assert_eq!(tools(&fake.asked()[0]), ["ship_look"]);
+
+    let said = home.run(["config", "check", "--connect"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.out.contains("mcp: ship, sh\n") && said.out.contains("MCP server ship: 1 tool\n"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains(told), "{}", said.out);
+
+    home.file("plimsoll.toml", format!("{CONFIG}{lost}required = true\n"));
+    let fake = Fake::new([Answer::say("Aye.")]);
+    let said = home.agent(&fake, &[&NAMED[..], &["Look."]].concat());
+    let error = "plimsoll: the MCP server `lost` is not there: ";
+    assert_eq!(
+        (said.code, said.err.matches("lost").count()),
+        (Some(1), 1),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains(error), "{}", said.err);
+    assert!(fake.asked().is_empty() && !format!("{said:?}").contains("hush-hush"));
+}
+
+#[test]
+fn they_are_listed_and_tried_without_a_model() {
+    let home = home(&format!(
+        "{CONFIG}lazy = true\n[[mcp]]\nname = \"web\"\nurl = \"http://127.0.0.1:1/mcp?key=hush-hush-hush\"\nbearer_env = \"WEB_TOKEN\"\n"
+    ));
+    let said = home.run(["doctor"]).done();
+    assert!(said.out.contains("ship         sh\n"), "{}", said.out);
+    assert!(
+        said.out.contains("web          http://127.0.0.1:1/mcp\n"),
+        "{}",
+        said.out
+    );
+    let said = home.run(["config", "check"]).done();
+    assert!(
+        said.out.contains("mcp: web, http://127.0.0.1:1/mcp\n"),
+        "{}",
+        said.out
+    );
+    let said = home.run(["config", "check", "--connect"]);
+    assert!(
+        said.out.contains("MCP server ship: 1 tool, lazy\n"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out
+            .contains("the MCP server `web` needs the variable WEB_TOKEN, which is not set"),
+        "{}",
+        said.out
+    );
+    let mut command = home.command(["config", "check", "--connect", "--json"]);
+    command.env("WEB_TOKEN", "tok-hush-hush");
+    let said = super::command::feed(command, b"");
+    assert_eq!(said.code, Some(1));
+    let told: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(told["mcp_tried"]["all_there"], false);
+    assert!(!said.out.contains("hush"), "{}", said.out);
+}
