@@ -2,18 +2,23 @@
 //! One call, one request, always streamed. What goes over the wire is `wire`'s business; how a
 //! provider is put together is in `builder.rs`.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, Request};
+use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_wire::openai_chat::{
-    AnswerStream, Delivery, Dialect, RenderInput, StreamState, ToolChoice, ToolStyle, read_turn,
-    render,
+    AnswerStream, Delivery, Dialect, RenderInput, StreamState, ToolChoice, ToolStyle, Voice,
+    read_turn, render,
 };
+use plimsoll_wire::openai_responses::Effort;
+use serde_json::{Map, Value};
 
 use crate::line::Line;
+use crate::model_ref::ModelRef;
+use crate::responses::{Server, effort_of, profile_of};
 
 /// The bits of a seed that are sent: the wire has signed numbers.
 const MAX_SEED: u64 = i64::MAX as u64;
@@ -97,6 +102,7 @@ fn read_along<'a>(deltas: &'a (dyn Fn(Delta) + Send + Sync)) -> impl Fn(Delta) +
 
 impl OpenAiChat {
     fn body(&self, request: &Request) -> Result<Vec<u8>, Failure> {
+        let extra = self.extra(request.sampling.thinking);
         let input = RenderInput {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
@@ -113,7 +119,7 @@ impl OpenAiChat {
             context: request.dynamic_context.as_deref(),
             cache: Some(&request.cache),
             format: request.format.as_deref(),
-            extra: Some(&self.line.extra),
+            extra: Some(&extra),
             ..RenderInput::default()
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
@@ -123,5 +129,55 @@ impl OpenAiChat {
             message: error.to_string(),
         })?;
         Ok(rendered.body)
+    }
+
+    /// The keys that a request has besides; what the host says of the effort goes before ours.
+    fn extra(&self, level: ThinkingLevel) -> Cow<'_, Map<String, Value>> {
+        let extra = &self.line.extra;
+        let effort = effort(level, &self.line.model, &self.dialect);
+        let Some(effort) = effort.filter(|_| !extra.contains_key(EFFORT)) else {
+            return Cow::Borrowed(extra);
+        };
+        let mut extra = extra.clone();
+        extra.insert(EFFORT.to_owned(), effort.into());
+        Cow::Owned(extra)
+    }
+}
+
+/// The key of how hard a model is to think.
+const EFFORT: &str = "reasoning_effort";
+
+/// How a server is told how hard the model is to think: with the nearest value that the model is known
+/// to take. `None` where the server knows no such key, the model does not reason, or nothing is asked for.
+fn effort(level: ThinkingLevel, model: &ModelRef, dialect: &Dialect) -> Option<&'static str> {
+    if matches!(dialect.voice, Voice::Mistral | Voice::Template) {
+        return None;
+    }
+    let profile = profile_of(model, Server::Another);
+    profile.effort(effort_of(level)?).map(Effort::name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_becomes_what_the_server_knows() {
+        use ThinkingLevel::{High, Low, Medium, Minimal, Off};
+        for (dialect, model, level, said) in [
+            ("openai", "gpt-5-mini", Off, None),
+            ("openai", "gpt-5-mini", Minimal, Some("minimal")),
+            ("openai", "o3", Minimal, Some("low")),
+            ("openai", "o3", Low, Some("low")),
+            ("compatible", "openai/gpt-5", Minimal, Some("minimal")),
+            ("openai", "gpt-4o", High, None),
+            ("compatible", "grok-4", Medium, Some("medium")),
+            ("mistral", "mistral-large", High, None),
+            ("llama.cpp", "qwen", High, None),
+        ] {
+            let dialect = Dialect::named(dialect).unwrap();
+            let model = ModelRef::parse(&format!("openai-compatible/{model}")).unwrap();
+            assert_eq!(effort(level, &model, &dialect), said, "{model:?} {level:?}");
+        }
     }
 }

@@ -56,7 +56,7 @@ impl OpenAiResponses {
                 plimsoll_agent::ToolChoice::None => ToolChoice::None,
             },
             max_output: request.max_output.map(|tokens| tokens.0),
-            effort: effort(request.sampling.thinking),
+            effort: effort_of(request.sampling.thinking),
             temperature: request.sampling.temperature,
             delivery: Delivery::Stream,
             context: request.dynamic_context.as_deref(),
@@ -144,7 +144,7 @@ pub(crate) fn profile_of(model: &ModelRef, server: Server) -> Profile {
 }
 
 /// How hard to think, in this wire's words; nothing leaves it to the model.
-fn effort(level: ThinkingLevel) -> Option<Effort> {
+pub(crate) fn effort_of(level: ThinkingLevel) -> Option<Effort> {
     match level {
         ThinkingLevel::Off => None,
         ThinkingLevel::Minimal => Some(Effort::Minimal),
@@ -176,7 +176,7 @@ mod tests {
         let sent = |name: &str, level: ThinkingLevel| {
             let model = ModelRef::parse(&format!("openai-responses/{name}")).unwrap();
             let profile = profile_of(&model, Server::Vendors);
-            effort(level)
+            effort_of(level)
                 .and_then(|effort| profile.effort(effort))
                 .map(Effort::name)
         };
