@@ -25,6 +25,7 @@ mod key;
 mod line;
 pub mod local;
 mod messages;
+mod model_config;
 mod model_ref;
 mod prices;
 mod receive;
@@ -49,6 +50,7 @@ pub use error::ProviderError;
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
 pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
 pub use messages::AnthropicMessages;
+pub use model_config::ModelConfig;
 pub use model_ref::ModelRef;
 pub use prices::{
     MAX_PRICE, MIN_PRICE, PriceBook, PriceError, known_prices, known_rates, parse_prices,
