@@ -76,22 +76,28 @@ fn check(file: Option<&Path>, tried: Option<Tried>, json: bool) -> Result<u8, St
     let agents = config.agents().map(|name| Ok((name, config.agent(name)?)));
     let agents: Result<Vec<_>, config::ConfigError> = agents.collect();
     let agents = agents.map_err(Stop::failed)?;
+    let code = match &tried {
+        Some(tried) if !tried.all_there => FAILED,
+        _ => DONE,
+    };
     if json {
-        let mut object = as_json(&all);
         let agents = agents.iter().map(|(name, agent)| {
-            let mut object = as_json(agent);
-            object["name"] = (*name).into();
-            object
+            let name = ("name", (*name).into());
+            with(as_json(agent), [name])
         });
-        object["agents"] = agents.collect();
         let servers = config.mcp().iter().map(|server| server.name.as_str());
-        object["mcp"] = servers.collect();
-        if let Some(tried) = &tried {
-            object["mcp_tried"] = json!({ "all_there": tried.all_there, "told": tried.told });
-        }
-        object["warnings"] = notes_of(&config).into();
+        let tried = tried
+            .as_ref()
+            .map(|tried| json!({ "all_there": tried.all_there, "told": tried.told }));
+        let more = [
+            ("agents", agents.collect()),
+            ("mcp", servers.collect()),
+            ("warnings", notes_of(&config).into()),
+        ];
+        let object = with(as_json(&all), more);
+        let object = with(object, tried.map(|tried| ("mcp_tried", tried)));
         out!("{object}");
-        return Ok(code_of(tried.as_ref()));
+        return Ok(code);
     }
     out!("{} is good", path.display());
     out!("{}", as_text(&all).trim_end());
@@ -109,14 +115,18 @@ fn check(file: Option<&Path>, tried: Option<Tried>, json: bool) -> Result<u8, St
     for line in tried.iter().flat_map(|tried| &tried.told) {
         out!("{line}");
     }
-    Ok(code_of(tried.as_ref()))
+    Ok(code)
 }
 
-fn code_of(tried: Option<&Tried>) -> u8 {
-    match tried {
-        Some(tried) if !tried.all_there => FAILED,
-        _ => DONE,
+/// An object with more in it.
+fn with(
+    mut object: serde_json::Value,
+    more: impl IntoIterator<Item = (&'static str, serde_json::Value)>,
+) -> serde_json::Value {
+    if let Some(object) = object.as_object_mut() {
+        object.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
     }
+    object
 }
 
 fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, Stop> {
