@@ -7,8 +7,8 @@ use plimsoll_context::{
     ToolResult, ToolSpec, repair,
 };
 use plimsoll_wire::anthropic::{
-    Profile, RenderInput, StreamState, Thinking, ToolChoice, Ttl, read, read_reply, render,
-    validate,
+    Profile, RenderInput, StreamState, Thinking, ToolChoice, Ttl, cautions, read, read_reply,
+    render, validate,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -372,6 +372,44 @@ proptest! {
         prop_assert_eq!(bytes(&chat.messages, &input, &profile), body.into_bytes());
     }
 
+    /// A valid request and a valid stream with bytes changed, dropped and put in anywhere.
+    #[test]
+    fn no_damage_to_the_bytes_breaks_anything(
+        messages in history(),
+        edits in proptest::collection::vec((any::<proptest::sample::Index>(), 0_u8..4, any::<u8>()), 1..6),
+    ) {
+        let model = "claude-opus-5-5";
+        let profile = Profile::of_model(model);
+        let input = RenderInput { model, system: Some("s"), ..RenderInput::default() };
+        let body = damaged(bytes(&messages, &input, &profile), &edits);
+        if let Ok(chat) = read(&body) {
+            let again = render(&input, &chat.messages, &profile).unwrap().body;
+            prop_assert!(serde_json::from_slice::<Value>(&again).is_ok());
+        }
+        if let Ok(request) = serde_json::from_str(&body) {
+            let _ = validate(&request, &profile);
+            let _ = cautions(&request, &profile);
+        }
+        let events = [
+            r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}}"#,
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"Eq"}}"#,
+            r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}"#,
+            r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":2}}"#,
+        ];
+        let stream = damaged(events.join("\n").into_bytes(), &edits);
+        let mut state = StreamState::new();
+        for event in stream.lines() {
+            let _ = state.push(event);
+        }
+        let parts = state.partial().parts;
+        let _ = state.finish();
+        let said = [Message::user("q"), Message::Assistant { parts }];
+        let again = render(&input, &said, &profile).unwrap().body;
+        prop_assert!(serde_json::from_slice::<Value>(&again).is_ok(), "{}", String::from_utf8_lossy(&again));
+    }
+
     #[test]
     fn reading_never_breaks(text in ".{0,200}", more in "[\\[\\]{}\":,a-z0-9 ]{0,60}") {
         let event = |kind: &str, key: &str| format!("{{\"type\":\"{kind}\",\"{key}\":{more}}}");
@@ -390,6 +428,20 @@ proptest! {
         }
         let _ = state.partial();
     }
+}
+
+/// A text with bytes changed, dropped, doubled or put in.
+fn damaged(mut bytes: Vec<u8>, edits: &[(proptest::sample::Index, u8, u8)]) -> String {
+    for (at, how, byte) in edits {
+        let at = at.index(bytes.len());
+        match how {
+            0 => bytes[at] = *byte,
+            1 => drop(bytes.remove(at)),
+            2 => bytes.insert(at, b"{}[]\",:"[usize::from(byte % 7)]),
+            _ => bytes.insert(at, bytes[at]),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The messages without what the wire cannot hold.

@@ -28,6 +28,10 @@ pub fn sign(request: &Value, thinking: &str) -> String {
 
 /// AM10: judges all simulated signatures of a request.
 pub(super) fn check(check: &mut Check<'_>, request: &Value, messages: &[Value]) {
+    let blocks = messages.iter().flat_map(content);
+    if !blocks.map(given).any(|given| given.starts_with(OURS)) {
+        return;
+    }
     let mut said = Said::before(request);
     for (index, message) in messages.iter().enumerate() {
         for (at, block) in content(message).iter().enumerate() {
@@ -41,10 +45,7 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value, messages: &[Value]) 
 }
 
 fn verify(check: &mut Check<'_>, place: String, block: &Value, said: &Said) {
-    let given = match kind(block) {
-        "thinking" => text(block, "signature"),
-        _ => text(block, "data"),
-    };
+    let given = given(block);
     if !given.starts_with(OURS) {
         return;
     }
@@ -58,6 +59,15 @@ fn verify(check: &mut Check<'_>, place: String, block: &Value, said: &Said) {
         let bound = "The block is bound to a different conversation";
         let words = format!("{place}: Invalid `signature` in `thinking` block. {bound}");
         check.fault(Rule::Am10, place, words);
+    }
+}
+
+/// What a thinking block was signed with.
+fn given(block: &Value) -> &str {
+    match kind(block) {
+        "thinking" => text(block, "signature"),
+        "redacted_thinking" => text(block, "data"),
+        _ => "",
     }
 }
 
