@@ -129,14 +129,19 @@ fn arg(key: &'static Key, name: &'static str) -> Arg {
     let doc = key.doc.trim_end_matches('.');
     if matches!(key.kind, Kind::Flag(_)) {
         let help = match name.starts_with("no-") {
-            true => format!("Not: {}", lower(doc)),
+            true => format!("Not this: {}", doc.strip_prefix("Whether ").unwrap_or(doc)),
             false => doc.to_owned(),
         };
         return arg.action(ArgAction::SetTrue).help(help);
     }
     let default = match key.default {
         Preset::Value("[]" | "{}") | Preset::Words("none") => String::new(),
-        Preset::Value(text) | Preset::Words(text) => format!(" [default: {text}]"),
+        Preset::Value(text) => format!(" [default: {}]", text.replace(['"', '[', ']'], "")),
+        Preset::Words(text) => format!(" [default: {text}]"),
+    };
+    let names = match key.kind {
+        Kind::Choice(names, _) => format!(" [one of: {}]", names.join(", ")),
+        _ => String::new(),
     };
     let action = match key.kind {
         Kind::Texts(_) => ArgAction::Append,
@@ -145,7 +150,7 @@ fn arg(key: &'static Key, name: &'static str) -> Arg {
     arg.action(action)
         .value_name(value_name(key))
         .allow_negative_numbers(true)
-        .help(format!("{doc}{default}"))
+        .help(format!("{doc}{names}{default}"))
 }
 
 fn value_name(key: &Key) -> &'static str {
@@ -159,15 +164,9 @@ fn value_name(key: &Key) -> &'static str {
         (_, Kind::Time(_) | Kind::TimeOrNone(_)) => "SECONDS",
         (_, Kind::Dollars(_)) => "DOLLARS",
         (_, Kind::Path(_)) => "FILE",
-        (_, Kind::Choice(..)) => "NAME",
+        (_, Kind::Choice(..) | Kind::Execution(_)) => "NAME",
         (_, Kind::Names(_)) => "NAMES",
         (_, Kind::Share(_) | Kind::Number(_)) => "NUMBER",
         _ => "TEXT",
     }
-}
-
-fn lower(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_lowercase().to_string());
-    first.unwrap_or_default() + chars.as_str()
 }

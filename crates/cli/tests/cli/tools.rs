@@ -51,13 +51,12 @@ fn malformed_arguments_and_unknown_tools_are_told_to_the_model() {
     let bad = results(
         &home,
         &[],
-        &[("raed", "{\"path\":\"a.txt\"}"), ("list", "{}")],
+        &[("fetch", "{\"path\":\"a.txt\"}"), ("list", "{}")],
     );
-    assert!(
-        bad[0].contains("raed") && bad[0].contains("read"),
-        "{}",
-        bad[0]
-    );
+    assert!(bad[0].contains("no tool `fetch`; there is"), "{}", bad[0]);
+    // A slip is not told but mended.
+    let mended = results(&home, &[], &[("raed", "{\"path\":\"a.txt\"}")]);
+    assert!(mended[0].contains("there is no `a.txt`"), "{}", mended[0]);
     let bad = results(&home, &[], &[("read", "{\"lines\":3}")]);
     assert!(bad[0].contains("path"), "{}", bad[0]);
     let bad = results(&home, &[], &[("read", "{\"path\":\"../../etc/passwd\"}")]);

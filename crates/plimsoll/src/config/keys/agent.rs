@@ -6,7 +6,7 @@ use super::super::key::{Key, Preset, key};
 use super::super::kind::Kind;
 use super::AGENT;
 
-const NAMES_OF_TOOLS: &str = "Tools: \"all\", \"none\", or names such as [\"read\", \"grep\"].";
+const NAMES_OF_TOOLS: &str = "Tools: all, none, or names such as read,grep,bash.";
 
 pub(super) const ROWS: &[Key] = &[
     key(

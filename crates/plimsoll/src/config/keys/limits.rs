@@ -135,7 +135,7 @@ pub(super) const ROWS: &[Key] = &[
         "tool_execution",
         Kind::Execution(|s, execution| s.tool_execution = Some(execution)),
         Preset::Value("\"sequential\""),
-        "How many tool calls of one message run at once: one, all, or so many.",
+        "How many tool calls of one message run at once: sequential, parallel or batched(N).",
     )
     .flag("tool-execution")
     .method("tool_execution"),
