@@ -83,6 +83,38 @@ fn check(rows: Vec<(Option<u16>, String, Verdict)>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The same, and each text also as OpenRouter and LiteLLM wrap it, and in the middle of a stream,
+/// where there is no status any more. What says nothing cannot be wrapped.
+fn check_wrapped(rows: Vec<(Option<u16>, String, Verdict)>) {
+    let mut all = Vec::new();
+    for (status, body, verdict) in rows {
+        if !body.trim().is_empty() {
+            let code = status.unwrap_or(400);
+            let raw = openrouter(code, "Provider returned error", Some(body.clone()));
+            let proxy = json!({"error": {
+                "message": format!("litellm.BadRequestError: OpenAIException - {body}. Received \
+                    Model Group=m\nAvailable Model Group Fallbacks=None"),
+                "type": null, "param": null, "code": code.to_string()}});
+            all.push((status, raw.clone(), verdict));
+            all.push((status, proxy.to_string(), verdict));
+            // A bare text is no event of a stream: its status says what it is about.
+            if let Ok(value) = serde_json::from_str::<serde_json::Value>(&body) {
+                let wraps = value.get("error").is_some();
+                let event = if wraps {
+                    value
+                } else {
+                    json!({ "error": value })
+                };
+                all.push((None, format!("data: {event}\n\n"), verdict));
+            }
+            let both = json!({"error": {"message": format!("litellm.APIError: {raw}")}});
+            all.push((status, both.to_string(), verdict));
+        }
+        all.push((status, body, verdict));
+    }
+    check(all);
+}
+
 const DEEPSEEK: &str = "This model's maximum context length is 131072 tokens. However, you \
     requested 131134 tokens (122942 in the messages, 8192 in the completion). Please reduce the \
     length of the messages or completion.";
@@ -92,7 +124,7 @@ const GROQ_TPM: &str = "Request too large for model `llama-3.3-70b-versatile` in
 
 #[test]
 fn overflows_of_hosted_providers() {
-    check(vec![
+    check_wrapped(vec![
         (
             Some(400),
             openai(
@@ -320,7 +352,7 @@ fn overflows_of_hosted_providers() {
 
 #[test]
 fn overflows_of_local_servers() {
-    check(vec![
+    check_wrapped(vec![
         (
             Some(422),
             json!({"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= \
@@ -557,7 +589,7 @@ fn overflows_wrapped_by_others() {
 
 #[test]
 fn what_looks_like_an_overflow_and_is_not() {
-    check(vec![
+    check_wrapped(vec![
         (
             Some(413),
             json!({"error": {"message": GROQ_TPM, "type": "tokens",
