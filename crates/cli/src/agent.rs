@@ -97,7 +97,7 @@ pub(crate) async fn prepare(
     let mut builder = agent
         .settings()
         .apply(builder)
-        .permissions(agent.permissions())
+        .permissions(agent.permissions_for(&tools))
         .system(system)
         .tools(tools)
         .window(choice.window)

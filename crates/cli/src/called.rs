@@ -77,7 +77,7 @@ impl Called {
         let mut builder = config
             .settings()
             .apply(Agent::builder_shared(provider))
-            .permissions(config.permissions())
+            .permissions(config.permissions_for(&tools))
             .system(system.as_deref().unwrap_or(SYSTEM).trim_end())
             .tools(tools)
             .gate(self.asked.clone());

@@ -121,6 +121,17 @@ fn an_agent_names_its_servers() {
 }
 
 #[test]
+fn rules_hold_for_them_and_wait_for_one_that_is_missing() {
+    let rules = "permissions = [{ tool = \"ship_*\", then = \"deny\" }, { tool = \"lost_*\", then = \"allow\" }]\n";
+    let lost = "[[mcp]]\nname = \"lost\"\ncommand = \"no-such-program\"\n";
+    let home = home(&format!("{rules}{CONFIG}{lost}"));
+    let fake = Fake::new([Answer::call(&[("ship_look", "{}")]), Answer::say("Aye.")]);
+    home.agent(&fake, &[&NAMED[..], &["Look."]].concat()).done();
+    let denied = result(&fake.asked()[1]);
+    assert!(!denied.contains("a sail"), "{denied}");
+}
+
+#[test]
 fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
     let lost = "[[mcp]]\nname = \"lost\"\ncommand = \"sh\"\nargs = [\"-c\", \"echo no charts $KEY >&2; exit 4\"]\nenv = { KEY = \"hush-hush-hush\" }\n";
     let home = home(&format!("{CONFIG}{lost}"));

@@ -22,14 +22,28 @@ impl AgentConfig {
     /// out: a file's rules hold for all of its agents.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
+        Permissions::new(self.rules().map(Rule::rule))
+    }
+
+    /// The same where it has these tools: rules for tools of an MCP server that are not there are left
+    /// out too, since a run goes on without a server that is missing.
+    #[must_use]
+    pub fn permissions_for(&self, tools: &[Arc<dyn Tool>]) -> Permissions {
+        let is_of_mcp = |rule: &Rule| {
+            let mut servers = self.shared.mcp.iter();
+            servers.any(|server| rule.tool.starts_with(&format!("{}_", server.name)))
+        };
+        let has = |rule: &Rule| tools.iter().any(|tool| fits(&rule.tool, &tool.spec().name));
+        let rules = self.rules().filter(|rule| !is_of_mcp(rule) || has(rule));
+        Permissions::new(rules.map(Rule::rule))
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &Rule> {
         let settings = &self.settings;
         let all = settings.tools.iter().any(|name| name == "all");
-        let has = |name: &str| all || settings.tools.iter().any(|own| own == name);
-        let strange = |tool: &str| {
-            let fits = |name: &str| {
-                let one = Permissions::new([PermissionRule::new(tool, Permission::Deny)]);
-                one.decide(name, &serde_json::Value::Null).is_some()
-            };
+        let has = move |name: &str| all || settings.tools.iter().any(|own| own == name);
+        let strange = move |tool: &str| {
+            let fits = |name: &str| fits(tool, name);
             let mut tools = plimsoll_tools::NAMES
                 .iter()
                 .copied()
@@ -41,11 +55,10 @@ impl AgentConfig {
                 tools.any(has) || agents.any(|part| settings.sub_agents.contains(&part.name));
             (is_tool || is_agent) && !is_own
         };
-        let rules = settings
+        settings
             .permissions
             .iter()
-            .filter(|rule| !strange(&rule.tool));
-        Permissions::new(rules.map(Rule::rule))
+            .filter(move |rule| !strange(&rule.tool))
     }
 
     /// The agents that it may call, as tools. `make` makes the settings of one, with its own tools,
@@ -188,4 +201,10 @@ impl AgentConfig {
             false => Err(faults.error(path)),
         }
     }
+}
+
+/// Whether a rule's pattern is of a tool.
+fn fits(pattern: &str, tool: &str) -> bool {
+    let one = Permissions::new([PermissionRule::new(pattern, Permission::Deny)]);
+    one.decide(tool, &serde_json::Value::Null).is_some()
 }
