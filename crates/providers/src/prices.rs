@@ -30,7 +30,7 @@ const KEYS: [&str; 8] = [
     "min_cacheable",
 ];
 /// Whose prices we have although nothing of ours calls them yet.
-const OTHERS: [&str; 2] = ["anthropic", "gemini"];
+const OTHERS: [&str; 1] = ["gemini"];
 /// Names further away than this from what was given are no suggestion.
 const MAX_DISTANCE: usize = 3;
 
