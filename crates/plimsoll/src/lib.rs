@@ -98,3 +98,8 @@ struct Hooks;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/limits.md")]
 struct Limits;
+
+/// What the documentation says of configuration, compiled.
+#[cfg(all(doctest, feature = "config"))]
+#[doc = include_str!("../../../docs/configuration.md")]
+struct Configuration;
