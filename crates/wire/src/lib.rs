@@ -82,8 +82,8 @@
 //!
 //! What a request may hold that [`openai_responses::read`] does not keep: ids and statuses of
 //! messages and results, annotations and further keys of texts, images and files, and whether a
-//! tool is `strict`, which the profile decides. [`openai_responses::Chat::originals`] has all of
-//! it. Besides these, what a reply can say and is not kept: log probabilities, item ids of tool
+//! tool is `strict`, which the profile decides. [`openai_responses::Chat::write`] gives all of it
+//! back where a message was not edited. Besides these, what a reply can say and is not kept: log probabilities, item ids of tool
 //! calls (nothing is stored that they could name), and the response's id.
 //!
 //! # What Messages cannot hold

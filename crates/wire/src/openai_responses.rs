@@ -4,6 +4,7 @@
 mod ids;
 mod items;
 mod pairing;
+mod patch;
 mod profile;
 mod read;
 mod render;
@@ -16,7 +17,7 @@ mod types;
 mod usage;
 mod validate;
 
-pub use crate::openai_chat::{Delivery, Images, ParallelCalls, SystemRole, ToolChoice};
+pub use crate::openai_chat::{Delivery, Images, ParallelCalls, Slot, SystemRole, ToolChoice};
 pub use items::ORIGIN;
 pub use profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};
 pub use read::{Chat, read};

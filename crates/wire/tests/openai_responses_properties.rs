@@ -6,7 +6,7 @@ use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
 use plimsoll_wire::openai_responses::{
-    Effort, Profile, ReasoningItems, RenderInput, Strict, read, read_reply, render, validate,
+    Effort, Profile, ReasoningItems, RenderInput, Slot, Strict, read, read_reply, render, validate,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -287,7 +287,13 @@ proptest! {
             prop_assert_eq!(&chat.messages, &held);
         }
         prop_assert_eq!(chat.instructions.as_deref(), Some("s"));
-        prop_assert_eq!(bytes(&chat.messages, &profile), body.into_bytes());
+        prop_assert_eq!(bytes(&chat.messages, &profile), body.as_bytes());
+        let all = (0..chat.messages.len()).map(Slot::Original);
+        prop_assert_eq!(chat.write(all).unwrap(), body.clone());
+        // An edit that changes nothing.
+        let edited = chat.messages.iter().enumerate();
+        let edited = edited.map(|(index, message)| Slot::Edited(index, message));
+        prop_assert_eq!(chat.write(edited).unwrap(), body);
     }
 
     /// What a model said goes back as it came: its items are the items of the next request.

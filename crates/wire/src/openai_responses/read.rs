@@ -27,7 +27,18 @@ pub struct Chat<'a> {
     /// The provider's own tools, as they are.
     pub hosted_tools: Vec<Opaque>,
     originals: Vec<Vec<&'a str>>,
-    object: RawObject<'a>,
+    pub(super) form: Form,
+    pub(super) object: RawObject<'a>,
+}
+
+/// What the items stood in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A bare array.
+    #[default]
+    Array,
+    /// An object with `input`.
+    Object,
 }
 
 /// Reads a bare array of items, or an object with `input` and any other keys.
@@ -41,6 +52,7 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
     let (list, place) = match text.trim_start().as_bytes().first() {
         Some(b'{') => {
             chat.object = serde_json::from_str(text).map_err(not_json)?;
+            chat.form = Form::Object;
             let list = chat.object.get("input");
             let expected = "a string or an array of items";
             let list = list.ok_or_else(|| WireError::expected("input", expected, None))?;

@@ -44,6 +44,8 @@ enum Reasoned {
 pub(super) struct Shaper<'a, 'p> {
     profile: &'p Profile,
     items: Vec<Item<'a>>,
+    /// How many items there were after each message.
+    ends: Vec<usize>,
     /// Reasoning that waits for what came of it: it may not be sent alone.
     waiting: Vec<Block<'a>>,
     reasoned: Reasoned,
@@ -59,6 +61,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
         Self {
             profile,
             items: Vec::new(),
+            ends: Vec::new(),
             waiting: Vec::new(),
             reasoned: Reasoned::No,
             ids: Ids::default(),
@@ -89,6 +92,19 @@ impl<'a, 'p> Shaper<'a, 'p> {
             Message::ToolResult(result) => self.result(result),
         }
         self.index += 1;
+        self.ends.push(self.items.len());
+    }
+
+    /// The items of each message.
+    pub(super) fn by_message(self) -> Vec<Vec<Item<'a>>> {
+        let mut items = self.items.into_iter();
+        let mut taken = 0;
+        let of = |end: usize| {
+            let count = end.saturating_sub(taken);
+            taken = end;
+            items.by_ref().take(count).collect()
+        };
+        self.ends.into_iter().map(of).collect()
     }
 
     /// Ends the history; `context` is said after it, in the user's role.
