@@ -151,13 +151,18 @@ impl Chat {
             .build()
             .map_err(|error| Stop::usage(config.place(&error)))?;
         let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
-        paper.note(&paper.dim(&headline));
         let is_live = line_editor.is_some();
         let now = session.window_use();
         gauge.set(now.used, now.trigger, now.window);
         let (press, presses) = channel(PRESSES);
         typed::signals(press.clone(), Arc::clone(&keys))
             .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
+        paper.note(&paper.dim(&headline));
+        if is_live {
+            greet(&paper, &session);
+            // Before the first prompt stands below it.
+            paper.flush();
+        }
         let lines = match line_editor {
             Some(editor) => editor.read(Arc::clone(&keys), Arc::clone(&paper), press),
             None => typed::piped(),
@@ -187,7 +192,7 @@ impl Chat {
             pressed: false,
         };
         if is_live {
-            chat.welcome().await;
+            chat.learn_words().await;
         }
         Ok(chat)
     }
@@ -345,20 +350,8 @@ impl Chat {
         self.gauge.set(now.used, now.trigger, now.window);
     }
 
-    async fn welcome(&self) {
-        let runs = self.session.view().runs();
-        if runs > 0 {
-            let last = act::last_said(self.session.view());
-            self.paper.note(&self.paper.dim(&format!(
-                "{runs} {} so far{last}",
-                plural(usize::try_from(runs).unwrap_or(usize::MAX), "run")
-            )));
-        }
-        self.paper.note(
-            &self
-                .paper
-                .dim("/help lists commands; Ctrl-C ends a run, Ctrl-D the chat"),
-        );
+    /// Completion offers models and sessions.
+    async fn learn_words(&self) {
         let vendors = VENDORS.iter().map(|vendor| format!("{}/", vendor.name));
         let current = [self.choice.provider.model().to_owned()];
         self.words.add_models(current.into_iter().chain(vendors));
@@ -404,7 +397,21 @@ impl Chat {
             self.paper
                 .note(&format!("carry on with: plimsoll chat --session {id}"));
         }
+        self.paper.flush();
     }
+}
+
+/// Says where a session is, and how to get on.
+fn greet(paper: &Paper, session: &Session) {
+    let runs = session.view().runs();
+    if runs > 0 {
+        let last = act::last_said(session.view());
+        paper.note(&paper.dim(&format!(
+            "{runs} {} so far{last}",
+            plural(usize::try_from(runs).unwrap_or(usize::MAX), "run")
+        )));
+    }
+    paper.note(&paper.dim("/help lists commands; Ctrl-C ends a run, Ctrl-D the chat"));
 }
 
 /// 3 turns, 2 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012

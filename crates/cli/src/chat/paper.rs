@@ -2,8 +2,10 @@
 //! no terminal. What it says is decided elsewhere.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use console::measure_text_width;
 use rustyline::ExternalPrinter;
@@ -20,15 +22,33 @@ const TAB: &str = "    ";
 /// Up one row, to its beginning, and empty it.
 const OVERWRITE: &str = "\u{1b}[1A\r\u{1b}[2K";
 
+/// Writings that wait for the editor, at most: it takes none while it shows completions or searches
+/// the history, and a run must not wait for that. What is beyond is lost, which is said.
+const WAITING: usize = 4_096;
+/// So long the end of a chat waits for what it has written.
+const FLUSH: Duration = Duration::from_secs(2);
+
 /// Where a chat writes.
 pub(crate) struct Paper {
-    sheet: Option<Mutex<Sheet>>,
+    sheet: Option<SyncSender<Op>>,
     colours: Colours,
     says: Says,
     /// A line was sent since something was written. No lock: who writes may wait for the editor, and
     /// the editor must not wait for who writes.
-    entered: AtomicBool,
+    entered: Arc<AtomicBool>,
+    /// Writings that there was no room for.
+    lost: AtomicUsize,
     failed: Mutex<Option<Stop>>,
+}
+
+/// What is written, in order, by a thread of its own.
+enum Op {
+    Lines(String),
+    Stream(String),
+    Status(Option<String>),
+    EndRow,
+    /// Answered once all before it is written.
+    Flush(SyncSender<()>),
 }
 
 /// Whether there are any.
@@ -55,6 +75,7 @@ struct Sheet {
     status: Option<String>,
     /// Whether the last row above the prompt is one of these two, to be written over.
     shown: bool,
+    entered: Arc<AtomicBool>,
 }
 
 impl Paper {
@@ -64,7 +85,8 @@ impl Paper {
             sheet: None,
             colours: Colours::None,
             says,
-            entered: AtomicBool::new(false),
+            entered: Arc::default(),
+            lost: AtomicUsize::new(0),
             failed: Mutex::default(),
         }
     }
@@ -75,16 +97,23 @@ impl Paper {
         colours: Colours,
         says: Says,
     ) -> Self {
+        let entered = Arc::new(AtomicBool::new(false));
+        let mut sheet = Sheet {
+            printer,
+            row: String::new(),
+            status: None,
+            shown: false,
+            entered: Arc::clone(&entered),
+        };
+        let (operations, does) = sync_channel(WAITING);
+        // It ends with the paper; a write that waits for the editor ends with that.
+        std::thread::spawn(move || does.iter().for_each(|op| sheet.does(op)));
         Self {
-            sheet: Some(Mutex::new(Sheet {
-                printer,
-                row: String::new(),
-                status: None,
-                shown: false,
-            })),
+            sheet: Some(operations),
             colours,
             says,
-            entered: AtomicBool::new(false),
+            entered,
+            lost: AtomicUsize::new(0),
             failed: Mutex::default(),
         }
     }
@@ -96,9 +125,9 @@ impl Paper {
 
     /// Whole lines of what was asked for.
     pub(crate) fn say(&self, text: &str) {
-        match self.sheet() {
-            Some(mut sheet) => sheet.lines(&clean(text)),
-            None => self.keep(out::line(format_args!("{text}"))),
+        match self.is_live() {
+            true => self.op(Op::Lines(clean(text))),
+            false => self.keep(out::line(format_args!("{text}"))),
         }
     }
 
@@ -112,18 +141,16 @@ impl Paper {
 
     /// The same, but never left out: something is wrong, or somebody is asked.
     pub(crate) fn must(&self, text: &str) {
-        match self.sheet() {
-            Some(mut sheet) => sheet.lines(text),
+        match self.is_live() {
+            true => self.op(Op::Lines(text.to_owned())),
             // What a person should know is lost with its reader.
-            None => drop(writeln!(io::stderr().lock(), "{text}")),
+            false => drop(writeln!(io::stderr().lock(), "{text}")),
         }
     }
 
     /// A piece of text as it comes; only where it [`is_live`](Self::is_live).
     pub(crate) fn stream(&self, text: &str) {
-        if let Some(mut sheet) = self.sheet() {
-            sheet.stream(&clean(text));
-        }
+        self.op(Op::Stream(clean(text)));
     }
 
     /// What is under way, in a row that the next one takes; `None` where nothing is.
@@ -131,24 +158,28 @@ impl Paper {
         if self.says == Says::Answers {
             return;
         }
-        if let Some(mut sheet) = self.sheet() {
-            sheet.status = text.map(clean);
-            if sheet.row.is_empty() {
-                sheet.print(Vec::new());
-            }
-        }
+        self.op(Op::Status(text.map(clean)));
     }
 
     /// Streamed text ends here.
     pub(crate) fn end_row(&self) {
-        if let Some(mut sheet) = self.sheet() {
-            sheet.end_row();
-        }
+        self.op(Op::EndRow);
     }
 
     /// Somebody has sent a line: what stands above it stays as it is.
     pub(crate) fn entered(&self) {
         self.entered.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until all of it is written, for a while.
+    pub(crate) fn flush(&self) {
+        let Some(sheet) = self.sheet.clone() else {
+            return;
+        };
+        let (written, is_written) = sync_channel(1);
+        // There may be no room for that, either.
+        std::thread::spawn(move || sheet.send(Op::Flush(written)));
+        let _ = is_written.recv_timeout(FLUSH);
     }
 
     /// Why nothing more can be written, if that is so; said once.
@@ -177,17 +208,44 @@ impl Paper {
         }
     }
 
-    fn sheet(&self) -> Option<MutexGuard<'_, Sheet>> {
-        let mut sheet = self.sheet.as_ref().map(lock)?;
-        if self.entered.swap(false, Ordering::SeqCst) {
-            sheet.row.clear();
-            sheet.shown = false;
+    fn op(&self, op: Op) {
+        let Some(sheet) = &self.sheet else {
+            return;
+        };
+        let lost = self.lost.swap(0, Ordering::SeqCst);
+        if lost > 0 {
+            let text = format!("(there was no room for {lost} pieces of what was said here)");
+            if sheet.try_send(Op::Lines(text)).is_err() {
+                self.lost.fetch_add(lost, Ordering::SeqCst);
+            }
         }
-        Some(sheet)
+        if sheet.try_send(op).is_err() {
+            self.lost.fetch_add(1, Ordering::SeqCst);
+        }
     }
 }
 
 impl Sheet {
+    fn does(&mut self, op: Op) {
+        if self.entered.swap(false, Ordering::SeqCst) {
+            self.row.clear();
+            self.shown = false;
+        }
+        match op {
+            Op::Lines(text) => self.lines(&text),
+            Op::Stream(text) => self.stream(&text),
+            Op::Status(text) => {
+                self.status = text;
+                if self.row.is_empty() {
+                    self.print(Vec::new());
+                }
+            }
+            Op::EndRow => self.end_row(),
+            // Whoever waited may have given up.
+            Op::Flush(written) => drop(written.try_send(())),
+        }
+    }
+
     fn lines(&mut self, text: &str) {
         let mut lines = self.take_row();
         let width = columns();
@@ -336,8 +394,6 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::sync::Arc;
-
     use super::*;
 
     /// Rows as a terminal would have them.
@@ -373,9 +429,11 @@ mod tests {
         for piece in ["It is", " forty-", "two.\nAnd", " so on"] {
             paper.stream(piece);
         }
+        paper.flush();
         assert_eq!(*rows.0.lock().unwrap(), ["It is forty-two.", "And so on"]);
         paper.note("done");
         paper.stream("x");
+        paper.flush();
         assert_eq!(
             *rows.0.lock().unwrap(),
             ["It is forty-two.", "And so on", "done", "x"]
@@ -387,11 +445,14 @@ mod tests {
         let (paper, rows) = paper();
         paper.status(Some("read runs"));
         paper.status(Some("bash runs"));
+        paper.flush();
         assert_eq!(*rows.0.lock().unwrap(), ["bash runs"]);
         paper.note("· bash → 2 lines");
+        paper.flush();
         assert_eq!(*rows.0.lock().unwrap(), ["· bash → 2 lines", "bash runs"]);
         paper.status(None);
         paper.stream("It passes.");
+        paper.flush();
         assert_eq!(*rows.0.lock().unwrap(), ["· bash → 2 lines", "It passes."]);
     }
 
@@ -399,10 +460,47 @@ mod tests {
     fn what_stands_above_a_sent_line_is_not_written_over() {
         let (paper, rows) = paper();
         paper.stream("It is for");
+        paper.flush();
         rows.0.lock().unwrap().push("> hurry".to_owned());
         paper.entered();
         paper.stream("ty-two.");
+        paper.flush();
         assert_eq!(*rows.0.lock().unwrap(), ["It is for", "> hurry", "ty-two."]);
+    }
+
+    /// One that takes nothing until it is told to.
+    struct Stuck(std::sync::mpsc::Receiver<()>, Rows);
+
+    impl ExternalPrinter for Stuck {
+        fn print(&mut self, text: String) -> rustyline::Result<()> {
+            // An error: whoever would tell is gone, and it takes everything.
+            let _ = self.0.recv();
+            self.1.print(text)
+        }
+    }
+
+    #[test]
+    fn who_writes_never_waits_and_is_told_what_was_lost() {
+        let (go, waits) = std::sync::mpsc::channel();
+        let rows = Rows::default();
+        let stuck = Box::new(Stuck(waits, rows.clone()));
+        let paper = Paper::above(stuck, Colours::None, Says::Everything);
+        for n in 0..2 * WAITING {
+            paper.note(&format!("line {n}"));
+        }
+        drop(go);
+        // Whoever reads has them all after a while, and then there is room again.
+        paper.flush();
+        paper.note("the end");
+        paper.flush();
+        let rows = rows.0.lock().unwrap();
+        assert_eq!(rows[0], "line 0");
+        assert_eq!(rows.last().unwrap(), "the end");
+        assert!(rows.len() <= WAITING + 3, "{}", rows.len());
+        assert!(
+            rows[rows.len() - 2].starts_with("(there was no room for "),
+            "{rows:?}"
+        );
     }
 
     #[test]
