@@ -251,12 +251,12 @@ impl AgentConfig {
         }
     }
 
-    pub(super) fn provider(&self, model: &str) -> Result<Arc<dyn Provider>, ConfigError> {
+    pub(super) fn provider(&self, name: &str) -> Result<Arc<dyn Provider>, ConfigError> {
         let environment = &plimsoll_providers::environment;
-        let (model, mut chat) = self.chat(model, environment)?;
-        if let (Some(url), Some(own)) = (&self.settings.base_url, &self.settings.model)
-            && ModelRef::parse(own).ok().as_ref() == Some(&model)
-        {
+        let (_, mut chat) = self.chat(name, environment)?;
+        // The address is the agent's own model's, and not the summariser's.
+        let is_own = self.settings.model.as_deref() == Some(name);
+        if let Some(url) = self.settings.base_url.as_ref().filter(|_| is_own) {
             chat = chat.base_url(url);
         }
         let provider = chat.provider();
