@@ -4,8 +4,10 @@
 use plimsoll_tools::mcp::MCP_BACKOFF_MAX;
 use serde_json::json;
 
-use crate::stage::{Stage, call, connect};
+use crate::stage::{Stage, call, connect, server_in};
 
+/// Set in the process that is killed.
+const HOLDER: &str = "PLIMSOLL_TEST_MCP_HOLDER";
 const UNKNOWN: &str =
     "; whether the call had an effect is not known, look before you call it again";
 
@@ -23,6 +25,32 @@ async fn one_that_dies_is_started_again_by_the_next_call() {
     let count = |event: &str| events.iter().filter(|other| *other == event).count();
     assert_eq!((count("start"), count("call dies")), (2, 1), "{events:?}");
     stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn one_dies_with_whoever_started_it_however_that_one_ends() {
+    let mut stage = Stage::new();
+    let mut holder = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "ends::holds_a_server"])
+        .env(HOLDER, stage.folder.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    stage.until("list").await;
+    // SIGKILL: it has no time to tidy up.
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    stage.are_gone().await;
+}
+
+/// No test by itself: the parent of a server.
+#[tokio::test]
+async fn holds_a_server() {
+    let Some(folder) = std::env::var_os(HOLDER) else {
+        return;
+    };
+    let _servers = connect(server_in("fake", "", folder.as_ref())).await;
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What a test has: a folder with two FIFOs, by which a server tells what it hears and whether it
 //! lives, and short words for tools.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,14 +54,7 @@ impl Stage {
     }
 
     pub(crate) fn named(&self, name: &str, mode: &str) -> McpServer {
-        let command = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", TEST, "--nocapture"])
-            .env(FOLDER, self.folder.path())
-            .env(MODE, mode)
-            .env("GIVEN_TOKEN", "sk-0123456789-hush");
-        McpServer::command(name, command)
-            .secret("sk-0123456789-hush")
-            .timeout(PATIENCE)
+        server_in(name, mode, self.folder.path())
     }
 
     /// Waits until a server says that this has happened.
@@ -103,6 +96,18 @@ impl Stage {
         let gone = tokio::time::timeout(PATIENCE, gone).await;
         gone.expect("a server was left behind");
     }
+}
+
+/// The fake server, with its FIFOs in this folder.
+pub(crate) fn server_in(name: &str, mode: &str, folder: &Path) -> McpServer {
+    let command = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", TEST, "--nocapture"])
+        .env(FOLDER, folder)
+        .env(MODE, mode)
+        .env("GIVEN_TOKEN", "sk-0123456789-hush");
+    McpServer::command(name, command)
+        .secret("sk-0123456789-hush")
+        .timeout(PATIENCE)
 }
 
 pub(crate) async fn connect(server: McpServer) -> McpServers {
