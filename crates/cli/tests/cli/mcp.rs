@@ -167,7 +167,7 @@ fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
 #[test]
 fn they_are_listed_and_tried_without_a_model() {
     let home = home(&format!(
-        "{CONFIG}lazy = true\n[[mcp]]\nname = \"web\"\nurl = \"http://127.0.0.1:1/mcp?key=hush-hush-hush\"\nbearer_env = \"WEB_TOKEN\"\n"
+        "{CONFIG}lazy = true\n[[mcp]]\nname = \"web\"\nurl = \"http://me:hush-hush@127.0.0.1:1/mcp?key=hush-hush-hush\"\nbearer_env = \"WEB_TOKEN\"\n"
     ));
     let said = home.run(["doctor"]).done();
     assert!(said.out.contains("ship         sh\n"), "{}", said.out);

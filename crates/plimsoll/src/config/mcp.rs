@@ -142,11 +142,17 @@ pub enum McpNeed {
 impl McpServer {
     /// How it is reached, in a few words without anything secret.
     #[must_use]
-    pub fn place(&self) -> &str {
+    pub fn place(&self) -> String {
         match &self.reach {
-            McpReach::Command { command, .. } => command,
-            // What follows a `?` may be a key.
-            McpReach::Url { url, .. } => url.split('?').next().unwrap_or_default(),
+            McpReach::Command { command, .. } => command.clone(),
+            McpReach::Url { url, .. } => {
+                // What follows a `?` may be a key, and what is before an `@` a password.
+                let bare = url.split('?').next().unwrap_or_default();
+                let (scheme, rest) = bare.split_once("://").unwrap_or(("", bare));
+                let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+                let host = host.rsplit('@').next().unwrap_or_default();
+                format!("{scheme}://{host}/{path}")
+            }
         }
     }
 

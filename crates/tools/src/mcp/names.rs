@@ -33,9 +33,11 @@ pub(super) fn name(server: &str, tool: &str, taken: &mut HashSet<String>) -> Str
 
 fn clean(name: &str) -> String {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    name.chars()
-        .map(|c| if good(c) { c } else { '_' })
-        .collect()
+    // Some providers want a letter first.
+    let first = name.starts_with(|c: char| !c.is_ascii_alphabetic());
+    let before = first.then_some('_').into_iter();
+    let rest = name.chars().map(|c| if good(c) { c } else { '_' });
+    before.chain(rest).collect()
 }
 
 /// FNV-1a, 32 bits: the same in every version and on every machine.
@@ -65,6 +67,7 @@ mod tests {
         assert_eq!(names[2], "files_a_b");
         assert!(names[3].starts_with("files_a_b_"), "{}", names[3]);
         assert_eq!(names[4], "files___");
+        assert_eq!(of("1st", &["a"]), ["_1st_a"]);
         assert_eq!(names[5].len(), MCP_NAME_MAX);
         let all: HashSet<&String> = names.iter().collect();
         assert_eq!(all.len(), names.len());

@@ -65,18 +65,23 @@ impl McpServer {
     /// A server at an address, by streamable HTTP.
     pub fn url(name: impl Into<String>, url: impl Into<String>) -> Self {
         let url = url.into();
-        // Some addresses carry a key.
-        let query = url
-            .split_once('?')
-            .map(|(_, query)| query.to_owned())
-            .filter(|query| !query.is_empty());
+        // Some addresses carry a key, or a name and a password.
+        let query = url.split_once('?').map(|(_, query)| query);
+        let place = url.split_once("://").map_or("", |(_, place)| place);
+        let place = place.split(['/', '?']).next().unwrap_or_default();
+        let user = place.rsplit_once('@').map(|(user, _)| user);
+        let kept: Vec<String> = [query, user]
+            .into_iter()
+            .flatten()
+            .map(str::to_owned)
+            .collect();
         let reach = Reach::Url {
             url,
             headers: Vec::new(),
             bearer: None,
         };
         let mut server = Self::new(name.into(), reach);
-        server.secrets.extend(query);
+        server.secrets.extend(kept);
         server
     }
 

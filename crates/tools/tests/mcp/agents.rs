@@ -8,6 +8,7 @@ use plimsoll_agent::Event;
 use plimsoll_context::Tokens;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, AgentOutput, AllowAll, Tool, Window};
+use plimsoll_tools::mcp::McpServer;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, connect};
@@ -80,34 +81,31 @@ async fn results_are_capped_and_schemas_count() {
 
 #[tokio::test]
 async fn a_call_that_hangs_is_stopped_after_its_servers_time() {
-    for (is_trusted, calls) in [(false, 1), (true, 2)] {
-        let mut stage = Stage::new();
-        let servers = connect(match is_trusted {
-            true => stage
-                .server("")
-                .trusted()
-                .timeout(Duration::from_millis(700)),
-            false => stage.server("").timeout(Duration::from_millis(700)),
-        });
-        let tools = servers.await.tools(&[]);
-        let script = [
-            Turn::call("fake_hangs", json!({})),
-            Turn::call("fake_echo", json!({ "text": "back" })),
-            Turn::say("ok"),
-        ];
-        let model = ScriptedProvider::new(script);
-        let agent = agent(&model, tools).tool_retries(1);
-        assert_eq!(run(agent).await.text, "ok");
-        assert_eq!(result(&model), "back");
-        let events = stage.all_until("call echo").await;
-        let count = |event: &str| {
-            events
-                .iter()
-                .filter(|other| other.starts_with(event))
-                .count()
-        };
-        assert_eq!(count("call hangs"), calls, "{events:?}");
-        assert_eq!(count("start"), 1, "{events:?}");
-        stage.are_gone().await;
-    }
+    tokio::join!(
+        hang(Stage::new(), McpServer::trusted, 2),
+        hang(Stage::new(), |server| server, 1)
+    );
+}
+
+/// A call that hangs, of a server that is made so; how often it is made.
+async fn hang(mut stage: Stage, made: fn(McpServer) -> McpServer, calls: usize) {
+    let server = made(stage.server("")).timeout(Duration::from_secs(3));
+    let tools = connect(server).await.tools(&[]);
+    let script = [
+        Turn::call("fake_hangs", json!({})),
+        Turn::call("fake_echo", json!({ "text": "back" })),
+        Turn::say("ok"),
+    ];
+    let model = ScriptedProvider::new(script);
+    let agent = agent(&model, tools).tool_retries(1);
+    assert_eq!(run(agent).await.text, "ok");
+    assert_eq!(result(&model), "back");
+    let events = stage.all_until("call echo").await;
+    let count = |event: &str| {
+        let such = events.iter().filter(|other| other.starts_with(event));
+        such.count()
+    };
+    assert_eq!(count("call hangs"), calls, "{events:?}");
+    assert_eq!(count("start"), 1, "{events:?}");
+    stage.are_gone().await;
 }
