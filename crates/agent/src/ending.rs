@@ -1,7 +1,7 @@
 //! How a run ends: its calls closed, what waited given up, the outcome said. Not why; that is decided
 //! where it happens.
 
-use plimsoll_context::CannotFit;
+use plimsoll_context::{CannotFit, StopReason};
 
 use crate::entry::Entry;
 use crate::event::Event;
@@ -19,7 +19,16 @@ impl Run {
             EndReason::Interrupted => "not run: the run was interrupted",
             _ => "not run: the run ended",
         });
+        if std::mem::take(&mut self.in_turn) {
+            // Its call was not answered.
+            self.turn_end = Some(Answered {
+                turn: self.state.tally.turns.saturating_add(1),
+                stop: StopReason::Other,
+                usage: None,
+            });
+        }
         self.end_turn();
+        let reason = self.up_to_date(reason);
         let undelivered = self.give_up_waiting();
         self.drop_digest();
         self.say_pins();
@@ -59,6 +68,22 @@ impl Run {
         });
         self.queue.push_back(Step::Finish(outcome));
         self.phase = Phase::Idle;
+    }
+
+    /// The same with what was used by now: the last call has used some of it.
+    fn up_to_date(&self, reason: EndReason) -> EndReason {
+        let tracker = self.tracker();
+        match reason {
+            EndReason::MaxTokens { limit, .. } => EndReason::MaxTokens {
+                limit,
+                used: tracker.tokens_used,
+            },
+            EndReason::MaxCost { limit, .. } => EndReason::MaxCost {
+                limit,
+                used: tracker.cost_accumulated.known,
+            },
+            other => other,
+        }
     }
 
     /// Tells the host's hook, where it has one there.

@@ -120,6 +120,9 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
     }
 }
 
+/// An answer broke off.
+pub(crate) const CUT_OFF: &str = "[The answer was cut off before its end.]";
+
 /// The model answered nothing.
 pub(crate) const EMPTY_REPLY: &str =
     "[Your last answer was empty. Answer the user, or call a tool.]";

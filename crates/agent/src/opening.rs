@@ -195,6 +195,7 @@ impl Run {
         self.max_output = self.setup.max_output;
         self.elapsed = Duration::ZERO;
         self.in_turn = false;
+        self.cut_off = false;
         self.turn_end = None;
         self.opened = false;
         self.record(Entry::Started {

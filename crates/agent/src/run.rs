@@ -90,6 +90,8 @@ pub struct Run {
     pub(crate) in_turn: bool,
     /// What the next turn answers.
     pub(crate) cause: TurnTrigger,
+    /// The newest answer is not whole.
+    pub(crate) cut_off: bool,
     /// A turn whose call is answered, and whose tools may be running.
     pub(crate) turn_end: Option<Answered>,
     /// The run was let in and told.
@@ -191,6 +193,7 @@ impl Run {
             elapsed: Duration::ZERO,
             in_turn: false,
             cause: TurnTrigger::default(),
+            cut_off: false,
             turn_end: None,
             opened: false,
             rejected: None,

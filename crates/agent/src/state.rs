@@ -198,7 +198,8 @@ impl State {
                     };
                     self.doom_loop.forget();
                     self.cache.begin();
-                    self.marks.begin(*run, &self.transcript);
+                    let open = self.batch.as_ref();
+                    self.marks.begin(*run, &self.transcript, open);
                     self.memory.begin(self.transcript.next_seq());
                 }
                 self.running = true;
@@ -359,6 +360,7 @@ impl State {
             }
             Entry::Forked { .. } => {
                 self.running = false;
+                self.waiting.clear();
                 self.memory.end();
             }
             Entry::Branched {

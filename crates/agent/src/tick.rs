@@ -19,7 +19,8 @@ impl Run {
     /// When, counted from the start of the run, [`Input::Tick`](crate::Input::Tick) is wanted.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
-        if !self.is_running() {
+        // A plan between two runs has no clock.
+        if !self.is_running() || self.compacting.is_some() {
             return None;
         }
         let (last_answer, end) = self.tracker().deadlines()?;
@@ -36,7 +37,7 @@ impl Run {
         let Some((last_answer, end)) = self.tracker().deadlines() else {
             return;
         };
-        if !self.is_running() {
+        if !self.is_running() || self.compacting.is_some() {
             return;
         }
         let reason = EndReason::MaxDuration {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CannotFit, Message, Money, Outlook, Part, Ppm, PriceSheet, Proposal, Reply, Tokens,
-    Trigger, Usage, price,
+    Budget, CannotFit, Message, Money, Outlook, Part, Ppm, PriceSheet, Proposal, Reply, StopReason,
+    Tokens, Trigger, Usage, price,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -43,6 +43,10 @@ impl Run {
             if self.check_limits() {
                 self.decide(Deciding::Turn);
             }
+            return;
+        }
+        // A summary may have used what was left.
+        if !self.is_allowed() {
             return;
         }
         if self.setup.steering == QueueMode::All {
@@ -150,6 +154,10 @@ impl Run {
 
     /// Sends the view as it stands.
     pub(crate) fn call(&mut self, rung: u32) {
+        // What a refused request has used counts too.
+        if self.is_spent() {
+            return;
+        }
         self.vetoed = false;
         let counted = self.tokens();
         let tool_choice = if self.finalizing.is_some() {
@@ -216,6 +224,10 @@ impl Run {
             cost,
         });
         self.in_turn = false;
+        self.cut_off = matches!(
+            stop,
+            StopReason::Length | StopReason::Window | StopReason::ContentFilter
+        );
         self.turn_end = Some(Answered {
             turn: self.state.tally.turns,
             stop,
@@ -275,15 +287,13 @@ impl Run {
 
     /// Whether one more call is allowed; where it is the last, the model is asked to finish.
     fn check_limits(&mut self) -> bool {
-        let (tracker, now) = (self.tracker(), self.elapsed);
-        if let Some(reason) = tracker.spent(now) {
-            let reason = self.finalizing.take().unwrap_or(reason);
-            self.finish(reason);
+        if self.is_spent() {
             return false;
         }
         if self.finalizing.is_some() {
             return true;
         }
+        let (tracker, now) = (self.tracker(), self.elapsed);
         let used_up = tracker.used_up().filter(|reason| match reason {
             EndReason::ToolLimit { .. } => tracker.turns > 0 && !self.setup.tools.is_empty(),
             _ => true,
@@ -299,6 +309,32 @@ impl Run {
                 Some(reason) if finalizes => self.ask_to_finish(reason),
                 _ => self.tell_near(&tracker),
             },
+        }
+        true
+    }
+
+    /// Whether a limit ends the run here.
+    fn is_spent(&mut self) -> bool {
+        let Some(reason) = self.tracker().spent(self.elapsed) else {
+            return false;
+        };
+        let reason = self.finalizing.take().unwrap_or(reason);
+        self.finish(reason);
+        true
+    }
+
+    /// Whether the turn that has begun may still call the model; where that is the last call by now, the
+    /// model is asked to finish.
+    fn is_allowed(&mut self) -> bool {
+        if self.is_spent() {
+            return false;
+        }
+        let tracker = self.tracker();
+        if self.finalizing.is_none()
+            && tracker.limits.at_limit == AtLimit::Finalize
+            && let Some(reason) = tracker.is_last(self.next_call(&tracker), self.elapsed)
+        {
+            self.ask_to_finish(reason);
         }
         true
     }
@@ -369,10 +405,14 @@ impl Run {
                 Some((parts, notice::text_of(parts))).filter(|(_, text)| !text.is_empty())
             });
         let stopped = notice::stopped(reason);
+        let whole = |text: String| match self.cut_off {
+            true => format!("{text}\n\n{}", notice::CUT_OFF),
+            false => text,
+        };
         match last {
-            Some((_, text)) if reason.is_answer() => text,
+            Some((_, text)) if reason.is_answer() => whole(text),
             // Asked to finish, and it did.
-            Some((parts, text)) if is_final(parts) && self.was_last(parts) => text,
+            Some((parts, text)) if is_final(parts) && self.was_last(parts) => whole(text),
             Some((_, text)) => format!("{text}\n\n{stopped}"),
             None => stopped,
         }

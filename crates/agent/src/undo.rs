@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use plimsoll_context::{Item, Transcript};
+use plimsoll_context::{Item, Message, Transcript};
 
+use crate::batch::Batch;
 use crate::entry::Entry;
 use crate::run::Run;
 use crate::state::State;
@@ -41,14 +42,18 @@ struct Mark {
 }
 
 impl Marks {
-    /// A run begins.
-    pub(crate) fn begin(&mut self, run: u64, view: &Transcript) {
+    /// A run begins. Calls that it finds open are the run's: without them what asked for them is not
+    /// whole, so it is undone too.
+    pub(crate) fn begin(&mut self, run: u64, view: &Transcript, batch: Option<&Batch>) {
+        let items = view.items();
+        let asked = |item: &Item| matches!(*item.message, Message::Assistant { .. });
+        let open = batch.and_then(|_| items.iter().rposition(asked));
         if self.0.len() == MAX_UNDO {
             self.0.pop_front();
         }
         self.0.push_back(Mark {
             run,
-            len: view.items().len(),
+            len: open.unwrap_or(items.len()),
             of: None,
         });
     }
@@ -112,6 +117,8 @@ impl Run {
         }
         let run = self.state.marks.newest().ok_or(UndoError::Nothing)?;
         self.open();
+        // What waits was said in what is undone.
+        self.give_up_waiting();
         self.record(Entry::RolledBack { run });
         Ok(run)
     }

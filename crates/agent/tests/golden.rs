@@ -119,11 +119,12 @@ fn scene_3() -> Vec<Entry> {
         config_id: "golden".into(),
         ..setup()
     });
-    let usage = Some(Usage {
+    let used = Usage {
         input: Tokens(100),
         output: Tokens(10),
         ..Usage::default()
-    });
+    };
+    let usage = Some(used);
     stage
         .say("the task")
         .reply(vec![Part::text("begun")], usage);
@@ -141,7 +142,7 @@ fn scene_3() -> Vec<Entry> {
         },
         pins: vec![],
         spent: Spend {
-            usage: usage.unwrap(),
+            usage: used,
             turns: 1,
             ..Spend::default()
         },

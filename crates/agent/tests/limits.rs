@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    AtLimit, CountTokens, EndReason, Entry, ExecutionLimits, ExecutionTracker, Input, Setup, Spend,
-    ToolChoice,
+    AtLimit, CountTokens, EndReason, Entry, ExecutionLimits, ExecutionTracker, Failure, Input,
+    Setup, Spend, ToolChoice,
 };
 use plimsoll_context::{
     Bytes, CallId, Message, Money, Part, PriceSheet, Rates, Tokens, ToolResult, Usage,
@@ -134,7 +134,7 @@ fn money_ends_a_run_and_the_last_call_answers() {
         stage.outcome().reason,
         EndReason::MaxCost {
             limit: dollars(0.25),
-            used: dollars(0.20),
+            used: dollars(0.30),
         }
     );
     assert_eq!(stage.outcome().text, "what I know");
@@ -509,4 +509,105 @@ fn the_tracker_alone_says_which_limit_is_reached() {
         all.check_limits(Duration::ZERO),
         Some(EndReason::MaxTurns { limit: 50 })
     );
+}
+
+/// What refused requests have used counts before the next is made.
+#[test]
+fn the_ladder_does_not_pass_a_limit() {
+    let mut setup = limited(ExecutionLimits {
+        max_total_tokens: Some(Tokens(100_000)),
+        max_duration: None,
+        ..ExecutionLimits::default()
+    });
+    setup.line.window = Some(Tokens(20_000));
+    let mut stage = Stage::new(setup);
+    stage.say("go");
+    for n in 0..4 {
+        stage.turn(n, 4_000, &mut |_| {});
+    }
+    stage.refuse(Failure::Cut {
+        used: None,
+        window: None,
+        usage: Some(Usage {
+            input: Tokens(500_000),
+            ..Usage::default()
+        }),
+        message: "cut".into(),
+    });
+    assert!(!stage.calling, "no further call");
+    assert!(
+        matches!(stage.outcome().reason, EndReason::MaxTokens { used, .. } if used > Tokens(500_000))
+    );
+    audit(&stage);
+}
+
+/// What a summary used counts before the request that it was made for.
+#[test]
+fn a_summary_does_not_pass_a_limit() {
+    for (cost, calls) in [(500_000, 0), (99_990, 1)] {
+        let mut setup = summarizing(2_000, 20_000);
+        Arc::make_mut(&mut setup.limits).max_total_tokens = Some(Tokens(100_000));
+        let mut stage = Stage::new(setup);
+        stage.say("go");
+        let mut n = 0;
+        while stage.summaries.is_empty() || stage.calling {
+            let id = format!("c{n}");
+            let small = Some(Usage::default());
+            stage.reply(
+                vec![stage::words::call(&format!("{id}:read:{{\"n\":{n}}}"))],
+                small,
+            );
+            stage.done(&id, &stage::filler(n, 900));
+            n += 1;
+            assert!(n < 100, "no summary is waited for");
+        }
+        let before = stage.requests.len();
+        stage.summary_reply(Ok(plimsoll_context::Reply {
+            parts: vec![Part::text(stage::good_summary("x"))],
+            stop: plimsoll_context::StopReason::Stop,
+            usage: Some(Usage {
+                input: Tokens(cost),
+                ..Usage::default()
+            }),
+            model: None,
+        }));
+        assert_eq!(stage.requests.len() - before, calls);
+        if calls == 1 {
+            let last = &stage.requests.last().unwrap().request;
+            assert_eq!(last.tool_choice, ToolChoice::None, "it is the last");
+            stage.text("enough");
+        }
+        assert!(matches!(
+            stage.outcome().reason,
+            EndReason::MaxTokens { .. }
+        ));
+        audit(&stage);
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_says_so() {
+    use plimsoll_context::{Reply, StopReason};
+    for (stop, says) in [
+        (StopReason::Stop, false),
+        (StopReason::Length, true),
+        (StopReason::ContentFilter, true),
+    ] {
+        let mut stage = Stage::new(limits(2, None, AtLimit::Finalize));
+        stage.say("go").calls(&["a:read"]).done("a", "x");
+        stage.calling = false;
+        stage.tell(Input::Reply(Box::new(Ok(Reply {
+            parts: vec![Part::text("I have done the")],
+            stop,
+            usage: None,
+            model: None,
+        }))));
+        let cut = "I have done the\n\n[The answer was cut off before its end.]";
+        assert_eq!(
+            stage.outcome().text == cut,
+            says,
+            "{}",
+            stage.outcome().text
+        );
+    }
 }

@@ -113,6 +113,8 @@ fn a_run_comes_by_in_this_order() {
             "TurnStart 3 Steer",
             "Delivered 2",
             "on_error",
+            "TurnEnd 3",
+            "after_turn",
             "Undelivered 1",
             "AgentEnd failed",
             "after_loop",
@@ -428,4 +430,54 @@ fn undo_reaches_back_a_bounded_number_of_runs() {
         assert!(stage.run.undo().is_ok());
     }
     assert_eq!(stage.run.undo(), Err(UndoError::Nothing));
+}
+
+/// A run that begins with calls still open, as in a fork, takes their message with it.
+#[test]
+fn undo_leaves_no_call_without_a_result() {
+    let mut stage = Stage::new(setup());
+    stage.say("go").calls(&["a:read"]);
+    let mut log = stage.log.clone();
+    log.push(Entry::Forked {
+        from: "other".into(),
+        entries: log.len() as u64,
+    });
+    let mut fork = Stage::resume(log, stage.setup.clone());
+    fork.go_on();
+    assert_eq!(fork.running(), ["a"]);
+    fork.done("a", "found").text("done");
+    assert_eq!(fork.run.undo(), Ok(2));
+    fork.rest();
+    assert_eq!(
+        stage::words::list(fork.run.state().transcript().items()),
+        "#0 (5) u go"
+    );
+    fork.say("again").text("yes");
+    audit(&fork);
+}
+
+#[test]
+fn what_waited_in_a_run_that_is_undone_is_not_said() {
+    let mut stage = Stage::new(setup());
+    stage.say("go").say("DELETE ALL");
+    let mut resumed = Stage::resume(stage.log.clone(), stage.setup.clone());
+    assert_eq!(resumed.run.undo(), Ok(1));
+    resumed.rest();
+    resumed.say("harmless").text("ok");
+    assert_eq!(resumed.last_request(), "u harmless");
+    audit(&resumed);
+    // Nor does a fork say it again.
+    let mut log = stage.log;
+    let entries = log.len() as u64;
+    log.push(Entry::Forked {
+        from: "other".into(),
+        entries,
+    });
+    let mut fork = Stage::resume(log, stage.setup);
+    fork.say("harmless").text("ok");
+    assert!(
+        !fork.last_request().contains("DELETE"),
+        "{}",
+        fork.last_request()
+    );
 }

@@ -258,6 +258,8 @@ fn delivered_once(stage: &Stage) {
                     assert!(waiting.remove(id), "{id} is given up twice");
                 }
             }
+            // It waits in the session that this one is a fork of.
+            Entry::Forked { .. } => waiting.clear(),
             Entry::Ended { outcome } => {
                 assert!(waiting.is_empty(), "{waiting:?} is forgotten: {outcome:?}");
             }
