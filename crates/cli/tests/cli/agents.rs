@@ -243,6 +243,44 @@ fn an_agent_calls_another_of_its_file() {
 }
 
 #[test]
+fn guards_of_the_command_line_hold_for_agents_that_are_called() {
+    let config = "[[agents]]\nname = \"captain\"\ntools = \"all\"\nagents = [\"mate\"]\n\
+                  [[agents]]\nname = \"mate\"\npermissions = [{ tool = \"bash\", then = \"allow\" }]\n";
+    for (args, call, word) in [
+        (
+            &["--deny", "bash"][..],
+            ("bash", "{\"command\":\"cat secret\"}"),
+            "the rules of this run do not allow",
+        ),
+        (
+            &["--root", "safe"],
+            ("read", "{\"path\":\"../secret\"}"),
+            "outside",
+        ),
+    ] {
+        let home = home(config);
+        home.file("secret", "hush");
+        std::fs::create_dir(home.work().join("safe")).unwrap();
+        let fake = Fake::new([
+            Answer::call(&[("mate", "{\"task\":\"Look.\"}")]),
+            Answer::call(&[call]),
+            Answer::say("I could not."),
+            Answer::say("Nobody could."),
+        ]);
+        let named = ["--config", "plimsoll.toml", "--agent", "captain", "--yes"];
+        home.agent(&fake, &[&named[..], args, &["Look."]].concat())
+            .done();
+        let asked = fake.asked();
+        let told = messages(&asked[2]);
+        let result = &told.iter().find(|(role, _)| role == "tool").unwrap().1;
+        assert!(
+            result.contains(word) && !result.contains("hush"),
+            "{result}"
+        );
+    }
+}
+
+#[test]
 fn init_writes_a_good_file_once() {
     let home = Home::new();
     let said = home.run(["config", "init"]).done();

@@ -15,6 +15,7 @@ use plimsoll_wire::openai_chat::Dialect;
 
 use super::fault::{ConfigError, Fault, Faults};
 use super::file::Shared;
+use super::guards::Guards;
 use super::kind::Value;
 use super::layer::{Found, Origin};
 use super::resolve::Resolved;
@@ -31,6 +32,8 @@ pub struct AgentConfig {
     pub(super) shared: Arc<Shared>,
     pub(super) path: Option<PathBuf>,
     warnings: Vec<Fault>,
+    /// What holds for agents that it calls.
+    pub(super) guards: Guards,
 }
 
 impl AgentConfig {
@@ -46,6 +49,7 @@ impl AgentConfig {
             shared,
             path: path.map(Path::to_owned),
             warnings,
+            guards: Guards::default(),
         }
     }
 

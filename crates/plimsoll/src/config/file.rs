@@ -14,6 +14,7 @@ use super::agent::AgentConfig;
 use super::document::{self, Entry, Node, Table, Written};
 use super::fault::{ConfigError, Fault, Faults};
 use super::fields::Fields;
+use super::guards::Guards;
 use super::layer::{Layer, Named, Owner, Reader, not_trusted};
 use super::mcp::{MCP_FIELDS, McpServer};
 use super::overrides::Overrides;
@@ -168,7 +169,8 @@ impl Config {
         let resolved = self
             .shared
             .resolve(&over, agent, &mut faults, &mut warnings);
-        let agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, warnings.0);
+        let mut agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, warnings.0);
+        agent.guards = Guards::of(&over);
         agent.check(&mut faults);
         match faults.0.is_empty() {
             true => Ok(agent),

@@ -14,6 +14,7 @@ use super::hook::{self, HOOK_FIELDS};
 use super::key::{self, Key, Known, NAMES, PREFIX, Scope, Standing, Trust, join};
 use super::kind::{Kind, Value};
 use super::permission::{PERMISSION_FIELDS, Rule};
+use super::reach;
 
 /// More names than this are not listed after a mistake.
 const MAX_LISTED: usize = 16;
@@ -135,6 +136,11 @@ impl Reader<'_> {
             });
         }
         match key.kind.read(&node) {
+            Ok(Value::Path(path))
+                if self.named == Named::Found && !reach::stays(self.path, &path) =>
+            {
+                self.faults.at(line, leads_out(&name, self.path));
+            }
             Ok(value) => layer.found.push(Found {
                 key,
                 value: beside(self.path, value),
@@ -200,6 +206,15 @@ pub(crate) fn not_trusted(name: &str, path: &Path) -> String {
     format!(
         "`{name}` runs commands, allows tools or says where keys go, and this file was found, not \
          named; if you trust it, say --config {}",
+        path.display()
+    )
+}
+
+/// What to say of a path that leaves the directory of a file that nobody named.
+fn leads_out(name: &str, path: &Path) -> String {
+    format!(
+        "`{name}` leads out of the directory of this file, which was found, not named; if you trust \
+         it, say --config {}",
         path.display()
     )
 }

@@ -185,19 +185,20 @@ impl AgentConfig {
     }
 
     /// Another agent of the same file.
-    fn sibling(&self, part: &AgentPart) -> Result<Self, ConfigError> {
+    pub(super) fn sibling(&self, part: &AgentPart) -> Result<Self, ConfigError> {
         let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        let resolved = self
+        let mut resolved = self
             .shared
             .resolve(&[], Some(part), &mut faults, &mut warnings);
+        // Who is called may do no more than whoever calls it was allowed at the command line.
+        self.guards.hold(&mut resolved);
         let path = self.path.as_deref();
         match faults.0.is_empty() {
-            true => Ok(Self::new(
-                resolved,
-                Arc::clone(&self.shared),
-                path,
-                Vec::new(),
-            )),
+            true => {
+                let mut called = Self::new(resolved, Arc::clone(&self.shared), path, Vec::new());
+                called.guards = self.guards.clone();
+                Ok(called)
+            }
             false => Err(faults.error(path)),
         }
     }

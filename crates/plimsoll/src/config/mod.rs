@@ -21,6 +21,7 @@ mod document;
 mod fault;
 mod fields;
 mod file;
+mod guards;
 mod hook;
 mod key;
 mod keys;
@@ -32,6 +33,7 @@ mod overrides;
 mod pages;
 mod permission;
 mod provider;
+mod reach;
 mod resolve;
 mod schema;
 mod settings;
@@ -55,6 +57,10 @@ pub use provider::{PROVIDER_FIELDS, ProviderSettings};
 pub use schema::schema;
 pub use settings::{AgentSettings, WindowSetting};
 pub use show::Effective;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+mod guard_tests;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]

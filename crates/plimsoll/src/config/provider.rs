@@ -7,7 +7,7 @@ use super::fault::Faults;
 use super::fields::{Field, FieldKind, Fields};
 
 /// The provider that any other server of the same speech is.
-const COMPATIBLE: &str = "openai-compatible";
+pub(super) const COMPATIBLE: &str = "openai-compatible";
 
 /// What `[providers.NAME]` may say.
 pub const PROVIDER_FIELDS: &[Field] = &[

@@ -10,6 +10,7 @@ use super::key::Merge;
 use super::keys;
 use super::kind::Value;
 use super::layer::{Found, Layer, Origin, two_of_one};
+use super::provider::COMPATIBLE;
 use super::settings::AgentSettings;
 
 /// Keys of which, in one layer, only one side may be set; an upper layer's side replaces a lower
@@ -96,6 +97,7 @@ impl Resolved {
             let mut agreed = Faults::default();
             either_or(one, other, &mut all, &mut tables, &mut agreed, warnings);
         }
+        foreign_address(&mut all, warnings);
         let mut resolved = Self::default();
         resolved.settings.has_context = !tables.is_empty() || all.iter().any(is_of_context);
         if let Some((rank, origin)) = limits {
@@ -143,6 +145,38 @@ impl Resolved {
             true => (line, format!("{fault} ({})", places.join(", "))),
             false => (line, fault.to_owned()),
         }
+    }
+}
+
+/// Leaves out an address that was set for another model: a key would go to whoever is there. It is of
+/// the model that is set in its layer or below it, and of others of the same provider.
+fn foreign_address(all: &mut Vec<Ranked>, warnings: &mut Faults) {
+    let first = |all: &[Ranked], name: &str, from: usize| {
+        let of_name = all.iter().filter(|ranked| ranked.path == name);
+        let of_name = of_name.filter(|ranked| ranked.rank >= from);
+        of_name.min_by_key(|ranked| ranked.rank).cloned()
+    };
+    let name = |ranked: &Ranked| super::kind::as_text(&ranked.found.value);
+    let vendor = |model: &str| model.split('/').next().unwrap_or_default().to_owned();
+    while let (Some(url), Some(model)) = (first(all, "base_url", 0), first(all, "model", 0)) {
+        if model.rank >= url.rank {
+            return;
+        }
+        let beside = first(all, "model", url.rank);
+        // An address alone is of whatever server speaks there.
+        let of = beside.as_ref().map_or(COMPATIBLE.to_owned(), &name);
+        let model = name(&model);
+        if vendor(&of) == vendor(&model) {
+            return;
+        }
+        let text = format!(
+            "{} is left out: it is the address of {of}, and the model is {model}; set both in one place",
+            url.found.named(),
+        );
+        if !warnings.0.iter().any(|warning| warning.text == text) {
+            warnings.push(url.found.line(), text);
+        }
+        all.retain(|ranked| ranked.path != "base_url" || ranked.rank != url.rank);
     }
 }
 

@@ -27,7 +27,7 @@ impl AgentConfig {
         keys::all().map(|key| match self.set(&key.path()) {
             Some((value, origin)) => Effective {
                 key,
-                value: Some(value.clone()),
+                value: Some(shown(key, value)),
                 origin: origin.clone(),
             },
             None => Effective {
@@ -36,6 +36,33 @@ impl AgentConfig {
                 origin: Origin::Default,
             },
         })
+    }
+}
+
+/// A value as it may be shown: of an address, neither who calls nor what is asked.
+fn shown(key: &Key, value: &Value) -> Value {
+    match value {
+        Value::Text(url) if key.name == "base_url" => Value::Text(masked(url)),
+        other => other.clone(),
+    }
+}
+
+fn masked(url: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
+    // A password may hold any sign, so that all up to the last `@` may be of it.
+    let (who, rest) = match rest.rsplit_once('@') {
+        Some((_, rest)) => ("***@", rest),
+        None => ("", rest),
+    };
+    let asked = rest
+        .find(['?', '#'])
+        .and_then(|at| rest.split_at_checked(at));
+    match asked {
+        Some((place, _)) => format!("{scheme}{who}{place}?***"),
+        None => format!("{scheme}{who}{rest}"),
     }
 }
 

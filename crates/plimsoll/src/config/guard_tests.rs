@@ -1,0 +1,202 @@
+//! What a configuration may not do: reach out of its directory, send keys elsewhere, loosen guards.
+
+use super::*;
+
+#[test]
+fn a_found_file_reaches_no_further_than_its_directory() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("project");
+    std::fs::create_dir_all(project.join("src")).unwrap();
+    std::fs::write(home.path().join("secret"), "hush").unwrap();
+    std::fs::write(project.join("prompt"), "Be kind.").unwrap();
+    std::os::unix::fs::symlink(home.path(), project.join("out")).unwrap();
+    std::os::unix::fs::symlink(home.path().join("later"), project.join("dangling")).unwrap();
+    let path = project.join(CONFIG_FILE);
+    for (key, value, good) in [
+        ("root", ".", true),
+        ("root", "src", true),
+        ("root", "src/..", true),
+        ("root", "src/new", true),
+        ("root", "/", false),
+        ("root", "..", false),
+        ("root", "src/../..", false),
+        ("root", "new/../..", false),
+        ("root", "out", false),
+        ("root", "out/project/..", false),
+        ("root", "dangling", false),
+        ("system_file", "prompt", true),
+        ("system_file", "/etc/passwd", false),
+        ("system_file", "../secret", false),
+        ("system_file", "out/secret", false),
+        ("summary.prompt_file", "prompt", true),
+        ("summary.prompt_file", "out/secret", false),
+    ] {
+        for text in [
+            format!("{key} = {value:?}"),
+            format!("[[agents]]\nname = \"a\"\n{key} = {value:?}"),
+        ] {
+            std::fs::write(&path, &text).unwrap();
+            let found = Config::read_found(&path);
+            assert_eq!(found.is_ok(), good, "{text}: {found:?}");
+            if let Err(error) = found {
+                let said = error.to_string();
+                assert!(error.faults[0].line.is_some(), "{said}");
+                assert!(said.contains("if you trust it, say --config "), "{said}");
+            }
+            // Whoever names a file answers for it.
+            Config::read(&path).unwrap();
+        }
+    }
+}
+
+/// The agents of a file that may call each other, under flags.
+fn called(config: &Config, over: &Overrides<'_>) -> AgentConfig {
+    let captain = config.resolve(Some("captain"), over).unwrap();
+    let mate = captain.sibling(captain.part("mate").unwrap()).unwrap();
+    // What holds for the one that is called holds for whom it calls.
+    mate.sibling(mate.part("boy").unwrap()).unwrap()
+}
+
+#[test]
+fn guards_hold_for_agents_that_are_called() {
+    let home = tempfile::tempdir().unwrap();
+    let safe = home.path().join("safe");
+    std::fs::create_dir_all(safe.join("deep")).unwrap();
+    let path = home.path().join(CONFIG_FILE);
+    let file = |own: &str| {
+        std::fs::write(
+            &path,
+            format!(
+                "[[agents]]\nname = \"captain\"\nagents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nagents = [\"boy\"]\n\
+                 [[agents]]\nname = \"boy\"\n{own}permissions = [{{ tool = \"bash\", then = \"allow\" }}]\n"
+            ),
+        )
+        .unwrap();
+        Config::read(&path).unwrap()
+    };
+    let root = safe.display().to_string();
+    let variables = |name: &str| match name {
+        "PLIMSOLL_PERMISSIONS" => Some("ask write".to_owned()),
+        _ => None,
+    };
+    let over = || {
+        Overrides::default()
+            .flag("--root", "root", &root)
+            .flag("--allow", "permissions", "allow edit")
+            .flag("--deny", "permissions", "deny bash")
+            .environment(&variables)
+    };
+    let boy = called(&file(""), &over());
+    let rules: Vec<String> = boy
+        .settings()
+        .permissions
+        .iter()
+        .map(|rule| format!("{} {}", rule.then.name(), rule.tool))
+        .collect();
+    // What the caller may do is not handed on, what it may not do is.
+    assert_eq!(rules, ["deny bash", "ask write", "allow bash"]);
+    assert_eq!(boy.settings().root, safe);
+    for (own, there) in [
+        ("root = \"safe/deep\"\n", safe.join("deep")),
+        ("root = \"safe\"\n", safe.clone()),
+        ("root = \".\"\n", safe.clone()),
+        ("root = \"/\"\n", safe.clone()),
+        ("root = \"safe/../safe/..\"\n", safe.clone()),
+    ] {
+        assert_eq!(called(&file(own), &over()).settings().root, there, "{own}");
+    }
+    let free = called(&file("root = \"/\"\n"), &Overrides::default());
+    assert_eq!(free.settings().root, std::path::Path::new("/"));
+    assert_eq!(free.settings().permissions.len(), 1);
+}
+
+#[test]
+fn an_address_is_of_the_model_that_it_was_set_beside() {
+    const PROXY: &str = "http://127.0.0.1:9/v1";
+    let address = format!("base_url = \"{PROXY}\"\n");
+    let variables = |name: &str| (name == "PLIMSOLL_BASE_URL").then(|| PROXY.to_owned());
+    let nothing = |_: &str| None;
+    for (file, flag, environment, kept) in [
+        (format!("{address}model = \"openai/a\""), None, false, true),
+        (address.clone(), None, false, true),
+        (address.clone(), Some("openai-compatible/x"), false, true),
+        (address.clone(), Some("openai/a"), false, false),
+        (
+            format!("{address}model = \"openai/a\""),
+            Some("openai/b"),
+            false,
+            true,
+        ),
+        (
+            format!("{address}model = \"groq/a\""),
+            Some("openai/b"),
+            false,
+            false,
+        ),
+        (String::new(), Some("openai/b"), true, false),
+        (
+            "model = \"groq/a\"".to_owned(),
+            Some("openai/b"),
+            true,
+            false,
+        ),
+        (
+            "model = \"openai/a\"".to_owned(),
+            Some("openai/b"),
+            true,
+            true,
+        ),
+        // Said over a model, it is of that model.
+        ("model = \"openai/a\"".to_owned(), None, true, true),
+        (
+            format!("{address}[[agents]]\nname = \"a\"\nmodel = \"openai/gpt-5\""),
+            None,
+            false,
+            false,
+        ),
+        (
+            format!(
+                "{address}model = \"openai/b\"\n[[agents]]\nname = \"a\"\nmodel = \"openai/gpt-5\""
+            ),
+            None,
+            false,
+            true,
+        ),
+        (
+            format!("[[agents]]\nname = \"a\"\nmodel = \"openai/gpt-5\"\n{address}"),
+            None,
+            false,
+            true,
+        ),
+    ] {
+        let config = Config::parse(&file).unwrap();
+        let variables: &dyn Fn(&str) -> Option<String> = match environment {
+            true => &variables,
+            false => &nothing,
+        };
+        let mut over = Overrides::default().environment(variables);
+        if let Some(model) = flag {
+            over = over.flag("--model", "model", model);
+        }
+        let agent = config.resolve(config.agents().next(), &over).unwrap();
+        let what = format!("{file} {flag:?} {environment}");
+        assert_eq!(agent.settings().base_url.is_some(), kept, "{what}");
+        assert_eq!(agent.set("base_url").is_some(), kept, "{what}");
+        let warned = agent.warnings().iter();
+        let warned = warned.filter(|fault| fault.text.contains("is left out"));
+        assert_eq!(warned.count(), usize::from(!kept), "{what}");
+    }
+}
+
+#[test]
+fn an_address_is_shown_without_its_secrets() {
+    let text = "base_url = \"https://bo:hush@example.org/v1?key=hush#hush\"\n";
+    let agent = Config::parse(text).unwrap().defaults().unwrap();
+    for shown in agent.effective() {
+        let said = format!("{} {}", shown.line(), shown.json());
+        assert!(!said.contains("hush"), "{said}");
+        if shown.key.name == "base_url" {
+            assert!(said.contains("https://***@example.org/v1?***"), "{said}");
+        }
+    }
+}
