@@ -228,7 +228,12 @@ fn stop_does_what_an_interrupt_does() {
     chat.say("/stop");
     chat.err_until("interrupted; /go goes on");
     chat.say("Are you there?");
-    assert_eq!(chat.out(), "Here again.");
+    // What had come of the first answer by then is shown; it may be nothing.
+    let said = match chat.out() {
+        said if said == "never" => chat.out(),
+        said => said,
+    };
+    assert_eq!(said, "Here again.");
 }
 
 #[test]
