@@ -67,6 +67,7 @@ pub use limits::{
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
 pub use moment::{Decision, HookPoint, Moment};
+pub use notice::refusal;
 pub use outcome::{EndReason, Outcome};
 pub use own::{KEPT_FOR_ANSWER, Own};
 pub use permission::{MAX_RULES, NoPermission, Permission, PermissionRule, Permissions};

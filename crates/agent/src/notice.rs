@@ -93,7 +93,7 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
                 used.0, limit.0
             )
         }
-        EndReason::Refused { by, why } => format!("[Agent stopped: {by} said no: {why}]"),
+        EndReason::Refused { by, why } => format!("[Agent stopped: {}]", refusal(by, why)),
         EndReason::DoomLoop { times, kind } => {
             let what = match kind {
                 Repetition::Identical => {
@@ -122,6 +122,17 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
 
 /// An answer broke off.
 pub(crate) const CUT_OFF: &str = "[The answer was cut off before its end.]";
+
+/// Who said no, and why; once, where the reason says it too.
+#[must_use]
+pub fn refusal(by: &str, why: &str) -> String {
+    let no = format!("{by} said no");
+    match why {
+        "" => no,
+        why if why.starts_with(&no) => why.to_owned(),
+        why => format!("{no}: {why}"),
+    }
+}
 
 /// The model answered nothing.
 pub(crate) const EMPTY_REPLY: &str =
@@ -185,7 +196,7 @@ pub(crate) const GO_ON: &str = "[Go on.]";
 
 /// A call over the limit.
 pub(crate) fn over_limit(limit: u64) -> String {
-    format!("skipped: all {limit} tool calls of this run are used")
+    format!("skipped: of the {limit} tool calls of this run none is left for this one")
 }
 
 /// A call over the limit of its tool.
@@ -271,4 +282,21 @@ fn shortened(name: &str) -> String {
 pub(crate) fn text_of(parts: &[Part]) -> String {
     let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
     texts.join("\n").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refusal;
+
+    #[test]
+    fn who_said_no_is_said_once() {
+        for (why, said) in [
+            ("", "before_turn said no"),
+            ("before_turn said no", "before_turn said no"),
+            ("before_turn said no: late", "before_turn said no: late"),
+            ("it is late", "before_turn said no: it is late"),
+        ] {
+            assert_eq!(refusal("before_turn", why), said);
+        }
+    }
 }

@@ -63,6 +63,7 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
         }
         EndReason::CannotFit { cannot_fit } => cannot_fit.to_string(),
         EndReason::Interrupted => "interrupted".to_owned(),
+        EndReason::Refused { by, why } => plimsoll::refusal(by, why),
         other => other.word().to_owned(),
     }
 }

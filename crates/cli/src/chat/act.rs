@@ -78,7 +78,11 @@ impl Chat {
         let (usage, cost) = (state.usage(), state.cost());
         let money = match cost.unpriced {
             0 => cost.known.to_string(),
-            unpriced => format!("{} and {unpriced} calls of unknown price", cost.known),
+            unpriced => format!(
+                "{} and {unpriced} {} of unknown price",
+                cost.known,
+                plural(usize::try_from(unpriced).unwrap_or(usize::MAX), "call")
+            ),
         };
         let runs = state.runs();
         self.paper.say(&format!(

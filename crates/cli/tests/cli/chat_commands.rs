@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::chatting::Chat;
-use super::command::Home;
+use super::command::{Home, feed};
 use super::fake::{Answer, Fake};
 use super::runs::messages;
 
@@ -156,6 +156,24 @@ fn the_model_can_be_changed_and_the_session_goes_on() {
     let now = "the model is openai-compatible/n now; it was openai-compatible/m\n";
     assert!(said.out.contains(now), "{}", said.out);
     assert!(said.err.contains("nobody"), "{}", said.err);
+}
+
+#[test]
+fn a_model_of_another_provider_is_not_looked_for_at_the_address_of_the_last() {
+    let home = home();
+    let fake = Fake::new(["one", "two"].map(Answer::say));
+    let url = fake.url();
+    home.file(
+        "plimsoll.toml",
+        format!("model = \"openai-compatible/m\"\nbase_url = {url:?}\n"),
+    );
+    let mut command = home.command(["chat", "--config", "plimsoll.toml"]);
+    command.env_remove("OPENAI_API_KEY");
+    let said = feed(command, b"First.\n/model openai/gpt-5\nSecond.\n");
+    assert_eq!(fake.asked().len(), 2, "{}\n{}", said.out, said.err);
+    // The key of that provider is asked for, and would be sent to it alone.
+    assert!(said.err.contains("OPENAI_API_KEY"), "{}", said.err);
+    assert!(!said.out.contains("the model is openai/"), "{}", said.out);
 }
 
 #[test]
@@ -312,7 +330,7 @@ fn rules_are_pinned_and_what_was_used_is_said() {
     assert!(said.out.contains("0 runs: read 0"), "{lines:?}");
     assert!(
         said.out.contains(
-            "1 run: read 100 (40 % cached), wrote 10, $0.0000 and 1 calls of unknown price"
+            "1 run: read 100 (40 % cached), wrote 10, $0.0000 and 1 call of unknown price"
         ),
         "{lines:?}"
     );
