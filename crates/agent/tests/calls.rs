@@ -368,9 +368,9 @@ fn both_limits_hold_at_once_in_call_order() {
     stage.done("c", "3").done("a", "1");
     let shown = stage.last_request();
     let expected = "r a 1 / r! b skipped: all 1 calls of `read` in this run are used / r c 3 \
-                    / r! d skipped: all 2 tool calls of this run are used / r! e there is no tool";
+                    / r! d skipped: of the 2 tool calls of this run none is left for this one / r! e there is no tool";
     assert!(shown.contains(expected), "{shown}");
-    assert!(shown.contains("/ r! f skipped: all 2 tool calls of this run are used / n ["));
+    assert!(shown.contains("/ r! f skipped: of the 2 tool calls of this run none is left for this one / n ["));
     assert_eq!(
         stage.requests.last().unwrap().request.tool_choice,
         ToolChoice::None

@@ -226,7 +226,7 @@ fn max_tool_calls_run_the_first_and_skip_the_rest() {
     assert_eq!(
         stage.last_request(),
         "u go / a [a,b,c] / r a 1 / r b 2 \
-         / r! c skipped: all 2 tool calls of this run are used \
+         / r! c skipped: of the 2 tool calls of this run none is left for this one \
          / n [All 2 tool calls of this run are used. No tool can be called any more. Answer now \
          from what you know, and say plainly what is done and what is not.]"
     );
