@@ -57,6 +57,7 @@ pub(crate) async fn prepare(
     for note in notes.iter().filter(|_| said == Said::Everything) {
         crate::say(note);
     }
+    agent.check_tools().map_err(Stop::usage)?;
     let mut tools = agent.tools().map_err(Stop::usage)?;
     let (system, pins) = system(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
@@ -91,7 +92,10 @@ pub(crate) async fn prepare(
         asked: asked.clone(),
         mcp: mcp.clone(),
     };
-    let make: MakeAgent = Arc::new(move |config| called.make(config).ok());
+    let make: MakeAgent = Arc::new(move |config| {
+        let made = called.make(config);
+        made.map_err(|stop| config.fault(stop.to_string()))
+    });
     tools.extend(agent.sub_agents(&make).map_err(Stop::usage)?);
     let builder = Agent::builder_shared(Arc::clone(&choice.provider));
     let mut builder = agent

@@ -76,6 +76,9 @@ fn check(file: Option<&Path>, tried: Option<Tried>, json: bool) -> Result<u8, St
     let agents = config.agents().map(|name| Ok((name, config.agent(name)?)));
     let agents: Result<Vec<_>, config::ConfigError> = agents.collect();
     let agents = agents.map_err(Stop::failed)?;
+    for agent in std::iter::once(&all).chain(agents.iter().map(|(_, agent)| agent)) {
+        agent.check_tools().map_err(Stop::failed)?;
+    }
     let code = match &tried {
         Some(tried) if !tried.all_there => FAILED,
         _ => DONE,

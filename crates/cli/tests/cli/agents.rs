@@ -281,6 +281,38 @@ fn guards_of_the_command_line_hold_for_agents_that_are_called() {
 }
 
 #[test]
+fn an_agent_that_cannot_be_made_ends_the_run_before_it_begins() {
+    let home = home(
+        "[[agents]]\nname = \"captain\"\nagents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nmodel = \"openai/gpt-5\"\n",
+    );
+    let fake = Fake::new([]);
+    let named = ["--config", "plimsoll.toml", "--agent", "captain", "Look."];
+    home.agent(&fake, &named)
+        .refused(2, &["the agent `mate` cannot be made", "OPENAI_API_KEY"]);
+    assert!(fake.asked().is_empty());
+}
+
+#[test]
+fn a_limit_of_a_tool_that_is_not_there_is_a_mistake() {
+    let home = home("max_calls_per_tool = { bahs = 3 }\n");
+    let words = ["plimsoll.toml:1", "names `bahs`", "did you mean `bash`?"];
+    home.run(["config", "check"]).refused(1, &words);
+    let named = ["--config", "plimsoll.toml", "Look."];
+    home.agent(&Fake::new([]), &named).refused(2, &words);
+}
+
+#[test]
+fn who_says_no_is_said_and_why() {
+    let home = home(
+        "[[hooks]]\non = \"before_turn\"\ncommand = [\"sh\", \"-c\", \"echo it is Sunday >&2; exit 2\"]\n",
+    );
+    let args = ["--config", "plimsoll.toml", "Look."];
+    let said = home.agent(&Fake::new([]), &args);
+    said.refused(1, &["before_turn said no: it is Sunday"]);
+    assert_eq!(said.err.matches("said no").count(), 1, "{}", said.err);
+}
+
+#[test]
 fn init_writes_a_good_file_once() {
     let home = Home::new();
     let said = home.run(["config", "init"]).done();

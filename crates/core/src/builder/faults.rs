@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS};
-use plimsoll_context::{Author, LEAST_SUMMARY, Threshold, Tokens};
+use plimsoll_context::{Author, LEAST_SUMMARY, Ppm, Threshold, Tokens};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
@@ -120,15 +120,26 @@ impl AgentBuilder {
             !temperature.is_finite() || temperature < 0.0,
             format!("temperature is {temperature}; choose a number from 0"),
         );
-        if let (Threshold::Sent(trigger), Some(Threshold::Sent(target))) =
-            (self.strategy.line(self.line).trigger, self.line.target)
-        {
-            fault(
-                target > trigger,
-                format!(
-                    "the target ({target}) is above the trigger ({trigger}); a plan must end below it"
-                ),
+        let trigger = self.strategy.line(self.line).trigger;
+        fault(
+            matches!(trigger, Threshold::Share(share) if share.0 == 0),
+            "the trigger is 0, so that a plan would be due before every call; choose a share above 0".into(),
+        );
+        let percent = |share: Ppm| format!("{} %", share.0 as f64 / 1e4);
+        let above = match (trigger, self.line.target) {
+            (Threshold::Sent(trigger), Some(Threshold::Sent(target))) => {
+                (target > trigger).then(|| (target.to_string(), trigger.to_string()))
+            }
+            (Threshold::Share(trigger), Some(Threshold::Share(target))) => {
+                (target > trigger).then(|| (percent(target), percent(trigger)))
+            }
+            _ => None,
+        };
+        if let Some((target, trigger)) = above {
+            let text = format!(
+                "the target ({target}) is above the trigger ({trigger}); a plan must end below it"
             );
+            fault(true, text);
         }
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
         // Those are offered by the session, which is not there yet.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, MAX_RULES, Request};
-use plimsoll_context::{Chars4, Delta, PriceSheet, Rates, Reply, Threshold};
+use plimsoll_context::{Chars4, Delta, PriceSheet, Rates, Reply, Threshold, nearest};
 use plimsoll_core::{Agent, Error, Provider, Tool};
 use plimsoll_providers::{ModelRef, OpenAiChat, OpenAiChatBuilder, PriceBook, Timeouts};
 use plimsoll_tools::{Root, Toolbox};
@@ -23,6 +23,9 @@ use super::settings::AgentSettings;
 
 /// A prompt of a file, at most: a mistake such as a disk image ends here.
 pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
+
+/// Tools that an agent has beside those that are named.
+const OUR_TOOLS: [&str; 4] = ["recall", "recall_search", "get_tool_response", "pin"];
 
 /// One agent, or what holds for all.
 #[derive(Debug, Clone)]
@@ -195,6 +198,14 @@ impl AgentConfig {
         faults.error(self.path.as_deref())
     }
 
+    /// Something that is wrong with the agent, and of no line.
+    #[must_use]
+    pub fn fault(&self, text: String) -> ConfigError {
+        let mut faults = Faults::default();
+        faults.push(None, text);
+        faults.error(self.path.as_deref())
+    }
+
     /// What is wrong with all settings taken together.
     pub(crate) fn check(&self, faults: &mut Faults) {
         let settings = &self.settings;
@@ -220,6 +231,7 @@ impl AgentConfig {
                 );
             }
         }
+        self.check_called(faults);
         let servers: Vec<&str> = self
             .shared
             .mcp
@@ -255,6 +267,69 @@ impl AgentConfig {
         }
     }
 
+    /// Whether the agents that it may call can be tools beside its others.
+    fn check_called(&self, faults: &mut Faults) {
+        let settings = &self.settings;
+        let line = self.found.get("sub_agents").and_then(Found::line);
+        let all = settings.tools.iter().any(|name| name == "all");
+        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        for (at, name) in settings.sub_agents.iter().enumerate() {
+            let has = all || settings.tools.contains(name);
+            let is_tool = has && plimsoll_tools::NAMES.contains(&name.as_str());
+            if settings
+                .sub_agents
+                .iter()
+                .take(at)
+                .any(|other| other == name)
+            {
+                let text = format!("`{name}` stands twice in sub_agents; name it once");
+                faults.push(line, text);
+            } else if is_tool || OUR_TOOLS.contains(&name.as_str()) {
+                let text = format!(
+                    "the agent `{name}` has the name of a tool of the agent that is to call it; rename it"
+                );
+                faults.push(line, text);
+            } else if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
+                let text = format!(
+                    "`{name}` cannot name a tool, which an agent is that another calls: use 1 to 64 \
+                     letters, digits, `_` or `-`"
+                );
+                faults.push(line, text);
+            }
+        }
+    }
+
+    /// Tools of `max_calls_per_tool` that neither we nor the configuration have, a fault each; a
+    /// program may have such tools of its own.
+    ///
+    /// # Errors
+    /// Where there are any.
+    pub fn check_tools(&self) -> Result<(), ConfigError> {
+        let agents = self.shared.agents.iter().map(|part| part.name.as_str());
+        let known = plimsoll_tools::NAMES.iter().copied();
+        let known: Vec<&str> = known.chain(OUR_TOOLS).chain(agents).collect();
+        let is_of_mcp = |name: &str| {
+            let mut servers = self.shared.mcp.iter();
+            servers.any(|server| name.starts_with(&format!("{}_", server.name)))
+        };
+        let mut faults = Faults::default();
+        for name in self.settings.limits.max_calls_per_tool.keys() {
+            if known.contains(&name.as_str()) || is_of_mcp(name) {
+                continue;
+            }
+            let near = nearest(name, known.iter().copied());
+            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let line = self.found.get("max_calls_per_tool").and_then(Found::line);
+            let text =
+                format!("max_calls_per_tool names `{name}`, and there is no such tool{near}");
+            faults.push(line, text);
+        }
+        match faults.0.is_empty() {
+            true => Ok(()),
+            false => Err(faults.error(self.path.as_deref())),
+        }
+    }
+
     pub(super) fn provider(&self, name: &str) -> Result<Arc<dyn Provider>, ConfigError> {
         let environment = &plimsoll_providers::environment;
         let (_, mut chat) = self.chat(name, environment)?;
@@ -269,12 +344,6 @@ impl AgentConfig {
 
     fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {
         read_prompt(path, what).map_err(|fault| self.fault(fault))
-    }
-
-    pub(super) fn fault(&self, text: String) -> ConfigError {
-        let mut faults = Faults::default();
-        faults.push(None, text);
-        faults.error(self.path.as_deref())
     }
 
     fn resolved(&self) -> Resolved {

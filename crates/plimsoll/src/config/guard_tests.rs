@@ -200,3 +200,78 @@ fn an_address_is_shown_without_its_secrets() {
         }
     }
 }
+
+#[test]
+fn what_cannot_work_is_a_fault() {
+    let agents = |own: &str| {
+        format!(
+            "[[agents]]\nname = \"captain\"\n{own}\n[[agents]]\nname = \"mate\"\n[[agents]]\nname = \"read\"\n[[agents]]\nname = \"first mate\"\n"
+        )
+    };
+    for (text, part) in [
+        ("trigger = 0.0".to_owned(), "line 1: the trigger is 0"),
+        (
+            "trigger = 0.3\ntarget = 0.8".to_owned(),
+            "line 1: the target (80 %) is above the trigger (30 %)",
+        ),
+        (
+            agents("agents = [\"mate\", \"mate\"]"),
+            "line 3: `mate` stands twice in sub_agents",
+        ),
+        (
+            agents("agents = [\"read\"]"),
+            "line 3: the agent `read` has the name of a tool",
+        ),
+        (
+            agents("agents = [\"first mate\"]"),
+            "line 3: `first mate` cannot name a tool",
+        ),
+    ] {
+        let error = Config::parse(&text).expect_err(&text);
+        let said: Vec<String> = error
+            .faults
+            .iter()
+            .map(|fault| fault.in_file(None))
+            .collect();
+        let said = said.join("\n");
+        assert!(said.contains(part), "{text}\n{said}\nhas no\n{part}");
+    }
+    for text in [
+        "trigger = 0.8\ntarget = 0.3".to_owned(),
+        "max_calls_per_tool = { bash = 3, recall = 2 }".to_owned(),
+        format!(
+            "max_calls_per_tool = {{ mate = 3 }}\n{}",
+            agents("agents = [\"mate\"]\ntools = \"none\"")
+        ),
+    ] {
+        let config = Config::parse(&text).unwrap();
+        config.defaults().unwrap().check_tools().unwrap();
+    }
+    let wrong = Config::parse("max_calls_per_tool = { bahs = 3 }").unwrap();
+    let error = wrong
+        .defaults()
+        .unwrap()
+        .check_tools()
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "line 1: max_calls_per_tool names `bahs`, and there is no such tool; did you mean `bash`?"
+    );
+}
+
+#[test]
+fn an_agent_that_cannot_be_made_says_why_before_the_run() {
+    let text = "[[agents]]\nname = \"captain\"\nagents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nagents = [\"boy\"]\n\
+                [[agents]]\nname = \"boy\"\nmodel = \"mine/x\"\n\
+                [providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"PLIMSOLL_TEST_NO_SUCH_KEY\"\n";
+    let captain = Config::parse(text).unwrap().agent("captain").unwrap();
+    let provider = plimsoll_core::testing::ScriptedProvider::new([]);
+    let error = captain.builder_on(std::sync::Arc::new(provider)).err();
+    let said = error.unwrap().to_string();
+    assert!(
+        said.contains("the agent `boy` cannot be made: ")
+            && said.contains("$PLIMSOLL_TEST_NO_SUCH_KEY, which is not set"),
+        "{said}"
+    );
+}

@@ -13,9 +13,9 @@ use super::file::AgentPart;
 use super::mcp::McpServer;
 use super::permission::Rule;
 
-/// Makes the settings of an agent that another calls; `None` where it cannot be made.
+/// Makes the settings of an agent that another calls, or says why it cannot be made.
 pub type MakeAgent = Arc<MakeAgentFn>;
-type MakeAgentFn = dyn Fn(&AgentConfig) -> Option<AgentBuilder> + Send + Sync;
+type MakeAgentFn = dyn Fn(&AgentConfig) -> Result<AgentBuilder, ConfigError> + Send + Sync;
 
 impl AgentConfig {
     /// The rules for what may run. Those for a tool that there is, but not for this agent, are left
@@ -65,8 +65,24 @@ impl AgentConfig {
     /// whenever it is called.
     ///
     /// # Errors
-    /// Where one of them contradicts itself, which reading has ruled out.
+    /// Where one of them, or of those that they may call, cannot be made: each is made once, so that
+    /// a key that is missing is said before the run begins.
     pub fn sub_agents(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
+        for agent in self.reached() {
+            let cannot = |error: &ConfigError| {
+                let name = agent.settings.name.as_deref().unwrap_or_default();
+                let why = error.faults.iter().map(|fault| fault.text.as_str());
+                let why = why.collect::<Vec<_>>().join("; ");
+                self.fault(format!("the agent `{name}` cannot be made: {why}"))
+            };
+            let builder = make(&agent).map_err(|error| cannot(&error))?;
+            let built = builder.tools(agent.called(make)?).build();
+            built.map_err(|error| cannot(&agent.place(&error)))?;
+        }
+        self.called(make)
+    }
+
+    fn called(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         let tools = self
             .settings
             .sub_agents
@@ -80,8 +96,8 @@ impl AgentConfig {
             let again = Arc::clone(&make);
             // Made anew for each call: agents may call each other, and themselves.
             let agent = move || {
-                let own = config.sub_agents(&again).ok()?;
-                make(&config)?.tools(own).build().ok()
+                let own = config.called(&again).ok()?;
+                make(&config).ok()?.tools(own).build().ok()
             };
             let tool = sub_agent(part.name.as_str(), description, agent);
             Ok(Arc::new(tool) as Arc<dyn Tool>)
@@ -99,6 +115,18 @@ impl AgentConfig {
     /// The servers whose tools it has, and those that the agents have which it may call.
     #[must_use]
     pub fn mcp(&self) -> Vec<&McpServer> {
+        let users: Vec<Self> = std::iter::once(self.clone())
+            .chain(self.reached())
+            .collect();
+        let servers = self.shared.mcp.iter();
+        servers
+            .filter(|server| users.iter().any(|user| user.uses_mcp(&server.name)))
+            .collect()
+    }
+
+    /// The agents that it may call, and those that they may call, each once; itself only as the one
+    /// that began.
+    fn reached(&self) -> Vec<Self> {
         let mut users = vec![self.clone()];
         let mut at = 0;
         while let Some(user) = users.get(at) {
@@ -113,10 +141,7 @@ impl AgentConfig {
             }
             at += 1;
         }
-        let servers = self.shared.mcp.iter();
-        servers
-            .filter(|server| users.iter().any(|user| user.uses_mcp(&server.name)))
-            .collect()
+        users.split_off(1)
     }
 
     /// The settings of an agent: the model, its prices, the tools and the prompts with them. The
@@ -144,11 +169,10 @@ impl AgentConfig {
         let same = self.settings.model.clone();
         let make: MakeAgent = Arc::new(move |config: &Self| {
             let provider = match &config.settings.model {
-                Some(model) if Some(model) != same.as_ref() => config.provider(model).ok()?,
+                Some(model) if Some(model) != same.as_ref() => config.provider(model)?,
                 _ => Arc::clone(&shared),
             };
-            let builder = config.alone_on(provider).ok()?;
-            Some(builder.tools(config.tools().ok()?))
+            Ok(config.alone_on(provider)?.tools(config.tools()?))
         });
         Ok(self.alone_on(provider)?.tools(self.sub_agents(&make)?))
     }
