@@ -127,12 +127,33 @@ impl Allowance {
         time: Option<Duration>,
         parts: u64,
     ) -> Result<Grant, NothingLeft> {
+        self.take(time, |tree| tree.reserve(self.place, wanted, parts))
+    }
+
+    /// The same for an agent that works for a run: the run keeps its last call also where the agent
+    /// goes beyond its part by its own last one, up to one part in [`tree::SLACK`].
+    pub(crate) fn reserve_for_agent(
+        &self,
+        wanted: Limit,
+        time: Option<Duration>,
+        parts: u64,
+    ) -> Result<Grant, NothingLeft> {
+        self.take(time, |tree| {
+            tree.reserve_with_slack(self.place, wanted, parts)
+        })
+    }
+
+    fn take(
+        &self,
+        time: Option<Duration>,
+        reserve: impl FnOnce(&mut Tree) -> Result<Place, Refused>,
+    ) -> Result<Grant, NothingLeft> {
         let now = Instant::now();
         if self.until.is_some_and(|until| until <= now) {
             return Err(NothingLeft::Time);
         }
         let until = time.and_then(|time| now.checked_add(time));
-        let place = lock(&self.tree).reserve(self.place, wanted, parts)?;
+        let place = reserve(&mut lock(&self.tree))?;
         let tree = Arc::clone(&self.tree);
         let meter = Meter::at(
             Some(self.meter.clone()),

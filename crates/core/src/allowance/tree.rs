@@ -7,6 +7,10 @@ use std::fmt;
 /// Places in a tree at once, at most; beyond that nothing can be reserved.
 pub(crate) const MAX_PLACES: usize = 1_024;
 
+/// One part in so many, on top of what an agent may use, is set aside with it: that a call was its last
+/// is known once it is answered, so an agent may go beyond its part by what one request weighs.
+pub(crate) const SLACK: u64 = 4;
+
 /// One number for each kind of thing that is limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amounts<T> {
@@ -76,6 +80,8 @@ pub(crate) struct Tree {
 pub(crate) struct Ledger {
     parent: Option<Place>,
     pub(crate) limit: Limit,
+    /// What is set aside above for it beyond that.
+    slack: Used,
     /// What the place has used itself.
     pub(crate) own: Used,
     /// What it will use itself, whatever happens.
@@ -163,7 +169,9 @@ impl Ledger {
     /// What the place above has to hold for this one.
     fn held(&self) -> Used {
         self.limit
-            .with(self.taken(), |limit, taken| limit.unwrap_or(0).max(taken))
+            .map(|limit| limit.unwrap_or(0))
+            .plus(self.slack)
+            .with(self.taken(), u64::max)
     }
 }
 
@@ -210,6 +218,35 @@ impl Tree {
         };
         self.places.insert(place, ledger);
         self.held_differently(Some(above), Used::default(), ledger.held());
+        Ok(place)
+    }
+
+    /// The same for an agent: what it may exceed its part by, in tokens and money, is set aside too. Of
+    /// what there is not enough for both, its part is the smaller.
+    pub(crate) fn reserve_with_slack(
+        &mut self,
+        above: Place,
+        wanted: Limit,
+        shares: u64,
+    ) -> Result<Place, Refused> {
+        let with_slack = |wanted: u64| wanted.saturating_add(wanted / SLACK);
+        let both = Limit {
+            tokens: wanted.tokens.map(with_slack),
+            money: wanted.money.map(with_slack),
+            ..wanted
+        };
+        let place = self.reserve(above, both, shares)?;
+        self.change(place, |ledger| {
+            let slack = |limit: Option<u64>| limit.unwrap_or(0) / (SLACK + 1);
+            ledger.slack = Used {
+                tokens: slack(ledger.limit.tokens),
+                money: slack(ledger.limit.money),
+                ..Used::default()
+            };
+            ledger.limit = ledger.limit.with(ledger.slack, |limit, slack| {
+                Some(limit?.saturating_sub(slack))
+            });
+        });
         Ok(place)
     }
 
