@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::memory_store::MemoryStore;
-use crate::observer::Observer;
+use crate::observer::{Observer, Observers};
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::steps::MAX_STEP_RESULT;
@@ -89,7 +89,7 @@ pub struct AgentBuilder {
     sampling: Sampling,
     store: Arc<dyn SessionStore>,
     gate: Option<Arc<dyn Gate>>,
-    observers: Vec<Arc<dyn Observer>>,
+    observers: Observers,
     retry: RetryConfig,
     max_step_result: Bytes,
 }
@@ -141,7 +141,7 @@ impl Agent {
             sampling: Sampling::default(),
             store: Arc::new(MemoryStore::default()),
             gate: None,
-            observers: Vec::new(),
+            observers: Observers::default(),
             retry: RetryConfig::default(),
             max_step_result: MAX_STEP_RESULT,
         }

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, Failure, HookPoint, Input, Outcome, Question, Step, Waiting};
+use plimsoll_agent::{
+    Answer, Event, Failure, HookPoint, Input, Outcome, Question, Setup, Step, Waiting,
+};
 use plimsoll_context::{Bytes, CallId, Part, Reply, Tokens};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
@@ -23,7 +25,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, Polled, said_by};
-use crate::observer::Observer;
+use crate::observer::Observers;
 use crate::provider::Provider;
 use crate::remote::Command;
 use crate::retry::RetryConfig;
@@ -34,6 +36,9 @@ use crate::window::told;
 
 pub(crate) use call::ask;
 pub(crate) use purse::Purse;
+
+/// Characters of a message that came too late that a warning quotes; the output has all of it.
+const TOLD_OF_LATE: usize = 80;
 
 /// Everything a driver acts through.
 #[derive(Clone)]
@@ -49,7 +54,7 @@ pub(crate) struct Parts {
     pub(crate) store: Arc<dyn SessionStore>,
     /// Where there is none, nobody is asked, which denies.
     pub(crate) gate: Option<Arc<dyn Gate>>,
-    pub(crate) observers: Vec<Arc<dyn Observer>>,
+    pub(crate) observers: Observers,
     pub(crate) retry: RetryConfig,
     /// Bytes of one step's result that the host is given, at most.
     pub(crate) max_step_result: Bytes,
@@ -92,6 +97,9 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
     let outcome = follow(session).await;
     // Also where the log could not be written.
     session.book();
+    let left = session.inbox.close();
+    left.iter()
+        .for_each(|(_, said)| session.parts.too_late(said));
     drop(open);
     outcome
 }
@@ -105,7 +113,9 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
         let step = step(session);
         if !session.run.is_running() {
             // Who speaks from now on is told that nobody listens.
-            late.extend(session.inbox.close());
+            let left = session.inbox.close();
+            left.iter().for_each(|(_, said)| parts.too_late(said));
+            late.extend(left);
         }
         match step {
             Step::Call(mut request) => {
@@ -286,9 +296,28 @@ fn step(session: &mut Session) -> Step {
 impl Parts {
     /// Tells the observers.
     pub(crate) fn tell(&self, event: &Event) {
-        for observer in &self.observers {
-            observer.see(event);
-        }
+        self.observers.tell(event);
+    }
+
+    /// Tells of a message that was taken and that no run will read. It has no number, since the log
+    /// knows nothing of it.
+    pub(crate) fn too_late(&self, said: &[Part]) {
+        let texts = said.iter().filter_map(Part::as_text);
+        let text = texts.collect::<Vec<_>>().join(" ");
+        let text = match text.trim() {
+            "" => "a message without text".to_owned(),
+            text => text.chars().take(TOLD_OF_LATE).collect(),
+        };
+        self.tell(&Event::Warning {
+            text: format!("not delivered, the run had ended: {text}"),
+        });
+    }
+
+    /// Another model than the run's own that writes summaries at a price that nobody knows.
+    pub(crate) fn unpriced_summarizer<'a>(&self, setup: &'a Setup) -> Option<&'a str> {
+        let model = setup.summary_model.as_ref()?;
+        let unknown = self.asks_summarizer && model.sheet.is_none();
+        unknown.then_some(&*model.model)
     }
 
     /// Asks the gate. Silence denies, and so does a gate that is broken.
@@ -315,7 +344,11 @@ impl Parts {
 /// Ends a run that a future which was dropped half-way has left open.
 fn end_open(session: &mut Session) {
     let taken = session.inbox.close();
-    if session.run.is_running() {
+    if !session.run.is_running() {
+        taken
+            .iter()
+            .for_each(|(_, said)| session.parts.too_late(said));
+    } else {
         for (kind, parts) in taken {
             session.run.handle(said(kind, parts));
         }

@@ -14,6 +14,7 @@ mod fork;
 mod gate;
 mod heard;
 mod hooks;
+mod host_pins;
 mod loop_config;
 mod memory_store;
 mod observer;

@@ -21,7 +21,8 @@ use crate::session::{AgentOutput, Session};
 /// What one run does otherwise than its agent; `None` falls back to the agent's.
 #[derive(Clone, Default)]
 pub struct AgentLoopConfig {
-    /// Who answers, in place of the agent's provider. Of a model with another name no price is known.
+    /// Who answers, in place of the agent's provider; and who writes summaries, where the agent has
+    /// nobody else for that. Of a model with another name no price is known.
     pub provider_override: Option<Arc<dyn Provider>>,
     /// How hard the model thinks.
     pub thinking_level: Option<ThinkingLevel>,
@@ -84,7 +85,7 @@ impl Session {
     async fn with(&mut self, config: &AgentLoopConfig, input: Input) -> Result<AgentOutput, Error> {
         driver::between_runs(self)?;
         driver::settle(self).await?;
-        let faults = config.faults(self.run.setup());
+        let faults = config.faults(self.run.setup(), &self.parts);
         if !faults.is_empty() {
             return Err(Error::Build(faults));
         }
@@ -102,6 +103,14 @@ impl Session {
             }
             endpoint = provider.endpoint();
             parts.provider = Arc::clone(provider);
+            // Who answers writes the summaries, where nobody else was named for that.
+            if !parts.asks_summarizer {
+                parts.summarizer = Arc::clone(provider);
+                if let Some(model) = &mut setup.summary_model {
+                    model.model = provider.model().to_owned();
+                    model.sheet = setup.sheet;
+                }
+            }
         }
         if let Some(retry) = config.retry_config {
             parts.retry = retry;
@@ -167,7 +176,7 @@ impl AgentLoopConfig {
     }
 
     /// Everything that is wrong with it beside what it falls back to.
-    fn faults(&self, setup: &Setup) -> Vec<String> {
+    fn faults(&self, setup: &Setup, parts: &Parts) -> Vec<String> {
         let mut faults = Vec::new();
         if let Some(limits) = &self.execution_limits {
             faults.extend(limits.faults());
@@ -181,6 +190,11 @@ impl AgentLoopConfig {
                 .as_ref()
                 .map_or(&*setup.model, |p| p.model());
             faults.push(format!("max_cost needs to know what `{model}` costs"));
+        }
+        if let (Some(_), Some(model)) = (limits.max_cost, parts.unpriced_summarizer(setup)) {
+            faults.push(format!(
+                "max_cost needs to know what `{model}`, which writes the summaries, costs; say so with summarizer_prices"
+            ));
         }
         if self.max_tokens == Some(Tokens::ZERO) {
             faults.push("max_tokens is 0; allow at least 1 token".to_owned());

@@ -153,6 +153,9 @@ pub async fn agent_loop_parallel(
     };
     drop(open);
     undelivered.extend(session.inbox.close().into_iter().map(|(_, parts)| parts));
+    undelivered
+        .iter()
+        .for_each(|said| session.parts.too_late(said));
     let judged = judging.meter().total();
     let (text, taken) = match &choice {
         Choice::Branch(index) => match results.get(*index) {

@@ -66,14 +66,15 @@ enum Put {
 
 impl Remote {
     /// Says something to the run that is under way: it is read before the next model call, and tool
-    /// calls that have not begun are left out. False where no run is under way, and then nothing
-    /// has happened; otherwise it has been taken.
+    /// calls that have not begun are left out. False where no run is under way or where it says
+    /// nothing, and then nothing has happened; otherwise it has been taken.
     pub async fn steer(&self, said: impl Into<Said>) -> bool {
         self.say(Waiting::Steer, said.into()).await
     }
 
     /// Says something for when the run that is under way has its answer: the run goes on with it.
-    /// False where no run is under way, and then nothing has happened; otherwise it has been taken.
+    /// False where no run is under way or where it says nothing, and then nothing has happened;
+    /// otherwise it has been taken.
     pub async fn follow_up(&self, said: impl Into<Said>) -> bool {
         self.say(Waiting::FollowUp, said.into()).await
     }
@@ -102,7 +103,9 @@ impl Remote {
     }
 
     async fn say(&self, kind: Waiting, said: Said) -> bool {
-        let mut parts = said.0;
+        let Ok(mut parts) = said.checked() else {
+            return false;
+        };
         loop {
             // Listening begins before the look, so that no room is missed.
             let mut room = std::pin::pin!(self.0.room.notified());

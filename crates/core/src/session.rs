@@ -12,8 +12,9 @@ use plimsoll_context::{CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
 use crate::agent::{Agent, Fittings};
 use crate::driver::{self, Parts, Purse};
 use crate::error::Error;
+use crate::host_pins::HostPins;
 use crate::loop_config::Base;
-use crate::remote::{Inbox, Remote};
+use crate::remote::{Inbox, Remote, Said};
 use crate::steps::{RunStep, Steps};
 use crate::store::{Lease, SessionId};
 use crate::tool::Tool;
@@ -50,6 +51,8 @@ pub struct Session {
     pub(crate) cache_key: Option<Arc<str>>,
     /// What to go back to once a run has ended that is configured otherwise.
     pub(crate) base: Option<Base>,
+    /// The agent's dynamic context, which holds where the host attaches none.
+    own_context: Option<Arc<str>>,
 }
 
 /// What a host attaches to a session.
@@ -57,7 +60,8 @@ pub struct Session {
 pub struct AgentState {
     /// The session's name.
     pub session_id: SessionId,
-    /// Sent after the history of each request of the next run; not part of the log.
+    /// Sent after the history of each request of the next run; not part of the log. `None`: the
+    /// agent's own.
     pub dynamic_context: Option<String>,
     /// Anything of the host's, by type.
     pub extensions: Extensions,
@@ -127,6 +131,7 @@ impl Session {
             endpoint: String::new(),
             cache_key: None,
             base: None,
+            own_context: None,
             parts,
         }
     }
@@ -134,6 +139,8 @@ impl Session {
     /// Takes what the session is to work with from now on.
     pub(crate) async fn fit_out(&mut self, fittings: Fittings) -> Result<(), Error> {
         self.parts = fittings.parts;
+        self.own_context
+            .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.max_step_result);
         // What one provider has in its cache says nothing of another's.
         if self.called.is_some() && self.endpoint != fittings.endpoint {
@@ -175,14 +182,20 @@ impl Session {
     }
 
     /// Undoes the newest run that is not undone: the view is, byte for byte, what it was before its
-    /// task was said. The log keeps both; what the run did elsewhere, it has done. Gives its number.
+    /// task was said. What the host has pinned since stays pinned; rules that it has said since then
+    /// are said again, behind that view. The log keeps both; what the run did elsewhere, it has done.
+    /// Gives its number.
     ///
     /// # Errors
-    /// Where there is no run to undo, or the log cannot be written.
+    /// Where there is no run to undo, or the log cannot be read or written.
     pub async fn undo(&mut self) -> Result<u64, Error> {
         driver::between_runs(self)?;
+        driver::settle(self).await?;
+        let log = self.parts.store.load(self.id()).await?;
+        let pins = HostPins::of(&log, self.pinned());
         let run = self.run.undo()?;
         driver::settle(self).await?;
+        pins.restore(self).await?;
         Ok(run)
     }
 
@@ -253,11 +266,9 @@ impl Session {
     /// Runs a task that has more than text in it.
     ///
     /// # Errors
-    /// Where there is no part or the log cannot be written.
+    /// Where nothing is said, or the log cannot be written.
     pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
-        if parts.is_empty() {
-            return Err(Error::EmptyTask);
-        }
+        let parts = Said(parts).checked()?;
         driver::between_runs(self)?;
         self.drive(Input::User(parts)).await
     }
@@ -317,9 +328,9 @@ impl Session {
     }
 
     pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
-        if let Some(context) = &self.state.dynamic_context {
-            self.run.set_dynamic_context(Some(context.as_str().into()));
-        }
+        let attached = self.state.dynamic_context.as_deref().map(Arc::from);
+        let context = attached.or_else(|| self.own_context.clone());
+        self.run.set_dynamic_context(context);
         let outcome = driver::drive(self, input).await?;
         let (steps, steps_dropped) = self.steps.take();
         self.hold();

@@ -45,8 +45,10 @@ const GRACE: Duration = Duration::from_secs(30);
 /// An agent as a tool. The model gives it a task and gets its answer; where a limit ended it, what it
 /// had by then and the reason.
 ///
-/// Where the agent has no gate of its own, it asks the caller's. It reserves what it may use from what the calling run has left, and what it does not use comes
-/// back. Its session is `{session}.{tool}.{place}` in the caller's store. Where the caller is carried
+/// Where the agent has no gate of its own, it asks the caller's. It reserves what it may use from what
+/// the calling run has left beyond its own next call, and what it does not use comes back. Its last
+/// answer may take it beyond its part: a quarter of the part in tokens and money is set aside for that,
+/// and a single request that weighs more is the caller's loss. Its session is `{session}.{tool}.{place}` in the caller's store. Where the caller is carried
 /// on after a crash, so is it.
 ///
 /// ```
@@ -127,7 +129,9 @@ impl Agent {
                 parts.gate_timeout = caller.gate_timeout;
             }
         }
-        parts.observers.extend(observer);
+        if let Some(observer) = observer {
+            parts.observers.push(observer);
+        }
         agent.parts = Arc::new(parts);
         agent
     }
@@ -241,7 +245,7 @@ impl SubAgentTool {
         };
         let reserved = cx
             .allowance
-            .reserve_part(wanted, limits.max_duration, parts);
+            .reserve_for_agent(wanted, limits.max_duration, parts);
         let grant = reserved.map_err(nothing)?;
         let first = agent.overhead() + agent.setup.counter.text(task);
         let least = (first + LEAST_FOR_SUB_AGENT).0;
@@ -251,6 +255,13 @@ impl SubAgentTool {
         if grant.limit().money.is_some() && agent.setup.sheet.is_none() {
             return Err(ToolError(format!(
                 "`{name}` was not started: this run may cost only so much, and what its model costs is not known; do without it"
+            )));
+        }
+        if grant.limit().money.is_some()
+            && let Some(model) = agent.parts.unpriced_summarizer(&agent.setup)
+        {
+            return Err(ToolError(format!(
+                "`{name}` was not started: this run may cost only so much, and what `{model}`, which writes its summaries, costs is not known; do without it"
             )));
         }
         Ok(grant.deeper())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Failure};
-use plimsoll_context::{ContextStrategy, Money, PriceSheet, Rates, Tokens, Usage};
+use plimsoll_context::{ContextStrategy, Money, PriceSheet, Rates, TokenCounter, Tokens, Usage};
 use plimsoll_core::archive::RecallKey;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -42,6 +42,21 @@ fn agent(model: &ScriptedProvider) -> AgentBuilder {
 
 fn branch(model: &ScriptedProvider, config: &str) -> Branch {
     Branch::new(agent(model).build().unwrap()).config_id(config)
+}
+
+/// A counter that panics once a run has its answer.
+#[derive(Debug)]
+struct Breaks;
+
+impl TokenCounter for Breaks {
+    fn name(&self) -> &str {
+        "breaks"
+    }
+
+    fn text(&self, text: &str) -> Tokens {
+        assert!(text != "never told", "out of rum");
+        Tokens(1)
+    }
 }
 
 /// Branches that say these texts, named `0`, `1` and so on.
@@ -239,9 +254,7 @@ async fn a_branch_that_fails_breaks_down_or_ends_at_a_limit_loses() {
     let store = MemoryStore::default();
     let mut session = session(&store, &says("")).await;
     let broken = agent(&says("never told"))
-        .observer(|event: &Event| {
-            assert!(!matches!(event, Event::TurnEnd { .. }), "out of rum");
-        })
+        .counter(Arc::new(Breaks))
         .build()
         .unwrap();
     let failing = ScriptedProvider::new([Turn::Fail(Failure::Auth {

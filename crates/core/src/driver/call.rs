@@ -1,12 +1,15 @@
 //! Model calls, made again where that may help. Not when they are made; the machine says that.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use plimsoll_agent::{Event, Failure, Request};
 use plimsoll_context::Reply;
 
 use super::Parts;
 use crate::heard::heard;
+use crate::hooks::said_by;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 
@@ -56,7 +59,15 @@ async fn attempts(
     let mut attempt = 1;
     loop {
         let deltas = |delta| tell(Event::Delta(delta));
-        let reply = provider.call(request, &deltas).await;
+        // A client that breaks down is a model that could not be reached.
+        let call = AssertUnwindSafe(async { provider.call(request, &deltas).await });
+        let reply = call.catch_unwind().await.unwrap_or_else(|panic| {
+            Err(Failure::Transient {
+                status: None,
+                retry_after_ms: None,
+                message: format!("its client broke down: {}", said_by(&*panic)),
+            })
+        });
         let failure = match reply.and_then(|reply| judge(reply, request)) {
             Ok(reply) => return Ok(reply),
             Err(failure) => failure,

@@ -125,11 +125,13 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled
     };
     warn(parts, faults);
     for said in says {
-        // A run that has ended would begin anew.
-        if session.run.is_running() {
+        // A run that has ended would begin anew, and what is blank says nothing.
+        if session.run.is_running()
+            && let Ok(said) = said.checked()
+        {
             session.run.handle(match what {
-                Polled::Steering => Input::User(said.0),
-                Polled::FollowUps => Input::FollowUp(said.0),
+                Polled::Steering => Input::User(said),
+                Polled::FollowUps => Input::FollowUp(said),
             });
         }
     }

@@ -92,22 +92,35 @@ impl Session {
 mod tests {
     use std::time::Duration;
 
-    use plimsoll_agent::{Event, ExecutionLimits};
-    use plimsoll_context::Tokens;
+    use plimsoll_agent::ExecutionLimits;
+    use plimsoll_context::{TokenCounter, Tokens};
     use serde_json::json;
 
     use crate::allowance::{Allowance, Used};
     use crate::testing::{ScriptedProvider, Turn};
     use crate::{Agent, SessionId};
 
+    /// A counter that panics once a run has its answer.
+    #[derive(Debug)]
+    struct Breaks;
+
+    impl TokenCounter for Breaks {
+        fn name(&self) -> &str {
+            "breaks"
+        }
+
+        fn text(&self, text: &str) -> Tokens {
+            assert!(text != "never told", "out of rum");
+            Tokens(1)
+        }
+    }
+
     /// However sub-agents end, nothing stays reserved, and what they used is booked.
     #[tokio::test(start_paused = true)]
     async fn nothing_stays_reserved_however_a_sub_agent_ends() {
         let hangs = || ScriptedProvider::new([]).then_always(Turn::Hang);
-        let broken =
-            Agent::builder(ScriptedProvider::new([Turn::say("x")])).observer(|event: &Event| {
-                assert!(!matches!(event, Event::TurnEnd { .. }), "out of rum")
-            });
+        let broken = Agent::builder(ScriptedProvider::new([Turn::say("never told")]))
+            .counter(std::sync::Arc::new(Breaks));
         let children = [
             Agent::builder(ScriptedProvider::new([Turn::say("fine")])),
             broken,

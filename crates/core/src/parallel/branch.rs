@@ -109,6 +109,13 @@ impl Branch {
                     .to_owned(),
             );
         }
+        if grant.limit().money.is_some()
+            && let Some(model) = self.agent.parts.unpriced_summarizer(&self.agent.setup)
+        {
+            return Err(format!(
+                "what `{model}`, which writes its summaries, costs is not known, and all may cost only so much; say so with summarizer_prices"
+            ));
+        }
         Ok((grant, limits))
     }
 
