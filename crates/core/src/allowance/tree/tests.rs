@@ -51,6 +51,25 @@ fn what_is_reserved_is_gone_at_once_and_what_was_not_used_comes_back() {
     assert_eq!(tree.reserve(one, tokens(1), 1), Err(Refused::Settled));
 }
 
+/// What an agent exceeds its part by comes out of what was set aside with it.
+#[test]
+fn a_last_answer_beyond_the_part_is_set_aside() {
+    let (mut tree, root) = Tree::new(tokens(1_000));
+    let one = tree.reserve_with_slack(root, tokens(400), 1).unwrap();
+    assert_eq!(
+        (left(&tree, root), left(&tree, one)),
+        (Some(500), Some(400))
+    );
+    tree.spend(one, used(480));
+    assert_eq!((left(&tree, root), left(&tree, one)), (Some(500), Some(0)));
+    // Where there is not enough for both, the part is the smaller.
+    let two = tree.reserve_with_slack(root, Limit::default(), 1).unwrap();
+    assert_eq!((left(&tree, root), left(&tree, two)), (Some(0), Some(400)));
+    tree.settle(one);
+    tree.settle(two);
+    assert_eq!(left(&tree, root), Some(520));
+}
+
 #[test]
 fn what_is_not_asked_for_is_an_equal_share() {
     let (mut tree, root) = Tree::new(tokens(100));
