@@ -61,8 +61,8 @@ impl Judge {
 
     /// The fault of a request, and how it is refused for it.
     fn refuse(&self, request: &Value) -> Option<(String, u16, Value)> {
-        let (faults, refuse): (_, Box<dyn Fn(&plimsoll::wire::Fault) -> (u16, Value)>) = match self
-        {
+        type Refuse<'a> = Box<dyn Fn(&plimsoll::wire::Fault) -> (u16, Value) + 'a>;
+        let (faults, refuse): (_, Refuse<'_>) = match self {
             Self::Chat(dialect) => (
                 openai_chat::validate(request, dialect),
                 Box::new(|fault| openai_chat::refusal(fault, dialect)),
