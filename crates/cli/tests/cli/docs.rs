@@ -115,7 +115,10 @@ fn what_a_configuration_comes_to_is_as_the_pages_show() {
             if let Some((_, config)) = before.rsplit_once("```toml\n") {
                 home.file("plimsoll.toml", config.split("```").next().unwrap());
             }
-            let block = rest[at..].split_inclusive("```").take(2).collect::<String>();
+            let block = rest[at..]
+                .split_inclusive("```")
+                .take(2)
+                .collect::<String>();
             rest = &rest[at + block.len()..];
             for Shown { command, lines } in shown(&block) {
                 let words = words(command);

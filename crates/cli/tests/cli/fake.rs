@@ -230,6 +230,13 @@ impl Answer {
         self
     }
 
+    /// Says nothing at all.
+    pub(crate) fn silent(mut self) -> Self {
+        self.pieces.clear();
+        self.end = End::Hang;
+        self
+    }
+
     /// Says nothing more after the first piece.
     pub(crate) fn hang(mut self) -> Self {
         self.pieces.truncate(1);
