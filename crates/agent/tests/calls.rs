@@ -370,7 +370,9 @@ fn both_limits_hold_at_once_in_call_order() {
     let expected = "r a 1 / r! b skipped: all 1 calls of `read` in this run are used / r c 3 \
                     / r! d skipped: of the 2 tool calls of this run none is left for this one / r! e there is no tool";
     assert!(shown.contains(expected), "{shown}");
-    assert!(shown.contains("/ r! f skipped: of the 2 tool calls of this run none is left for this one / n ["));
+    assert!(shown.contains(
+        "/ r! f skipped: of the 2 tool calls of this run none is left for this one / n ["
+    ));
     assert_eq!(
         stage.requests.last().unwrap().request.tool_choice,
         ToolChoice::None
