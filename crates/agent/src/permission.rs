@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use crate::pattern::Pattern;
+
 /// Rules of one run, at most.
 pub const MAX_RULES: usize = 1_000;
 
@@ -55,13 +57,6 @@ pub struct Permissions {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no permission; write allow, deny or ask")]
 pub struct NoPermission(String);
-
-/// A text in which `*` stands for anything, nothing included.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Pattern {
-    /// What stands between the stars; one piece where there is none.
-    pieces: Vec<String>,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ArgumentPattern {
@@ -168,7 +163,7 @@ impl Permissions {
         let idle = self.rules.iter().zip(1..).filter_map(|(rule, number)| {
             let fits = tools.iter().any(|tool| rule.tool.fits(tool));
             (!fits).then(|| {
-                let pattern = rule.tool.pieces.join("*");
+                let pattern = rule.tool.to_string();
                 format!("permission rule {number} is for `{pattern}`, and there is no such tool")
             })
         });
@@ -188,34 +183,6 @@ impl Permissions {
         let mut rules = self.rules.iter();
         let rule = rules.find(|rule| rule.matches(tool, arguments));
         rule.map(|rule| rule.permission)
-    }
-}
-
-impl Pattern {
-    fn new(text: &str) -> Self {
-        Self {
-            pieces: text.split('*').map(str::to_owned).collect(),
-        }
-    }
-
-    /// In one walk over the text, whatever the pattern.
-    fn fits(&self, text: &str) -> bool {
-        let [first, middle @ .., last] = self.pieces.as_slice() else {
-            return self.pieces.iter().all(|only| only == text);
-        };
-        let Some(rest) = text.strip_prefix(first.as_str()) else {
-            return false;
-        };
-        let Some(mut rest) = rest.strip_suffix(last.as_str()) else {
-            return false;
-        };
-        for piece in middle {
-            let Some((_, behind)) = rest.split_once(piece.as_str()) else {
-                return false;
-            };
-            rest = behind;
-        }
-        true
     }
 }
 
