@@ -18,7 +18,6 @@ use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
 use crate::expect::Aside;
 use crate::leave::Next;
-use crate::limits::ExecutionLimits;
 use crate::opening::Deciding;
 use crate::outcome::EndReason;
 use crate::setup::Setup;
@@ -381,7 +380,7 @@ impl Run {
     #[must_use]
     pub fn tracker(&self) -> ExecutionTracker {
         let tally = &self.state.tally;
-        let limits = ExecutionLimits::clone(&self.setup.limits);
+        let limits = Arc::clone(&self.setup.limits);
         ExecutionTracker {
             turns: tally.turns,
             tokens_used: tally.tokens(limits.count_tokens),

@@ -1,6 +1,7 @@
 //! [`ExecutionTracker`]: what a run has used of its limits, and which of them is reached or near. A
 //! value without a clock: the time is handed in. Not what follows; the run decides that.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{Bytes, Money, Ppm, Tokens};
@@ -33,8 +34,8 @@ pub const LAST_ANSWER: Duration = Duration::from_secs(30);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionTracker {
-    /// The limits.
-    pub limits: ExecutionLimits,
+    /// The limits; shared, since a run asks at every step.
+    pub limits: Arc<ExecutionLimits>,
     /// Model calls that were answered.
     pub turns: u64,
     /// Tokens, as the limits count them.
@@ -87,9 +88,9 @@ pub struct NextCall {
 impl ExecutionTracker {
     /// Nothing is used yet.
     #[must_use]
-    pub fn new(limits: ExecutionLimits, started_at: Duration) -> Self {
+    pub fn new(limits: impl Into<Arc<ExecutionLimits>>, started_at: Duration) -> Self {
         Self {
-            limits,
+            limits: limits.into(),
             turns: 0,
             tokens_used: Tokens::ZERO,
             cost_accumulated: Cost::default(),
