@@ -10,13 +10,12 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_wire::openai_chat::{
-    AnswerStream, Delivery, Dialect, RenderInput, StreamState, ToolChoice, ToolStyle, Voice,
-    read_turn, render,
+    AnswerStream, Delivery, Dialect, RenderInput, StreamState, ToolStyle, Voice, read_turn, render,
 };
 use plimsoll_wire::openai_responses::Effort;
 use serde_json::{Map, Value};
 
-use crate::line::Line;
+use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
 use crate::responses::{Server, effort_of, profile_of};
 
@@ -107,10 +106,7 @@ impl OpenAiChat {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
             tools: &request.tools,
-            tool_choice: match request.tool_choice {
-                plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
-                plimsoll_agent::ToolChoice::None => ToolChoice::None,
-            },
+            tool_choice: tool_choice(request),
             max_output: request.max_output.map(|tokens| tokens.0),
             temperature: request.sampling.temperature,
             // Servers take 63 bits at most.
@@ -124,10 +120,7 @@ impl OpenAiChat {
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.dialect);
-        let rendered = rendered.map_err(|error| Failure::Refused {
-            status: None,
-            message: error.to_string(),
-        })?;
+        let rendered = rendered.map_err(|error| unrendered(&error))?;
         Ok(rendered.body)
     }
 

@@ -2,8 +2,10 @@
 //! model, the key, what no text may hold, and the window that the server reports. Not a provider;
 //! `chat.rs`, `responses.rs` and `messages.rs` are.
 
-use plimsoll_agent::Failure;
+use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_wire::WireError;
+use plimsoll_wire::openai_chat::ToolChoice;
 use plimsoll_wire::overflow::silent::{self, Known, Silent};
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
@@ -34,6 +36,22 @@ pub(crate) struct Line {
     pub(crate) extra: Map<String, Value>,
     /// What the server reported; empty until it answered.
     pub(crate) reported: OnceCell<Option<Tokens>>,
+}
+
+/// Whether the model may call tools, in the words of the wires.
+pub(crate) fn tool_choice(request: &Request) -> ToolChoice {
+    match request.tool_choice {
+        plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
+        plimsoll_agent::ToolChoice::None => ToolChoice::None,
+    }
+}
+
+/// A request that its wire cannot say was refused before it was sent.
+pub(crate) fn unrendered(error: &WireError) -> Failure {
+    Failure::Refused {
+        status: None,
+        message: error.to_string(),
+    }
 }
 
 /// The server did not answer: it may the next time.

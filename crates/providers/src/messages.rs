@@ -7,12 +7,12 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_wire::anthropic::{
-    Delivery, Profile, RenderInput, Rendered, StreamState, Thinking, ToolChoice, render,
+    Delivery, Profile, RenderInput, Rendered, StreamState, Thinking, render,
 };
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::discovery::messages_path;
-use crate::line::Line;
+use crate::line::{Line, tool_choice, unrendered};
 
 /// What is asked, below the address of the API.
 const PATH: &str = "messages";
@@ -44,10 +44,7 @@ impl AnthropicMessages {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
             tools: &request.tools,
-            tool_choice: match request.tool_choice {
-                plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
-                plimsoll_agent::ToolChoice::None => ToolChoice::None,
-            },
+            tool_choice: tool_choice(request),
             max_output: request.max_output.map(|tokens| tokens.0),
             thinking: thinking(request.sampling.thinking),
             temperature: request.sampling.temperature,
@@ -59,10 +56,7 @@ impl AnthropicMessages {
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.profile);
-        rendered.map_err(|error| Failure::Refused {
-            status: None,
-            message: error.to_string(),
-        })
+        rendered.map_err(|error| unrendered(&error))
     }
 }
 

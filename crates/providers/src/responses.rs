@@ -11,10 +11,10 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_wire::openai_responses::{
-    Delivery, Effort, Profile, RenderInput, StreamState, ToolChoice, render,
+    Delivery, Effort, Profile, RenderInput, StreamState, render,
 };
 
-use crate::line::Line;
+use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
 use crate::unread::{Cure, Unread};
 
@@ -51,10 +51,7 @@ impl OpenAiResponses {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
             tools: &request.tools,
-            tool_choice: match request.tool_choice {
-                plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
-                plimsoll_agent::ToolChoice::None => ToolChoice::None,
-            },
+            tool_choice: tool_choice(request),
             max_output: request.max_output.map(|tokens| tokens.0),
             effort: effort_of(request.sampling.thinking),
             temperature: request.sampling.temperature,
@@ -69,10 +66,7 @@ impl OpenAiResponses {
         let messages = self.unread.left_out(&request.messages);
         let messages = messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.profile);
-        let rendered = rendered.map_err(|error| Failure::Refused {
-            status: None,
-            message: error.to_string(),
-        })?;
+        let rendered = rendered.map_err(|error| unrendered(&error))?;
         Ok(rendered.body)
     }
 }

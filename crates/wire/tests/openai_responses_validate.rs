@@ -641,7 +641,7 @@ fn a_refusal_is_in_the_real_form_and_is_understood() {
         ),
     ] {
         let fault = validate(&request(&input), &openai).remove(0);
-        let (got, body) = refusal(&fault, &openai);
+        let (got, body) = refusal(&fault);
         assert_eq!(
             (got, &body["error"]["param"]),
             (status, &json!(param)),
@@ -744,7 +744,7 @@ proptest! {
         for profile in Profile::NAMES.iter().filter_map(|name| Profile::named(name)) {
             let _ = validate(&value, &profile);
             for fault in validate(&json!({"input": input, "tools": [value]}), &profile) {
-                let _ = refusal(&fault, &profile);
+                let _ = refusal(&fault);
             }
         }
     }

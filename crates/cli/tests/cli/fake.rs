@@ -69,7 +69,7 @@ impl Judge {
             ),
             Self::Responses(profile) => (
                 openai_responses::validate(request, profile),
-                Box::new(|fault| openai_responses::refusal(fault, profile)),
+                Box::new(openai_responses::refusal),
             ),
             Self::Messages(profile) => (
                 anthropic::validate(request, profile),

@@ -83,8 +83,7 @@ impl Judge {
             }
             Self::Responses(profile) => {
                 let faults = openai_responses::validate(body, profile);
-                let fault = faults.first()?;
-                Some(openai_responses::refusal(fault, profile))
+                faults.first().map(openai_responses::refusal)
             }
             Self::Messages(profile) => {
                 let faults = anthropic::validate(body, profile);

@@ -70,7 +70,7 @@ pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
 
 /// The status and the body with which the server refuses a request for a fault.
 #[must_use]
-pub fn refusal(fault: &Fault, _profile: &Profile) -> (u16, Value) {
+pub fn refusal(fault: &Fault) -> (u16, Value) {
     let words = &fault.words;
     let begins = |with: &str| words.starts_with(with);
     let has = |part: &str| words.contains(part);
