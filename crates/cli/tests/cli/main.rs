@@ -29,6 +29,7 @@ mod failures;
 mod fake;
 mod forks;
 mod ledger;
+mod long_runs;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod messages;

@@ -1,0 +1,119 @@
+//! `plimsoll run` for thirty turns with thinking and parallel calls, over an overflow and through two
+//! compactions, in front of the strict mock of each wire. Not single calls; those are the providers'.
+
+use plimsoll::mock::{Call, Mock, Script, Server, Turn};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::command::Home;
+
+/// What the server holds, and what the user says that it does.
+const WINDOW: u64 = 16_000;
+const SAID_WINDOW: u64 = 24_000;
+const TURNS: usize = 30;
+const TASK: &str = "Read all parts.";
+const POLICIES: [&str; 2] = ["evict", "extract"];
+
+/// A server, and the threads that it answers on.
+struct Mocked {
+    server: Server,
+    _runtime: Runtime,
+}
+
+impl Mocked {
+    fn start(mock: Mock) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let mock = mock.window(WINDOW).script(script());
+        let server = runtime.block_on(Server::start(mock)).unwrap();
+        Self {
+            server,
+            _runtime: runtime,
+        }
+    }
+}
+
+/// Thinks before every turn and reads a file, or two at once; at last it says so.
+fn script() -> Script {
+    let read = |part: usize| Call {
+        name: "read".into(),
+        arguments: json!({"path": format!("part{}.txt", part % 8)}),
+    };
+    let turns = (1..TURNS).map(|turn| Turn {
+        think: Some(format!("Turn {turn}: what does the next part say?")),
+        say: (turn % 3 == 0).then(|| format!("On to part {turn}.")),
+        call: match turn % 2 {
+            0 => vec![read(turn), read(turn + 3)],
+            _ => vec![read(turn)],
+        },
+        ..Turn::default()
+    });
+    let last = Turn {
+        think: Some("That was all.".into()),
+        ..Turn::say("All parts are read.")
+    };
+    Script::new(turns.chain([last]))
+}
+
+fn home() -> Home {
+    let home = Home::new();
+    for part in 0..8 {
+        let line = |line| format!("part {part}, line {line}: nothing to see here\n");
+        home.file(
+            &format!("part{part}.txt"),
+            (0..80).map(line).collect::<String>(),
+        );
+    }
+    home
+}
+
+/// Runs it to its answer. Every request but one was accepted, the task is in each, and the model's
+/// thinking comes back as this wire has it.
+fn run(model: &str, mock: Mock, policy: &str, thinking: Option<&str>) {
+    let home = home();
+    let mocked = Mocked::start(mock);
+    let url = format!("{}/v1", mocked.server.address());
+    let window = SAID_WINDOW.to_string();
+    let model = ["run", "--model", model, "--base-url", &url];
+    let rest = ["--max-context", &window, "--policy", policy, "--json", TASK];
+    let thinks = ["--thinking-level", "medium"];
+    let said = home.run(model.iter().chain(&thinks).chain(&rest)).done();
+    let events: Vec<Value> = said
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let outcome = &events.last().unwrap()["outcome"];
+    assert_eq!(outcome["text"], "All parts are read.");
+    assert_eq!(outcome["turns"], TURNS);
+    let count = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
+    assert_eq!(count("overflow"), 1, "{policy}");
+    assert!(count("compaction_ended") >= 2, "{policy}");
+
+    let asked = mocked.server.requests();
+    let statuses: Vec<u16> = asked.iter().map(|one| one.status).collect();
+    let refused = statuses.iter().filter(|status| **status != 200);
+    assert_eq!(refused.collect::<Vec<_>>(), [&400], "{policy}");
+    assert_eq!(asked.len(), TURNS + 1, "{policy}");
+    for one in &asked {
+        let body = one.body.to_string();
+        assert!(body.contains(TASK), "{policy}: the task stays");
+    }
+    if let Some(kind) = thinking {
+        let kind = format!("\"type\":\"{kind}\"");
+        let with = asked
+            .iter()
+            .filter(|one| one.body.to_string().contains(&kind));
+        assert!(with.count() > TURNS / 2, "{policy}: thinking comes back");
+    }
+}
+
+#[test]
+fn chat_completions() {
+    for policy in POLICIES {
+        run("openai/gpt-5", Mock::chat("openai").unwrap(), policy, None);
+    }
+}
