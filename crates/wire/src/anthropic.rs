@@ -1,5 +1,6 @@
 //! Anthropic Messages. Not Bedrock's or Vertex's wrapping of it; those carry the same body.
 
+mod admission;
 mod binding;
 mod cautions;
 mod ids;
@@ -24,6 +25,7 @@ mod validate_block;
 mod validate_marks;
 mod validate_settings;
 
+pub use admission::{admission, validate_count};
 pub use binding::Prefix;
 pub use cautions::cautions;
 pub use ids::MAX_ID;
@@ -32,7 +34,7 @@ pub use read::{Chat, read};
 pub use render::{LeftOut, Note, RenderInput, Rendered, Thinking, Ttl, render};
 pub use settings::MIN_BUDGET;
 pub use shape::ORIGIN;
-pub use simulate::sign;
+pub use simulate::{sign, unsigned};
 pub use stream::{StreamState, read_reply};
 pub use usage::{CacheCreation, WireUsage};
 pub use validate::{MAX_FAULTS, refusal, validate};

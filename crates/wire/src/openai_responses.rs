@@ -1,6 +1,7 @@
 //! OpenAI Responses, as OpenAI and those who copy it serve it, without storage on their side:
 //! every request carries the whole history. Not Chat Completions; that is a wire of its own.
 
+mod count;
 mod ids;
 mod items;
 mod pairing;
@@ -12,17 +13,20 @@ mod reply;
 mod schema;
 mod settings;
 mod shape;
+mod simulate;
 mod stream;
 mod types;
 mod usage;
 mod validate;
 
 pub use crate::openai_chat::{Delivery, Images, ParallelCalls, Slot, SystemRole, ToolChoice};
+pub use count::validate_count;
 pub use items::ORIGIN;
 pub use profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};
 pub use read::{Chat, read};
 pub use render::{LeftOut, MIN_OUTPUT, Note, RenderInput, Rendered, render, request};
 pub use reply::read_reply;
+pub use simulate::{encrypt, unreadable};
 pub use stream::StreamState;
 pub use types::{
     Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Reasoning, Request,

@@ -17,9 +17,9 @@ use crate::frames;
 use crate::openai_chat::{Delivery, Prefill, ToolChoice};
 
 /// Files by id.
-const FILES: &str = "files-api-2025-04-14";
+pub(super) const FILES: &str = "files-api-2025-04-14";
 /// Context editing, where somebody asks for it in further keys.
-const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
+pub(super) const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
 /// Everything of a request besides its messages.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::profile::Binding;
 use super::shape::MARK;
 use super::validate::{Check, content, is_thinking, kind, text};
-use crate::fault::Rule;
+use crate::fault::{Fault, Rule};
 
 /// How our signatures begin.
 const OURS: &str = "simulated";
@@ -24,6 +24,23 @@ pub fn sign(request: &Value, thinking: &str) -> String {
         said.message(message);
     }
     signature(thinking, &said)
+}
+
+/// AM10 as a server judges it that signs all its thinking with [`sign`]: the first thinking of a
+/// request that it never signed. What it did sign is judged by [`validate`](super::validate).
+#[must_use]
+pub fn unsigned(request: &Value) -> Option<Fault> {
+    let messages = request.get("messages").and_then(Value::as_array)?;
+    messages.iter().enumerate().find_map(|(index, message)| {
+        let mut blocks = content(message).iter();
+        let at = blocks.position(|block| is_thinking(block) && !given(block).starts_with(OURS))?;
+        let place = format!("messages.{index}.content.{at}");
+        Some(Fault {
+            rule: Rule::Am10,
+            words: format!("{place}: Invalid `signature` in `thinking` block"),
+            place,
+        })
+    })
 }
 
 /// AM10: judges all simulated signatures of a request.

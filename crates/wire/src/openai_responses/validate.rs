@@ -74,7 +74,9 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     let words = &fault.words;
     let begins = |with: &str| words.starts_with(with);
     let has = |part: &str| words.contains(part);
-    let code = if has("string too long") {
+    let code = if has("could not be verified") {
+        Some("invalid_encrypted_content")
+    } else if has("string too long") {
         Some("string_above_max_length")
     } else if has("empty string") {
         Some("empty_string")
