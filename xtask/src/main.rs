@@ -10,6 +10,7 @@ mod error;
 mod fresh;
 mod judge;
 mod light;
+mod mcp;
 mod money;
 mod recordings;
 mod soak;
@@ -59,6 +60,8 @@ enum Chore {
         #[arg(long, default_value_t = 10)]
         seeds: u64,
     },
+    /// The tools of the MCP project's own server, over both transports; needs npm
+    Mcp,
     /// What a summary without a model keeps of real sessions, beside its rivals
     Judge {
         /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
@@ -109,6 +112,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Bench { filter, .. } => bench::run(root, &filter, bench::Table::Printed),
         Chore::Soak { filter } => soak::run(root, filter.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),
+        Chore::Mcp => mcp::run(root),
         Chore::Judge { data, json, texts } => {
             let form = if json {
                 judge::Form::Json
