@@ -80,6 +80,28 @@ pub enum Rule {
     Am13,
     /// Context editing: its order and its least trigger.
     Am14,
+    /// Every tool call of a turn is answered in the next one: as many responses as calls.
+    Gm1,
+    /// A turn that calls tools comes directly after the user's or after responses.
+    Gm2,
+    /// The first tool call of each step of the current turn carries its thought signature.
+    Gm3,
+    /// The responses of a batch stand in one content, before all else.
+    Gm4,
+    /// Roles, contents and parts that are there, and an explicit cache that is large enough.
+    Gm5,
+    /// The user speaks first, and roles alternate.
+    Br1,
+    /// No more results than the turn before called tools.
+    Br2,
+    /// The results of all calls stand in the next message.
+    Br3,
+    /// Results stand alone in their message, for some models.
+    Br4,
+    /// Tools are configured wherever the history has tool blocks.
+    Br5,
+    /// Names of tools, and which choices of tools there are.
+    Br6,
     /// Template: user and assistant alternate.
     T1,
     /// Template: no user message directly after a tool result.
@@ -92,9 +114,62 @@ pub enum Rule {
     T5,
 }
 
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Rule {
+    /// Every rule, in the order of the documentation.
+    pub const ALL: [Self; 47] = [
+        Self::Shape,
+        Self::V3,
+        Self::V4,
+        Self::Oc1,
+        Self::Oc2,
+        Self::Oc3,
+        Self::Oc4,
+        Self::Oc5,
+        Self::Oc6,
+        Self::Oc7,
+        Self::Oc8,
+        Self::Or1,
+        Self::Or2,
+        Self::Or3,
+        Self::Or4,
+        Self::Or5,
+        Self::Or6,
+        Self::Am1,
+        Self::Am2,
+        Self::Am3,
+        Self::Am4,
+        Self::Am5,
+        Self::Am6,
+        Self::Am7,
+        Self::Am8,
+        Self::Am9,
+        Self::Am10,
+        Self::Am11,
+        Self::Am12,
+        Self::Am13,
+        Self::Am14,
+        Self::Gm1,
+        Self::Gm2,
+        Self::Gm3,
+        Self::Gm4,
+        Self::Gm5,
+        Self::Br1,
+        Self::Br2,
+        Self::Br3,
+        Self::Br4,
+        Self::Br5,
+        Self::Br6,
+        Self::T1,
+        Self::T2,
+        Self::T3,
+        Self::T4,
+        Self::T5,
+    ];
+
+    /// Its name there: `AM3`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Shape => "shape",
             Self::V3 => "V3",
             Self::V4 => "V4",
@@ -126,12 +201,29 @@ impl fmt::Display for Rule {
             Self::Am12 => "AM12",
             Self::Am13 => "AM13",
             Self::Am14 => "AM14",
+            Self::Gm1 => "GM1",
+            Self::Gm2 => "GM2",
+            Self::Gm3 => "GM3",
+            Self::Gm4 => "GM4",
+            Self::Gm5 => "GM5",
+            Self::Br1 => "BR1",
+            Self::Br2 => "BR2",
+            Self::Br3 => "BR3",
+            Self::Br4 => "BR4",
+            Self::Br5 => "BR5",
+            Self::Br6 => "BR6",
             Self::T1 => "T1",
             Self::T2 => "T2",
             Self::T3 => "T3",
             Self::T4 => "T4",
             Self::T5 => "T5",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -3,9 +3,10 @@
 //! refusals are classified. No I/O, no clock, no async: bytes in, values out.
 //!
 //! One module a protocol ([`openai_chat`], [`openai_responses`], [`anthropic`]), each of the same
-//! build: types, a dialect or profile as data, `render`, `read`, a stream reader and a validator. What all share
-//! is here: [`Fault`], [`WireError`], the fixed texts of [`frames`], and [`overflow::classify`],
-//! one table for all providers.
+//! build: types, a dialect or profile as data, `render`, `read`, a stream reader and a validator. Of
+//! [`gemini`] and [`bedrock`] there are only the validators, for fakes of them. What all share is
+//! here: [`Fault`], [`WireError`], the fixed texts of [`frames`], and [`overflow::classify`], one
+//! table for all providers.
 //!
 //! ```
 //! use plimsoll_context::Message;
@@ -112,9 +113,11 @@
 //! turn was only paused (`pause_turn` is [`StopReason::Other`](plimsoll_context::StopReason)).
 
 pub mod anthropic;
+pub mod bedrock;
 mod error;
 mod fault;
 pub mod frames;
+pub mod gemini;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;

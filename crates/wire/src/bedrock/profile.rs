@@ -1,0 +1,95 @@
+//! [`Profile`]: what one maker's models want of a Converse request besides what Bedrock wants of
+//! all. Data only; `validate.rs` judges by it. Not windows or prices; those are configuration.
+
+use serde::{Deserialize, Serialize};
+
+use crate::anthropic;
+use crate::openai_chat::Prefill;
+
+/// Makers whose models take text beside results, by the part of a model's id that names them.
+const MIXING: [&str; 2] = ["anthropic.", "amazon.nova"];
+
+/// What a model wants. A configuration may start from a model's own and change single fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// Whether results of tools may share their message with anything else (BR4).
+    pub mixed_turn: MixedTurn,
+    /// Whether the assistant may have the last word.
+    pub prefill: Prefill,
+}
+
+/// Whether results of tools may share their message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MixedTurn {
+    /// They may.
+    Allowed,
+    /// They stand alone.
+    Refused,
+}
+
+impl Profile {
+    /// The profile of a model by its id, as it stands in the address of a request: with or without
+    /// a region (`eu.`) or the beginning of an ARN. One that is not known has all demands.
+    #[must_use]
+    pub fn of_model(id: &str) -> Self {
+        let id = id.to_ascii_lowercase();
+        let mixes = MIXING.iter().any(|maker| id.contains(maker));
+        Self {
+            mixed_turn: match mixes {
+                true => MixedTurn::Allowed,
+                false => MixedTurn::Refused,
+            },
+            prefill: match id.contains("anthropic.") {
+                true => anthropic::Profile::of_model(&id).prefill,
+                false => Prefill::Refused,
+            },
+            name: id,
+        }
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::of_model("")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_has_the_demands_of_its_maker() {
+        for (id, mixed_turn, prefill) in [
+            (
+                "anthropic.claude-sonnet-4-5-20250929-v1:0",
+                MixedTurn::Allowed,
+                Prefill::Allowed,
+            ),
+            (
+                "eu.anthropic.claude-opus-4-6-v1",
+                MixedTurn::Allowed,
+                Prefill::Refused,
+            ),
+            (
+                "us.amazon.nova-lite-v1:0",
+                MixedTurn::Allowed,
+                Prefill::Refused,
+            ),
+            (
+                "mistral.mistral-large-2407-v1:0",
+                MixedTurn::Refused,
+                Prefill::Refused,
+            ),
+            ("", MixedTurn::Refused, Prefill::Refused),
+        ] {
+            let profile = Profile::of_model(id);
+            assert_eq!(profile.mixed_turn, mixed_turn, "{id}");
+            assert_eq!(profile.prefill, prefill, "{id}");
+        }
+    }
+}

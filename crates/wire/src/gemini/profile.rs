@@ -1,0 +1,163 @@
+//! [`Profile`]: what one generation of Gemini wants of a request. Data only; `validate.rs` judges
+//! by it. Not windows or prices; those are configuration.
+
+use plimsoll_context::Tokens;
+use serde::{Deserialize, Serialize};
+
+use crate::openai_chat::Prefill;
+
+/// What a model wants. A configuration may start from a model's own and change single fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// Whether thought signatures have to come back (GM3).
+    pub signatures: Signatures,
+    /// Whether the model may have the last word. Where it may not, responses to tool calls may not
+    /// share their content with anything else either: it is taken for the model's turn.
+    pub prefill: Prefill,
+    /// The least that an explicit cache takes (GM5).
+    pub min_cached: Tokens,
+}
+
+/// Whether thought signatures have to come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signatures {
+    /// Nobody looks.
+    Unchecked,
+    /// On the first tool call of each step of the current turn.
+    Required,
+}
+
+/// One generation.
+struct Generation {
+    /// How its names begin, behind `gemini-`.
+    prefix: &'static str,
+    signatures: Signatures,
+    prefill: Prefill,
+    min_cached: u64,
+}
+
+const fn generation(
+    prefix: &'static str,
+    signatures: Signatures,
+    prefill: Prefill,
+    min_cached: u64,
+) -> Generation {
+    Generation {
+        prefix,
+        signatures,
+        prefill,
+        min_cached,
+    }
+}
+
+/// Where one name begins like another, the longer first. Sources disagree about the minima (1,024
+/// was measured too); a refusal names the true one.
+const GENERATIONS: [Generation; 6] = [
+    generation("1", Signatures::Unchecked, Prefill::Allowed, 32_768),
+    generation("2-0", Signatures::Unchecked, Prefill::Allowed, 4_096),
+    generation("2-5", Signatures::Unchecked, Prefill::Allowed, 2_048),
+    generation("3-6", Signatures::Required, Prefill::Refused, 4_096),
+    generation("3-7", Signatures::Required, Prefill::Refused, 4_096),
+    generation("3", Signatures::Required, Prefill::Allowed, 4_096),
+];
+
+impl Profile {
+    /// The profile of a model by its name, with or without `models/` before it. A name that is not
+    /// known has the newest demands, which older models accept too.
+    #[must_use]
+    pub fn of_model(name: &str) -> Self {
+        let lower = name.to_ascii_lowercase().replace('.', "-");
+        let Some((_, rest)) = lower.split_once("gemini-") else {
+            return Self::newest();
+        };
+        let found = GENERATIONS
+            .iter()
+            .find(|generation| rest.starts_with(generation.prefix));
+        found.map_or_else(Self::newest, |found| Self {
+            name: format!("gemini-{}", found.prefix),
+            signatures: found.signatures,
+            prefill: found.prefill,
+            min_cached: Tokens(found.min_cached),
+        })
+    }
+
+    /// What all of them accept.
+    #[must_use]
+    pub fn newest() -> Self {
+        Self {
+            name: "gemini".into(),
+            signatures: Signatures::Required,
+            prefill: Prefill::Refused,
+            min_cached: Tokens(4_096),
+        }
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::newest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_has_the_demands_of_its_generation() {
+        for (name, generation, signatures, prefill, minimum) in [
+            (
+                "gemini-2.5-flash",
+                "gemini-2-5",
+                Signatures::Unchecked,
+                Prefill::Allowed,
+                2_048,
+            ),
+            (
+                "models/gemini-3-pro-preview",
+                "gemini-3",
+                Signatures::Required,
+                Prefill::Allowed,
+                4_096,
+            ),
+            (
+                "gemini-3.1-pro",
+                "gemini-3",
+                Signatures::Required,
+                Prefill::Allowed,
+                4_096,
+            ),
+            (
+                "gemini-3.6-flash",
+                "gemini-3-6",
+                Signatures::Required,
+                Prefill::Refused,
+                4_096,
+            ),
+            (
+                "gemini-9",
+                "gemini",
+                Signatures::Required,
+                Prefill::Refused,
+                4_096,
+            ),
+            (
+                "learnlm",
+                "gemini",
+                Signatures::Required,
+                Prefill::Refused,
+                4_096,
+            ),
+        ] {
+            let profile = Profile::of_model(name);
+            assert_eq!(profile.name, generation, "{name}");
+            assert_eq!(profile.signatures, signatures, "{name}");
+            assert_eq!(profile.prefill, prefill, "{name}");
+            assert_eq!(profile.min_cached, Tokens(minimum), "{name}");
+        }
+    }
+}
