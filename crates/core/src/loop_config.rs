@@ -17,6 +17,7 @@ use crate::provider::Provider;
 use crate::remote::Said;
 use crate::retry::RetryConfig;
 use crate::session::{AgentOutput, Session};
+use crate::window;
 
 /// What one run does otherwise than its agent; `None` falls back to the agent's.
 #[derive(Clone, Default)]
@@ -98,7 +99,7 @@ impl Session {
                 setup.sheet = None;
             }
             if setup.line.window.is_some() {
-                let window = provider.window().await;
+                let window = window::said(&**provider).await;
                 setup.line.window = Some(window.unwrap_or(FALLBACK_WINDOW));
             }
             endpoint = provider.endpoint();

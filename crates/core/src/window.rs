@@ -2,8 +2,10 @@
 //! it, or what its provider has taught in another session, where that is less. Not the learning;
 //! that is the machine's.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use plimsoll_agent::Entry;
 use plimsoll_context::{FALLBACK_WINDOW, Tokens};
 
@@ -49,7 +51,7 @@ impl Window {
             Self::Assumed(tokens) => (Some(tokens), Some(tokens)),
             Self::Unknown => (None, None),
             Self::Discover => {
-                let said = provider.window().await;
+                let said = said(provider).await;
                 (Some(said.unwrap_or(FALLBACK_WINDOW)), said)
             }
         };
@@ -79,6 +81,12 @@ impl Window {
         }
         found
     }
+}
+
+/// What the provider says of its window; one that panics says nothing.
+pub(crate) async fn said(provider: &dyn Provider) -> Option<Tokens> {
+    let asked = AssertUnwindSafe(async { provider.window().await }).catch_unwind();
+    asked.await.unwrap_or_default()
 }
 
 /// The window that entries tell last, in the provider's own words, where it is worth remembering.

@@ -179,6 +179,10 @@ impl Provider for Panics {
         *self.0.lock().unwrap() += 1;
         panic!("out of rum")
     }
+
+    async fn window(&self) -> Option<Tokens> {
+        panic!("out of charts")
+    }
 }
 
 #[tokio::test(start_paused = true)]

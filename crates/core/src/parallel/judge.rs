@@ -17,6 +17,7 @@ use crate::driver::ask;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::sub_agent::bounded;
+use crate::window;
 
 /// What a judge reads, at most, in tokens: task and answers together.
 pub const MAX_JUDGED: Tokens = Tokens(24_000);
@@ -227,7 +228,7 @@ impl JudgeModel {
         answers: &[&ParallelLoopResult],
         max_written: Tokens,
     ) -> Result<Reply, String> {
-        let window = self.provider.window().await;
+        let window = window::said(&*self.provider).await;
         let most = window.map_or(self.max_read, |window| {
             self.max_read.min(Tokens(window.0 / WINDOW_PART))
         });
