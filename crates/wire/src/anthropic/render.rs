@@ -89,6 +89,10 @@ pub struct Rendered {
     pub body: Vec<u8>,
     /// What the body does not hold or holds in another form; in message order.
     pub notes: Vec<Note>,
+    /// For each message of the body, the messages of the view that it says, counted from 0 without
+    /// the system prompt; none where it only stands between others. Leading system messages are
+    /// said in `system`.
+    pub from: Vec<Vec<usize>>,
     /// What the thinking of the reply is bound to: give the reply to [`Prefix::bind`].
     pub prefix: Prefix,
     /// What the `anthropic-beta` header has to name for the API to take the body; none as a rule.
@@ -190,9 +194,11 @@ pub fn render<'a>(
     for (key, value) in &settings.keys {
         body = body.value(key, value);
     }
+    let from = shaped.turns.into_iter().map(|turn| turn.from);
     Ok(Rendered {
         body: body.end().into_bytes(),
         notes: shaped.notes,
+        from: from.collect(),
         prefix: verdict.prefix,
         betas,
     })

@@ -36,6 +36,8 @@ pub(super) struct Shaper<'a, 'd> {
     turns: Vec<Turn<'a>>,
     /// Attachments of failed results; they follow the batch.
     attachments: Vec<Block<'a>>,
+    /// The results that they are of.
+    attached: Vec<usize>,
     ids: Ids,
     notes: Vec<Note>,
     /// Whether files are named by ids of the provider.
@@ -63,6 +65,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
             system: Vec::new(),
             turns: Vec::new(),
             attachments: Vec::new(),
+            attached: Vec::new(),
             ids: Ids::default(),
             notes: Vec::new(),
             files: false,
@@ -120,10 +123,10 @@ impl<'a, 'd> Shaper<'a, 'd> {
     pub(super) fn finish(mut self, context: Option<&'a str>) -> Shaped<'a> {
         self.end_batch();
         if let Some(context) = context.filter(|context| says(context)) {
-            self.say(Role::User, vec![Block::text(context)]);
+            self.put(Role::User, vec![Block::text(context)], []);
         }
         if self.turns.is_empty() {
-            self.say(Role::User, vec![Block::text(frames::OPENING)]);
+            self.put(Role::User, vec![Block::text(frames::OPENING)], []);
         }
         Shaped {
             system: self.system,
@@ -139,9 +142,17 @@ impl<'a, 'd> Shaper<'a, 'd> {
             return;
         }
         if self.turns.is_empty() && role == Role::Assistant {
-            self.say(Role::User, vec![Block::text(frames::OPENING)]);
+            self.put(Role::User, vec![Block::text(frames::OPENING)], []);
         }
-        self.turn(role).blocks.extend(blocks);
+        self.put(role, blocks, [self.index]);
+    }
+
+    /// The same, and which messages it says.
+    fn put(&mut self, role: Role, blocks: Vec<Block<'a>>, from: impl IntoIterator<Item = usize>) {
+        let turn = self.turn(role);
+        turn.blocks.extend(blocks);
+        turn.from.extend(from);
+        turn.from.dedup();
     }
 
     /// The turn that goes on in this role.
@@ -180,7 +191,10 @@ impl<'a, 'd> Shaper<'a, 'd> {
             // What failed may be told in words only.
             match block.what {
                 What::Text(_) => inside.push(block),
-                _ if result.is_error => beside.push(block),
+                _ if result.is_error => {
+                    beside.push(block);
+                    self.attached.push(self.index);
+                }
                 _ => inside.push(block),
             }
         }
@@ -205,17 +219,21 @@ impl<'a, 'd> Shaper<'a, 'd> {
             object
         };
         let block = Block::from(What::Result(object.end()));
+        let at = self.index;
         let turn = self.turn(Role::User);
         // Before what was said between call and result.
         turn.blocks.insert(turn.results, block);
         turn.results += 1;
+        turn.from.push(at);
+        turn.from.dedup();
     }
 
     fn end_batch(&mut self) {
         if !self.attachments.is_empty() {
             let mut blocks = vec![Block::text(frames::ATTACHMENTS)];
             blocks.append(&mut self.attachments);
-            self.say(Role::User, blocks);
+            let from = std::mem::take(&mut self.attached);
+            self.put(Role::User, blocks, from);
         }
     }
 

@@ -13,6 +13,8 @@ pub(super) struct Turn<'a> {
     pub(super) blocks: Vec<Block<'a>>,
     /// Blocks at its beginning that are tool results.
     pub(super) results: usize,
+    /// The messages that it says; none where it only makes room between others.
+    pub(super) from: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,7 @@ impl Turn<'_> {
             role,
             blocks: Vec::new(),
             results: 0,
+            from: Vec::new(),
         }
     }
 

@@ -60,7 +60,11 @@ pub(super) fn render<'a>(
     };
     let (request, notes): (_, Vec<Note>) = request(&plain, &turns, &dialect)?;
     let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
-    Ok(Rendered { body, notes })
+    Ok(Rendered {
+        body,
+        notes,
+        from: Vec::new(),
+    })
 }
 
 /// What such a reply says: the JSON object in its text becomes a call or an answer. `number` makes

@@ -82,6 +82,9 @@ pub struct Rendered {
     pub body: Vec<u8>,
     /// What the body does not hold or holds in another form; in message order.
     pub notes: Vec<Note>,
+    /// For each message of the body, the messages of the view that it says, counted from 0 without
+    /// the system prompt; none where it only stands between others. Empty where turns are JSON.
+    pub from: Vec<Vec<usize>>,
 }
 
 /// Something that a request does not hold as the transcript does.
@@ -119,9 +122,9 @@ pub fn render<'a>(
     if dialect.tools == ToolStyle::JsonSchema {
         return json_turns::render(input, messages, dialect);
     }
-    let (request, notes) = request(input, messages, dialect)?;
+    let (request, notes, from) = built(input, messages, dialect)?;
     let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
-    Ok(Rendered { body, notes })
+    Ok(Rendered { body, notes, from })
 }
 
 /// Renders a view into the request's types, for those who change it before it is sent.
@@ -135,6 +138,18 @@ pub fn request<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     dialect: &Dialect,
 ) -> Result<(Request<'a>, Vec<Note>), WireError> {
+    let (request, notes, _) = built(input, messages, dialect)?;
+    Ok((request, notes))
+}
+
+/// A request, what it does not hold, and which messages each of its messages says.
+type Built<'a> = (Request<'a>, Vec<Note>, Vec<Vec<usize>>);
+
+fn built<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    dialect: &Dialect,
+) -> Result<Built<'a>, WireError> {
     if dialect.tools == ToolStyle::JsonSchema {
         return Err(WireError::ToolStyle {
             style: "json_schema",
@@ -151,7 +166,11 @@ pub fn request<'a>(
     for message in messages {
         shaper.message(message);
     }
-    let (turns, notes) = shaper.finish(input.context);
+    let (mut turns, notes) = shaper.finish(input.context);
+    let from = turns
+        .iter_mut()
+        .map(|turn| std::mem::take(&mut turn.from))
+        .collect();
     let messages = turns.into_iter().map(|turn| message(turn, dialect));
     let mut request = Request {
         model: input.model.into(),
@@ -160,7 +179,7 @@ pub fn request<'a>(
         ..Request::default()
     };
     settings(&mut request, input, dialect);
-    Ok((request, notes))
+    Ok((request, notes, from))
 }
 
 fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialect) {

@@ -32,6 +32,8 @@ pub(super) struct Turn<'a> {
     pub(super) answers: Option<Text<'a>>,
     /// Whether the request is cached up to its end.
     pub(super) cached: bool,
+    /// The messages that it says; none where it only makes room between others.
+    pub(super) from: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +59,14 @@ pub(super) struct Shaper<'a, 'd> {
     turns: Vec<Turn<'a>>,
     /// Attachments of tool results; they follow the batch in a user message.
     attachments: Vec<Piece<'a>>,
+    /// The results that they are of.
+    attached: Vec<usize>,
     /// Calls of a batch that wait for the one before them to be answered.
     waiting: VecDeque<Call<'a>>,
+    /// The message that they are of.
+    asked: usize,
+    /// The message that is under way.
+    whose: Option<usize>,
     ids: Ids,
     notes: Vec<Note>,
     index: usize,
@@ -71,7 +79,10 @@ impl<'a, 'd> Shaper<'a, 'd> {
             marks,
             turns: Vec::new(),
             attachments: Vec::new(),
+            attached: Vec::new(),
             waiting: VecDeque::new(),
+            asked: 0,
+            whose: None,
             ids: Ids::new(dialect.call_ids),
             notes: Vec::new(),
             index: 0,
@@ -87,6 +98,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         if !matches!(message, Message::ToolResult(_)) {
             self.end_batch();
         }
+        self.whose = Some(self.index);
         match message {
             Message::System { parts } => {
                 let pieces = self.pieces(parts);
@@ -107,6 +119,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
             Message::ToolResult(result) => self.result(result),
         }
         self.cache_up_to(Breakpoint::Message(self.index));
+        self.whose = None;
         self.index += 1;
     }
 
@@ -161,6 +174,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         }
         if self.dialect.parallel_calls == ParallelCalls::OneAtATime && calls.len() > 1 {
             self.waiting = calls.split_off(1);
+            self.asked = self.index;
         }
         let calls = Vec::from(calls);
         let reasoning = self.reasoning(parts, calls.len());
@@ -181,7 +195,10 @@ impl<'a, 'd> Shaper<'a, 'd> {
         for piece in self.pieces(&result.parts) {
             match piece {
                 Piece::Text(_) => texts.push(piece),
-                Piece::Block(_) => self.attachments.push(piece),
+                Piece::Block(_) => {
+                    self.attachments.push(piece);
+                    self.attached.push(self.index);
+                }
             }
         }
         self.emit(Turn {
@@ -197,7 +214,11 @@ impl<'a, 'd> Shaper<'a, 'd> {
         if !self.attachments.is_empty() {
             let mut pieces = vec![Piece::Text(frames::ATTACHMENTS.into())];
             pieces.append(&mut self.attachments);
-            self.emit(Turn::of(Role::User, pieces));
+            let from = std::mem::take(&mut self.attached);
+            self.emit(Turn {
+                from,
+                ..Turn::of(Role::User, pieces)
+            });
         }
     }
 
@@ -206,6 +227,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         self.emit(Turn {
             reasoning,
             calls: vec![call],
+            from: vec![self.asked],
             ..Turn::of(Role::Assistant, Vec::new())
         });
     }
@@ -213,6 +235,9 @@ impl<'a, 'd> Shaper<'a, 'd> {
     /// The one place where turns meet: what the dialect demands of neighbours is done here.
     fn emit(&mut self, mut turn: Turn<'a>) {
         let dialect = self.dialect;
+        if turn.from.is_empty() {
+            turn.from.extend(self.whose);
+        }
         let only_systems = self.leading_systems() == self.turns.len();
         if turn.role == Role::System && dialect.system == SystemPlace::First {
             if let Some(first) = self.turns.last_mut().filter(|_| only_systems) {
@@ -351,6 +376,7 @@ impl<'a> Turn<'a> {
             calls: Vec::new(),
             answers: None,
             cached: false,
+            from: Vec::new(),
         }
     }
 
@@ -385,6 +411,8 @@ impl<'a> Turn<'a> {
             }
         }
         self.calls.extend(other.calls);
+        self.from.extend(other.from);
+        self.from.dedup();
         // It ends elsewhere now.
         self.cached = other.cached;
         match (&mut self.reasoning, other.reasoning) {

@@ -63,6 +63,9 @@ pub struct Rendered {
     /// What the body does not hold or holds in another form: first the messages in their order,
     /// then the settings.
     pub notes: Vec<Note>,
+    /// For each item of the body, the message of the view that it is of, counted from 0 without the
+    /// system prompt; `None` for what only stands after the others.
+    pub from: Vec<Option<usize>>,
 }
 
 /// Something that a request does not hold as the transcript, or its settings, do.
@@ -106,9 +109,9 @@ pub fn render<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
-    let (request, notes) = request(input, messages, profile);
+    let (request, notes, from) = built(input, messages, profile);
     let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
-    Ok(Rendered { body, notes })
+    Ok(Rendered { body, notes, from })
 }
 
 /// Renders a view into the request's types, for those who change it before it is sent.
@@ -117,11 +120,22 @@ pub fn request<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     profile: &Profile,
 ) -> (Request<'a>, Vec<Note>) {
+    let (request, notes, _) = built(input, messages, profile);
+    (request, notes)
+}
+
+fn built<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    profile: &Profile,
+) -> (Request<'a>, Vec<Note>, Vec<Option<usize>>) {
     let mut shaper = Shaper::new(profile);
     for message in messages {
         shaper.message(message);
     }
+    let mut from = shaper.from();
     let (items, mut notes) = shaper.finish(input.context);
+    from.resize(items.len(), None);
     let mut request = Request {
         model: input.model.into(),
         instructions: input.system.map(Cow::Borrowed),
@@ -130,7 +144,7 @@ pub fn request<'a>(
         ..Request::default()
     };
     settings(&mut request, input, profile, &mut notes);
-    (request, notes)
+    (request, notes, from)
 }
 
 fn settings<'a>(

@@ -95,6 +95,15 @@ impl<'a, 'p> Shaper<'a, 'p> {
         self.ends.push(self.items.len());
     }
 
+    /// The message of each item so far.
+    pub(super) fn from(&self) -> Vec<Option<usize>> {
+        let mut from = Vec::with_capacity(self.items.len());
+        for (index, end) in self.ends.iter().enumerate() {
+            from.resize(*end, Some(index));
+        }
+        from
+    }
+
     /// The items of each message.
     pub(super) fn by_message(self) -> Vec<Vec<Item<'a>>> {
         let mut items = self.items.into_iter();
