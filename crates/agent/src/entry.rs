@@ -16,7 +16,8 @@ use crate::tracker::{LimitKind, Nearness};
 
 /// The version of the log's format, in its first entry and again where an older log is carried on.
 /// 2: summaries, pins and plans that can be recalled. 3: prices, queued messages, roll-backs, forks.
-pub const LOG_FORMAT: u32 = 3;
+/// 4: requests that the provider has weighed.
+pub const LOG_FORMAT: u32 = 4;
 
 /// Where a learned window comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +172,13 @@ pub enum Entry {
         /// Whether the provider named it.
         #[serde(default, skip_serializing_if = "Lesson::is_told")]
         lesson: Lesson,
+    },
+    /// The provider has said what a request weighs that it was not sent, to calibrate with.
+    Measured {
+        /// By our counter.
+        counted: Tokens,
+        /// By the provider's.
+        reported: Tokens,
     },
     /// A call was answered, but its answer is no answer to what was asked, and not used.
     Wasted {

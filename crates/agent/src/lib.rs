@@ -22,6 +22,7 @@ mod leave;
 mod limits;
 mod loop_id;
 mod loop_record;
+mod measure;
 mod memory;
 mod moment;
 mod notice;
@@ -67,6 +68,7 @@ pub use limits::{
 };
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
+pub use measure::MEASURE_FROM;
 pub use moment::{Decision, HookPoint, Moment};
 pub use notice::refusal;
 pub use outcome::{EndReason, Outcome};
@@ -76,7 +78,7 @@ pub use permission::{MAX_RULES, NoPermission, Permission, PermissionRule, Permis
 pub use pins::{MAX_PINS, PinError};
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
-pub use setup::{KnownTool, Leave, Setup, SummaryModel};
+pub use setup::{KnownTool, Leave, Measure, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{Answer, Input, Leaving, LeavingItem, Question, Step, Verdict, Whom};

@@ -77,6 +77,8 @@ pub struct Run {
     pub(crate) summary_failed: bool,
     /// Failures of the summariser in a row, in this run.
     pub(crate) summary_failures: u32,
+    /// The provider was asked what a request weighs.
+    pub(crate) measured: bool,
     /// The host does not want the plan for the next request.
     pub(crate) vetoed: bool,
     /// Rules of the host that are said as soon as no call is open.
@@ -120,6 +122,11 @@ pub(crate) enum Phase {
     Working(Working),
     /// A summary, which the next plan waits for.
     Summarizing,
+    /// The weight of a request, which the next plan waits for.
+    Measuring {
+        /// By our counter.
+        counted: Tokens,
+    },
     /// A plan that the host has not yet let pass.
     Leaving(Box<(Leaving, Next)>),
     /// Something else that the host has not yet let pass.
@@ -186,6 +193,7 @@ impl Run {
             ready: None,
             summary_failed: false,
             summary_failures: 0,
+            measured: false,
             vetoed: false,
             rules: Vec::new(),
             idle: None,
@@ -232,6 +240,7 @@ impl Run {
         self.overhead = setup.overhead();
         self.max_output = setup.max_output;
         self.recall = setup.recall;
+        self.measured = false;
         std::mem::replace(&mut self.setup, setup)
     }
 
@@ -264,6 +273,7 @@ impl Run {
             } => self.tool_done(result, pins, spent),
             Input::Answer { call, answer } => self.answered(&call, answer),
             Input::Summarized(reply) => self.summarized(*reply),
+            Input::Measured(reported) => self.measured(reported),
             Input::Left(verdict) => self.left(verdict),
             Input::Decided(decision) => self.decided(decision),
             Input::Tick => self.tick(),
@@ -281,6 +291,7 @@ impl Run {
                 Phase::Idle
                 | Phase::Calling(_)
                 | Phase::Summarizing
+                | Phase::Measuring { .. }
                 | Phase::Leaving(_)
                 | Phase::Deciding(_) => {}
             }

@@ -51,6 +51,8 @@ pub struct Setup {
     pub recall: Recall,
     /// Whether the host is asked before a plan is applied.
     pub leave: Leave,
+    /// Whether the provider is asked what a request weighs.
+    pub measure: Measure,
     /// How long the run may be.
     pub limits: Arc<ExecutionLimits>,
     /// Where the host has hooks.
@@ -101,6 +103,17 @@ pub enum Leave {
     Asked,
 }
 
+/// Whether the provider is asked what a request weighs before it is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// It is not: our own counter is believed until usage is reported.
+    #[default]
+    Never,
+    /// It is, where nothing has calibrated the counter yet and the request is near the line: see
+    /// [`Step::Measure`](crate::Step::Measure) and [`MEASURE_FROM`](crate::MEASURE_FROM).
+    NearTheLine,
+}
+
 /// A tool as the machine knows it.
 #[derive(Debug, Clone)]
 pub struct KnownTool {
@@ -136,6 +149,7 @@ impl Setup {
             summary_model: None,
             recall: Recall::None,
             leave: Leave::Freely,
+            measure: Measure::Never,
             limits: Arc::new(ExecutionLimits::turns(MAX_TURNS)),
             hooks: BTreeSet::new(),
             permissions: Permissions::default(),

@@ -351,6 +351,9 @@ impl State {
                     self.calibration.refused(*counted, *reported);
                 }
             }
+            Entry::Measured { counted, reported } => {
+                self.calibration.measured(*counted, *reported);
+            }
             Entry::RolledBack { run } => {
                 if !self.roll_back(*run) {
                     return Err(FoldError::Undo { run: *run });

@@ -41,6 +41,9 @@ pub enum Input {
     },
     /// A model call for a summary has ended.
     Summarized(Box<Result<Reply, Failure>>),
+    /// What the provider says a request weighs; the answer to [`Step::Measure`]. `None` where it does
+    /// not say.
+    Measured(Option<Tokens>),
     /// Whether a plan may be applied; the answer to [`Step::Leave`].
     Left(Verdict),
     /// What the host says to [`Step::Before`].
@@ -60,6 +63,9 @@ pub enum Step {
     Call(Box<Request>),
     /// Call the model that writes summaries; other steps may follow before it ends.
     Summarize(Box<Request>),
+    /// Ask the provider what this request would weigh, without sending it; the next plan waits for
+    /// the answer, [`Input::Measured`].
+    Measure(Box<Request>),
     /// Keep what is about to leave the view, and say whether it may.
     Leave(Box<Leaving>),
     /// Tell the host what has left.

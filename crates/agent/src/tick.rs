@@ -65,7 +65,10 @@ impl Run {
     /// Whether something is under way that can be cut off for the last answer.
     fn is_cuttable(&self) -> bool {
         match self.phase {
-            Phase::Calling(_) | Phase::Working(_) | Phase::Summarizing => true,
+            Phase::Calling(_)
+            | Phase::Working(_)
+            | Phase::Summarizing
+            | Phase::Measuring { .. } => true,
             Phase::Idle | Phase::Ready | Phase::Leaving(_) | Phase::Deciding(_) => false,
         }
     }

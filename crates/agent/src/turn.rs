@@ -57,6 +57,9 @@ impl Run {
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
         let priced = self.priced(&budget);
+        if self.measures(&priced) {
+            return;
+        }
         match self.keep_under(&budget, &priced) {
             Kept::Under => {}
             Kept::Waiting => return,

@@ -13,7 +13,7 @@ mod stage;
 
 use std::sync::Arc;
 
-use plimsoll_agent::{AtLimit, Entry, ExecutionLimits, Input, Leave, Setup, Spend, State};
+use plimsoll_agent::{AtLimit, Entry, ExecutionLimits, Input, Leave, Measure, Setup, Spend, State};
 use plimsoll_context::{
     CallId, Chars4, Edit, Message, Money, Part, Pinned, PriceSheet, Rates, Recall, Seq, Tokens,
     ToolResult, Usage,
@@ -22,6 +22,7 @@ use stage::{Stage, good_summary, overflow, setup, summarizing, words};
 
 const FORMAT_2: &str = include_str!("golden/v2.jsonl");
 const FORMAT_3: &str = include_str!("golden/v3.jsonl");
+const FORMAT_4: &str = include_str!("golden/v4.jsonl");
 
 fn read(golden: &str) -> Vec<Entry> {
     let lines = golden.lines();
@@ -210,5 +211,46 @@ fn format_3_is_read_and_folds() {
                 .any(|golden| std::mem::discriminant(golden) == std::mem::discriminant(entry)),
             "{entry:?}"
         );
+    }
+}
+
+/// What format 4 has besides: a request that the provider has weighed, and the plan that follows.
+fn scene_4() -> Vec<Entry> {
+    let mut stage = Stage::new(Setup {
+        measure: Measure::NearTheLine,
+        ..setup()
+    });
+    stage.say("the task");
+    for n in 0..3 {
+        let id = format!("c{n}");
+        let call = format!("{id}:read:{{\"n\":{n}}}");
+        stage.calls(&[&call]).done(&id, &stage::filler(n, 4_800));
+    }
+    stage.weighs(Some(7_000)).text("done");
+    stage.log
+}
+
+#[test]
+fn format_4_is_read_and_folds() {
+    let golden = read(FORMAT_4);
+    let state = State::fold(Arc::new(Chars4), &golden).unwrap();
+    let is = |of: fn(&Entry) -> bool| assert!(golden.iter().any(of));
+    is(|entry| matches!(entry, Entry::Opened { format: 4 }));
+    is(|entry| matches!(entry, Entry::Measured { reported, .. } if *reported == Tokens(7_000)));
+    is(|entry| matches!(entry, Entry::Planned { .. }));
+    assert!(
+        state.transcript().tokens() < Tokens(3_000),
+        "it was planned"
+    );
+    let now = scene_4();
+    let json: Vec<String> = now
+        .iter()
+        .map(|entry| serde_json::to_string(entry).unwrap())
+        .collect();
+    assert_eq!(read(&json.join("\n")), now);
+    for entry in &now {
+        let kind = std::mem::discriminant(entry);
+        let has = |golden: &Entry| std::mem::discriminant(golden) == kind;
+        assert!(golden.iter().any(has), "{entry:?}");
     }
 }

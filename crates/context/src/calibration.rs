@@ -64,6 +64,23 @@ impl Calibration {
         };
     }
 
+    /// Hears what the provider says that a request weighs which it was only asked about. Nobody cuts
+    /// such a request, so a low number is believed like a high one.
+    ///
+    /// ```
+    /// use plimsoll_context::{Calibration, Tokens};
+    /// let mut calibration = Calibration::default();
+    /// calibration.measured(Tokens(9_000), Tokens(6_000));
+    /// assert_eq!(calibration.reported(Tokens(9_000)).0.div_ceil(10), 600);
+    /// ```
+    pub fn measured(&mut self, counted: Tokens, reported: Tokens) {
+        self.observe(counted, reported);
+        let says_something = counted >= LEAST_SAMPLE && reported > Tokens::ZERO;
+        if says_something && self.hidden == Tokens::ZERO {
+            self.ratio = ratio(reported, counted).clamp(LOWEST, HIGHEST);
+        }
+    }
+
     /// Hears that a request counted as `counted` was refused as one of `reported`. Then all of it is
     /// made smaller, so nothing of it is taken to be hidden that was not before.
     pub fn refused(&mut self, counted: Tokens, reported: Tokens) {

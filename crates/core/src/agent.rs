@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Entry, KnownTool, Leave, Run, Setup, State};
+use plimsoll_agent::{Entry, KnownTool, Leave, Measure, Run, Setup, State};
 use plimsoll_context::{
     Calibration, Chars4, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT,
     Message, Recall, Tokens,
@@ -123,6 +123,7 @@ impl Agent {
         let mut notes = Vec::new();
         let mut setup = self.setup.clone();
         setup.session = id.as_str().into();
+        setup.measure = Measure::NearTheLine;
         let found = self.window.find(&*parts.provider, &*parts.store).await;
         notes.extend(found.note);
         setup.line.window = found.window;

@@ -68,6 +68,7 @@ pub(crate) struct Parts {
 struct Underway {
     call: Option<BoxFuture<'static, Result<Reply, Failure>>>,
     summary: Option<BoxFuture<'static, Result<Reply, Failure>>>,
+    count: Option<BoxFuture<'static, Option<Tokens>>>,
     tools: JoinSet<tools::Done>,
     /// The calls that these are of.
     running: HashMap<tokio::task::Id, CallId>,
@@ -127,6 +128,9 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
             Step::Summarize(request) => {
                 flush(session).await?;
                 underway.summary = Some(Box::pin(call::summarize(Arc::clone(&parts), request)));
+            }
+            Step::Measure(request) => {
+                underway.count = Some(Box::pin(call::count(Arc::clone(&parts), request)));
             }
             Step::Leave(leaving) => {
                 flush(session).await?;
@@ -213,6 +217,7 @@ impl Underway {
         Self {
             call: None,
             summary: None,
+            count: None,
             tools: JoinSet::new(),
             running: HashMap::new(),
             said: mpsc::channel(TOOL_UPDATES),
@@ -415,12 +420,14 @@ async fn wait(session: &Session, underway: &mut Underway) -> Heard {
     let Underway {
         call,
         summary,
+        count,
         tools,
         said: (_, updates),
         asks,
         ..
     } = &mut *underway;
-    let idle = call.is_none() && summary.is_none() && tools.is_empty() && asks.is_empty();
+    let calls = call.is_some() || summary.is_some() || count.is_some();
+    let idle = !calls && tools.is_empty() && asks.is_empty();
     let input = tokio::select! {
         biased;
         command = command(session) => match command {
@@ -435,6 +442,10 @@ async fn wait(session: &Session, underway: &mut Underway) -> Heard {
         Some(reply) = async { Some(summary.as_mut()?.await) } => {
             *summary = None;
             Input::Summarized(Box::new(reply))
+        }
+        Some(reported) = async { Some(count.as_mut()?.await) } => {
+            *count = None;
+            Input::Measured(reported)
         }
         // What a tool has said goes before its result.
         Some(update) = updates.recv() => return Heard::Update(update),

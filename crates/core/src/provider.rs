@@ -4,6 +4,8 @@ use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
 
+use crate::telemetry::ServerAddress;
+
 /// A model behind an API.
 #[async_trait]
 pub trait Provider: Send + Sync {
@@ -16,6 +18,11 @@ pub trait Provider: Send + Sync {
         self.model().to_owned()
     }
 
+    /// The host and port that answer, for spans and metrics; `None` where nothing is called.
+    fn server(&self) -> Option<ServerAddress> {
+        None
+    }
+
     /// Makes one call. Each piece of the reply goes to `deltas` as it arrives; the whole reply is
     /// returned. Dropping the future cancels the call.
     ///
@@ -26,6 +33,17 @@ pub trait Provider: Send + Sync {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure>;
+
+    /// What the provider says that a request weighs, without making the call: tokens of input.
+    /// `None` where it has no way to say so. It is asked at most once for a model, before the first
+    /// plan that rests on our own count; a failure is told, and costs nothing else.
+    ///
+    /// # Errors
+    /// A [`Failure`] with the provider's own text in it.
+    async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {
+        let _ = request;
+        Ok(None)
+    }
 
     /// The model's window as the server reports it; `None` where it does not.
     async fn window(&self) -> Option<Tokens> {

@@ -393,6 +393,7 @@ fn calibration(log: &[Entry]) -> Calibration {
                 counted,
                 ..
             } => calibration.observe(*counted, usage.processed()),
+            Entry::Measured { counted, reported } => calibration.measured(*counted, *reported),
             Entry::Learned {
                 used: Some((counted, used)),
                 ..

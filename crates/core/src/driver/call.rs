@@ -2,16 +2,21 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use plimsoll_agent::{Event, Failure, Request};
-use plimsoll_context::Reply;
+use plimsoll_context::{Reply, Tokens};
 
 use super::Parts;
 use crate::heard::heard;
 use crate::hooks::said_by;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
+
+/// How long a provider may take to say what a request weighs: the run waits for it, and the number
+/// is worth no more than that.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One call of the run's own model. What it says is told as it comes.
 pub(super) async fn call(parts: Arc<Parts>, request: Box<Request>) -> Result<Reply, Failure> {
@@ -37,6 +42,22 @@ pub(super) async fn summarize(parts: Arc<Parts>, request: Box<Request>) -> Resul
             message: format!("there was no summary within {} s", wait.as_secs_f32()),
         })
     })
+}
+
+/// What the provider says that a request weighs. Where it does not, our own count holds.
+pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<Tokens> {
+    let asked = AssertUnwindSafe(async { parts.provider.count(&request).await });
+    let asked = tokio::time::timeout(COUNT_TIMEOUT, asked.catch_unwind());
+    let why = match asked.await {
+        Ok(Ok(Ok(reported))) => return reported,
+        Ok(Ok(Err(failure))) => failure.to_string(),
+        Ok(Err(panic)) => format!("its client broke down: {}", said_by(&*panic)),
+        Err(_) => format!("nothing came within {} s", COUNT_TIMEOUT.as_secs()),
+    };
+    parts.tell(&Event::Warning {
+        text: format!("the provider did not say what the request weighs, so our count holds: {why}"),
+    });
+    None
 }
 
 /// One call that no run makes; it may be made again like any other.
