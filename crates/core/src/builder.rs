@@ -30,6 +30,7 @@ use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::steps::MAX_STEP_RESULT;
 use crate::store::SessionStore;
+use crate::telemetry::{Contents, Manner};
 use crate::tool::{TOOL_RETRIES, Tool};
 use crate::window::Window;
 
@@ -92,6 +93,7 @@ pub struct AgentBuilder {
     observers: Observers,
     retry: RetryConfig,
     max_step_result: Bytes,
+    contents: Contents,
 }
 
 impl Agent {
@@ -144,6 +146,7 @@ impl Agent {
             observers: Observers::default(),
             retry: RetryConfig::default(),
             max_step_result: MAX_STEP_RESULT,
+            contents: Contents::asked_for(),
         }
     }
 }
@@ -307,6 +310,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Whether spans hold what is said. Default: as [`CAPTURE_VARIABLE`](crate::telemetry::CAPTURE_VARIABLE)
+    /// asks, and otherwise not.
+    pub fn record_contents(mut self, contents: Contents) -> Self {
+        self.contents = contents;
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
@@ -383,6 +393,10 @@ impl AgentBuilder {
             max_step_result: self.max_step_result,
             tool_retries: self.tool_retries,
             gate_timeout: self.gate_timeout,
+            manner: Manner {
+                contents: self.contents,
+                called: None,
+            },
         };
         Ok(Agent {
             setup,

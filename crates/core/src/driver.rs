@@ -21,6 +21,7 @@ use plimsoll_context::{Bytes, CallId, Part, Reply, Tokens};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument;
 
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
@@ -31,6 +32,7 @@ use crate::remote::Command;
 use crate::retry::RetryConfig;
 use crate::session::Session;
 use crate::store::SessionStore;
+use crate::telemetry::{Manner, RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
 use crate::window::told;
 
@@ -62,6 +64,8 @@ pub(crate) struct Parts {
     pub(crate) tool_retries: u32,
     /// How long the gate may say nothing.
     pub(crate) gate_timeout: Option<Duration>,
+    /// How spans tell of it.
+    pub(crate) manner: Manner,
 }
 
 /// What is under way. Dropping it ends all of it.
@@ -95,7 +99,9 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
     tell_time(session);
     session.run.handle(input);
     session.open_books();
-    let outcome = follow(session).await;
+    let run = RunSpan::begin(session);
+    let outcome = follow(session).instrument(run.span()).await;
+    run.end(&outcome);
     // Also where the log could not be written.
     session.book();
     let left = session.inbox.close();
@@ -123,18 +129,23 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 flush(session).await?;
                 request.cache.key.clone_from(&session.cache_key);
                 rewrite::rewrite(session, &parts, &mut request).await;
-                underway.call = Some(Box::pin(call::call(Arc::clone(&parts), request)));
+                let call = call::call(Arc::clone(&parts), request, session.scene());
+                underway.call = Some(Box::pin(call));
             }
             Step::Summarize(request) => {
                 flush(session).await?;
-                underway.summary = Some(Box::pin(call::summarize(Arc::clone(&parts), request)));
+                let asked = call::summarize(Arc::clone(&parts), request, session.scene());
+                let asked = asked.instrument(session.told.of_summary());
+                underway.summary = Some(Box::pin(asked));
             }
             Step::Measure(request) => {
                 underway.count = Some(Box::pin(call::count(Arc::clone(&parts), request)));
             }
             Step::Leave(leaving) => {
                 flush(session).await?;
-                let verdict = hooked::keep(session, &parts, &leaving).await;
+                let span = session.told.leave(&leaving);
+                let verdict = hooked::keep(session, &parts, &leaving);
+                let verdict = verdict.instrument(span).await;
                 tell_time(session);
                 session.run.handle(Input::Left(verdict));
             }
@@ -152,8 +163,9 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 let call = tool_call.id.clone();
                 let may_use = session.for_call(&call);
                 let parts = Arc::clone(&parts);
+                let traced = ToolSpan::begin(&session.scene(), &tool_call, tool.is_some());
                 let execute = tools::execute(parts, tool, tool_call, cancel, updates, may_use);
-                let task = underway.tools.spawn(execute);
+                let task = underway.tools.spawn(traced.run(execute, tools::Done::told));
                 underway.running.insert(task.id(), call);
             }
             Step::Ask(question) => {
@@ -163,6 +175,7 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
             }
             Step::Abort => {
                 underway = Underway::new();
+                session.told.forget();
                 session.forget_calls();
             }
             Step::Wait => {
@@ -286,13 +299,19 @@ fn said(kind: Waiting, parts: Vec<Part>) -> Input {
 /// The next step, entries set aside for the store and events told to the observers.
 fn step(session: &mut Session) -> Step {
     let step = session.run.poll();
+    let setup = session.run.setup();
     match &step {
         Step::Record(entry) => {
+            session.told.record(entry, setup);
             session.steps.see(entry);
             session.pending.push(entry.clone());
             session.hold();
         }
-        Step::Notify(event) => session.parts.tell(event),
+        Step::Notify(event) => {
+            let contents = session.parts.manner.contents;
+            session.told.see(event, setup, contents);
+            session.parts.tell(event);
+        }
         _ => {}
     }
     step

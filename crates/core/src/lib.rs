@@ -27,6 +27,7 @@ mod session;
 mod steps;
 mod store;
 mod sub_agent;
+pub mod telemetry;
 pub mod testing;
 mod tool;
 mod window;

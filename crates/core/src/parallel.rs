@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use plimsoll_agent::{Event, ExecutionLimits, Spend};
 use plimsoll_context::Part;
+use tracing::Instrument;
 
 use crate::allowance::{Allowance, Grant, Limit, wanted};
 use crate::driver;
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::remote::{Command, Said};
 use crate::session::Session;
 use crate::sub_agent::MAX_DEPTH;
+use crate::telemetry::evaluation;
 
 mod adopt;
 mod branch;
@@ -111,7 +113,20 @@ pub async fn agent_loop_parallel(
     strategy: &dyn EvaluationStrategy,
     options: ParallelOptions,
 ) -> Result<ParallelLoopOutcome, Error> {
-    let prompt = prompt.into().checked()?;
+    let span = evaluation(session, strategy.name(), branches.len());
+    evaluate(session, prompt.into(), branches, strategy, options)
+        .instrument(span)
+        .await
+}
+
+async fn evaluate(
+    session: &mut Session,
+    prompt: Said,
+    branches: Vec<Branch>,
+    strategy: &dyn EvaluationStrategy,
+    options: ParallelOptions,
+) -> Result<ParallelLoopOutcome, Error> {
+    let prompt = prompt.checked()?;
     check(&branches, &options)?;
     driver::between_runs(session)?;
     session.run.open_log();

@@ -17,6 +17,7 @@ use crate::loop_config::Base;
 use crate::remote::{Inbox, Remote, Said};
 use crate::steps::{RunStep, Steps};
 use crate::store::{Lease, SessionId};
+use crate::telemetry::{Scene, Told};
 use crate::tool::Tool;
 
 /// A session that this process writes to.
@@ -51,6 +52,8 @@ pub struct Session {
     pub(crate) cache_key: Option<Arc<str>>,
     /// What to go back to once a run has ended that is configured otherwise.
     pub(crate) base: Option<Base>,
+    /// What of it is being told as spans.
+    pub(crate) told: Told,
     /// The agent's dynamic context, which holds where the host attaches none.
     own_context: Option<Arc<str>>,
 }
@@ -131,6 +134,7 @@ impl Session {
             endpoint: String::new(),
             cache_key: None,
             base: None,
+            told: Told::default(),
             own_context: None,
             parts,
         }
@@ -351,6 +355,14 @@ impl Session {
                     + self.steps.held()
             }
             false => 0,
+        }
+    }
+
+    /// What its spans say of it.
+    pub(crate) fn scene(&self) -> Scene {
+        Scene {
+            session: Some(self.id().clone()),
+            contents: self.parts.manner.contents,
         }
     }
 

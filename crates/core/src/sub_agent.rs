@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::agent::{Agent, new_session_id};
 use crate::allowance::{Grant, Kind, Limit, NothingLeft, wanted};
@@ -310,7 +311,7 @@ impl Tool for SubAgentTool {
         let work = work(agent, limits, grant, name.clone(), task, cx, stop.clone());
         // In a task of its own it closes its log also where this call is dropped.
         let _stop_on_drop = stop.drop_guard();
-        let report = match tokio::spawn(work).await {
+        let report = match tokio::spawn(work.in_current_span()).await {
             Ok(report) => report.map_err(|error| {
                 ToolError(format!("`{name}` could not work: {error}; do without it"))
             })?,
@@ -360,7 +361,7 @@ async fn work(
         let relay = Relay::new(
             Arc::clone(&caller.parts),
             cx.call.clone(),
-            name,
+            name.clone(),
             id.to_string(),
             stop.clone(),
         );
@@ -368,6 +369,7 @@ async fn work(
     });
     let caller = caller.map(|caller| &*caller.parts);
     let mut agent = agent.within(&grant, &limits, caller, relay);
+    Arc::make_mut(&mut agent.parts).manner.called = Some(name.into());
     agent.setup.first_turn_trigger = TurnTrigger::SubAgent;
     let mut session = agent.session(id.clone()).await?;
     session.below(&grant);

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use plimsoll_agent::{Failure, Input, Step};
 use plimsoll_context::Reply;
+use tracing::Instrument;
 
 use crate::driver::{call, flush, hooked, step};
 use crate::error::Error;
@@ -20,11 +22,16 @@ pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
         match step(session) {
             Step::Summarize(request) => {
                 flush(session).await?;
-                summary = Some(Box::pin(call::summarize(Arc::clone(&parts), request)));
+                let scene = session.scene();
+                let asked = call::summarize(Arc::clone(&parts), request, scene);
+                summary = Some(asked.instrument(session.told.of_summary()).boxed());
             }
             Step::Leave(leaving) => {
                 flush(session).await?;
-                let verdict = hooked::keep(session, &parts, &leaving).await;
+                let span = session.told.leave(&leaving);
+                let verdict = hooked::keep(session, &parts, &leaving)
+                    .instrument(span)
+                    .await;
                 session.run.handle(Input::Left(verdict));
             }
             Step::Gone(leaving) => {

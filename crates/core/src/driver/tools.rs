@@ -8,11 +8,13 @@ use plimsoll_context::{CallId, Part, ToolCall, ToolResult, head_tail};
 use serde_json::Value;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::Parts;
 use crate::allowance::Allowance;
 use crate::hooks::said_by;
 use crate::sub_agent::Origin;
+use crate::telemetry::Fault;
 use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates};
 
 /// What a tool call came to.
@@ -20,22 +22,30 @@ pub(super) struct Done {
     pub(super) result: ToolResult,
     pub(super) pins: Vec<String>,
     pub(super) spent: Spend,
+    /// How it failed, where it did.
+    fault: Option<Fault>,
 }
 
 impl Done {
+    /// What its span tells of it.
+    pub(super) fn told(&self) -> (&ToolResult, Option<Fault>) {
+        (&self.result, self.fault)
+    }
+
     /// Of a call whose tool broke down outside its own task.
     pub(super) fn broken(call: CallId, error: &JoinError) -> Self {
         Self {
             result: failed(call, format!("the tool broke down: {error}")),
             pins: Vec::new(),
             spent: Spend::default(),
+            fault: Some(Fault::Broken),
         }
     }
 }
 
 /// How one try of a call ended.
 enum Tried {
-    Ended(ToolResult),
+    Ended(ToolResult, Option<Fault>),
     Late,
 }
 
@@ -49,8 +59,11 @@ pub(super) async fn execute(
     (allowance, origin): (Allowance, Origin),
 ) -> Done {
     let (pins, spent) = (Pins::default(), allowance.meter().clone());
-    let result = match tool {
-        None => failed(call.id, format!("there is no tool `{}`", call.name)),
+    let (result, fault) = match tool {
+        None => {
+            let text = format!("there is no tool `{}`", call.name);
+            (failed(call.id, text), Some(Fault::Unknown))
+        }
         Some(tool) => {
             let cx = |cancel| ToolContext {
                 call: call.id.clone(),
@@ -69,7 +82,7 @@ pub(super) async fn execute(
             loop {
                 let cx = cx(cancel.child_token());
                 match once(&tool, &call, cx).await {
-                    Tried::Ended(result) => break result,
+                    Tried::Ended(result, fault) => break (result, fault),
                     Tried::Late if number < tries => {
                         number += 1;
                         let text = format!(
@@ -79,7 +92,7 @@ pub(super) async fn execute(
                         );
                         parts.tell(&Event::Warning { text });
                     }
-                    Tried::Late => break too_late(&*tool, &call, tries),
+                    Tried::Late => break (too_late(&*tool, &call, tries), Some(Fault::Late)),
                 }
             }
         }
@@ -88,6 +101,7 @@ pub(super) async fn execute(
         result,
         pins: pins.take(),
         spent: spent.total(),
+        fault,
     }
 }
 
@@ -98,22 +112,24 @@ async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext) -> Tried {
     let tool = Arc::clone(tool);
     // A task of its own contains a panic.
     let mut work = JoinSet::new();
-    work.spawn(async move { tool.call(arguments, cx).await });
-    Tried::Ended(
-        match tokio::time::timeout(timeout, work.join_next()).await {
-            Ok(Some(Ok(Ok(output)))) => done(id, output),
-            Ok(Some(Ok(Err(ToolError(text))))) => failed(id, text),
-            Ok(Some(Err(error))) if error.is_panic() => {
-                let text = said_by(&*error.into_panic());
-                failed(id, format!("`{name}` broke down: {text}"))
-            }
-            Ok(_) => failed(id, format!("`{name}` was stopped before it ended")),
-            Err(_) => {
-                cancel.cancel();
-                return Tried::Late;
-            }
-        },
-    )
+    work.spawn(async move { tool.call(arguments, cx).await }.in_current_span());
+    let (text, fault) = match tokio::time::timeout(timeout, work.join_next()).await {
+        Ok(Some(Ok(Ok(output)))) => return Tried::Ended(done(id, output), None),
+        Ok(Some(Ok(Err(ToolError(text))))) => (text, Fault::Told),
+        Ok(Some(Err(error))) if error.is_panic() => {
+            let text = said_by(&*error.into_panic());
+            (format!("`{name}` broke down: {text}"), Fault::Broken)
+        }
+        Ok(_) => {
+            let text = format!("`{name}` was stopped before it ended");
+            (text, Fault::Broken)
+        }
+        Err(_) => {
+            cancel.cancel();
+            return Tried::Late;
+        }
+    };
+    Tried::Ended(failed(id, text), Some(fault))
 }
 
 /// A call's arguments; none at all are an empty object.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 /// Calls of one hook that were given up and have not come back, at most: each holds a thread. Beyond
 /// that it is not called, until one does.
@@ -74,7 +75,7 @@ impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> HookReply<T, Lat
     fn begin(call: Box<dyn FnOnce() -> F + Send>, lane: Lane) -> BoxFuture<'static, Had<T>> {
         Box::pin(async move {
             let mut task = JoinSet::new();
-            task.spawn(async move { call().await });
+            task.spawn(async move { call().await }.in_current_span());
             match tokio::time::timeout(lane.timeout, task.join_next()).await {
                 Ok(Some(Ok(had))) => Ok(had),
                 Ok(Some(Err(error))) if error.is_panic() => {

@@ -10,6 +10,7 @@ use plimsoll_context::Part;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::branch::{Begun, Branch, Done, Trunk};
 use super::outcome::{BranchEnd, ParallelLoopResult};
@@ -155,7 +156,7 @@ impl<'a> Race<'a> {
         begun.meter = Some(reserved.0.meter().clone());
         let remote = Arc::clone(&begun.remote);
         let run = branch.run(Arc::clone(&self.trunk), lease, reserved, remote, stop);
-        let task = self.tasks.spawn(run);
+        let task = self.tasks.spawn(run.in_current_span());
         self.running.insert(task.id(), (index, begun));
     }
 

@@ -1,0 +1,133 @@
+//! What was said, in the JSON of the conventions, cut to a bound. Only for those who have asked.
+
+use std::borrow::Cow;
+
+use plimsoll_agent::Request;
+use plimsoll_context::{Bytes, Message, Part, StopReason, head_tail};
+use serde_json::{Value, json};
+
+/// Bytes of one text in a span, at most: head and tail of a longer one.
+pub const MAX_CONTENT_TEXT: Bytes = Bytes(16 * 1024);
+/// Bytes of all messages in a span, about: of more, the newest. A collector takes a few MB at once,
+/// and a batch has hundreds of spans.
+pub const MAX_CONTENT: Bytes = Bytes(64 * 1024);
+
+/// The system prompt.
+pub(super) fn system(text: &str) -> Option<String> {
+    let says = !text.is_empty();
+    says.then(|| json!([{"type": "text", "content": cut(text)}]).to_string())
+}
+
+/// The messages of a request; of more than the bound, the newest.
+pub(super) fn input(request: &Request) -> String {
+    let context = request.dynamic_context.as_deref();
+    let context = context.map(|text| json!({"role": "user", "parts": [of_text(text)]}));
+    let newest_first = request.messages.iter().rev();
+    let newest_first = newest_first.map(|message| of_message(message));
+    let mut room = MAX_CONTENT.0;
+    let mut kept = Vec::new();
+    for message in context.into_iter().chain(newest_first) {
+        let text = message.to_string();
+        let size = text.len() as u64;
+        if size > room && !kept.is_empty() {
+            break;
+        }
+        room = room.saturating_sub(size);
+        kept.push(text);
+    }
+    kept.reverse();
+    format!("[{}]", kept.join(","))
+}
+
+/// A reply.
+pub(super) fn output(parts: &[Part], stop: StopReason) -> String {
+    let parts: Vec<Value> = parts.iter().map(of_part).collect();
+    json!([{"role": "assistant", "parts": parts, "finish_reason": finish(stop)}]).to_string()
+}
+
+/// A text that is all of an attribute.
+pub(super) fn cut(text: &str) -> Cow<'_, str> {
+    head_tail(text, MAX_CONTENT_TEXT).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// Why a model stopped, in the words of the conventions.
+pub(super) fn finish(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::Stop => "stop",
+        StopReason::ToolCalls => "tool_call",
+        StopReason::Length | StopReason::Window => "length",
+        StopReason::ContentFilter => "content_filter",
+        StopReason::Other => "other",
+    }
+}
+
+fn of_message(message: &Message) -> Value {
+    let (role, parts) = match message {
+        Message::System { parts } => ("system", parts.iter().map(of_part).collect()),
+        Message::User { parts } => ("user", parts.iter().map(of_part).collect()),
+        Message::Assistant { parts } => ("assistant", parts.iter().map(of_part).collect()),
+        Message::ToolResult(result) => {
+            let said = message.text();
+            let response = json!({
+                "type": "tool_call_response", "id": result.call.0, "response": cut(&said),
+            });
+            ("tool", vec![response])
+        }
+        Message::Notice { text } | Message::Summary { text } => ("user", vec![of_text(text)]),
+    };
+    json!({"role": role, "parts": parts})
+}
+
+fn of_text(text: &str) -> Value {
+    json!({"type": "text", "content": cut(text)})
+}
+
+fn of_part(part: &Part) -> Value {
+    match part {
+        Part::Text { text } => of_text(text),
+        Part::Thinking(thinking) => json!({"type": "reasoning", "content": cut(&thinking.text)}),
+        Part::ToolCall(call) => json!({
+            "type": "tool_call", "id": call.id.0, "name": call.name, "arguments": cut(&call.arguments),
+        }),
+        // Their bytes would be most of the span.
+        Part::Image(_) => json!({"type": "image"}),
+        Part::File(_) => json!({"type": "document"}),
+        Part::Opaque(_) => json!({"type": "opaque"}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_agent::{Expects, Sampling, ToolChoice};
+    use plimsoll_context::{CachePlan, Tokens};
+
+    use super::*;
+
+    #[test]
+    fn the_newest_messages_are_kept_and_the_json_stays_whole() {
+        let long = "é".repeat(40_000);
+        let messages = (0..40).map(|_| Arc::new(Message::user(long.clone())));
+        let mut messages: Vec<Arc<Message>> = messages.collect();
+        messages.push(Arc::new(Message::user("the newest")));
+        let request = Request {
+            system: "".into(),
+            tools: Arc::default(),
+            messages,
+            dynamic_context: None,
+            tool_choice: ToolChoice::Auto,
+            format: None,
+            max_output: None,
+            sampling: Sampling::default(),
+            counted: Tokens(0),
+            cache: CachePlan::default(),
+            expects: Expects::default(),
+        };
+        let text = input(&request);
+        assert!(text.len() as u64 <= MAX_CONTENT.0 + 100, "{}", text.len());
+        let kept: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert!((2..6).contains(&kept.len()), "{}", kept.len());
+        assert_eq!(kept.last().unwrap()["parts"][0]["content"], "the newest");
+    }
+}

@@ -1,0 +1,149 @@
+//! The span `invoke_agent {name}`: one run, from what was said to its outcome.
+
+use std::time::Instant;
+
+use plimsoll_agent::{EndReason, Outcome};
+use plimsoll_context::Money;
+use tracing::field::Empty;
+use tracing::{Span, info_span};
+
+use super::call::{error_type, record_usage};
+use super::{TARGET, names};
+use crate::error::Error;
+use crate::session::Session;
+
+/// A run under way. Dropped before its end, it was cut off.
+pub(crate) struct RunSpan {
+    span: Span,
+    agent: Option<String>,
+    model: String,
+    began: Instant,
+    ended: bool,
+}
+
+/// Billionths of a dollar as dollars.
+pub(super) fn dollars(money: Money) -> f64 {
+    money.0 as f64 / 1e9
+}
+
+/// The span of an evaluation: several agents run one prompt, and one answer is chosen.
+pub(crate) fn evaluation(session: &Session, strategy: &str, branches: usize) -> Span {
+    info_span!(
+        target: TARGET,
+        "invoke_workflow",
+        otel.name = %format_args!("invoke_workflow {strategy}"),
+        otel.kind = "internal",
+        gen_ai.operation.name = "invoke_workflow",
+        gen_ai.workflow.name = strategy,
+        gen_ai.conversation.id = session.id().as_str(),
+        plimsoll.branches = branches as u64,
+    )
+}
+
+impl RunSpan {
+    /// The run that the session has just begun.
+    pub(crate) fn begin(session: &Session) -> Self {
+        let setup = session.run.setup();
+        let agent = match setup.config_id.as_str() {
+            plimsoll_agent::DEFAULT_CONFIG => session.parts.manner.called.as_deref(),
+            id => Some(id),
+        };
+        let (vendor, model) = names(&setup.model);
+        let span = info_span!(
+            target: TARGET,
+            "invoke_agent",
+            otel.name = Empty,
+            otel.kind = "internal",
+            otel.status_code = Empty,
+            gen_ai.operation.name = "invoke_agent",
+            gen_ai.provider.name = vendor,
+            gen_ai.agent.name = agent,
+            gen_ai.conversation.id = session.id().as_str(),
+            gen_ai.request.model = model,
+            plimsoll.run = session.run.state().runs(),
+            plimsoll.outcome = Empty,
+            plimsoll.turns = Empty,
+            plimsoll.tool_calls = Empty,
+            plimsoll.plans = Empty,
+            plimsoll.plan.tokens_freed = Empty,
+            plimsoll.cost = Empty,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            gen_ai.usage.cache_read.input_tokens = Empty,
+            gen_ai.usage.cache_creation.input_tokens = Empty,
+            gen_ai.usage.reasoning.output_tokens = Empty,
+            "error.type" = Empty,
+        );
+        if let Some(agent) = agent {
+            span.record("otel.name", format!("invoke_agent {agent}"));
+        }
+        Self {
+            span,
+            agent: agent.map(str::to_owned),
+            model: setup.model.clone(),
+            began: Instant::now(),
+            ended: false,
+        }
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// What the run came to.
+    pub(crate) fn end(mut self, outcome: &Result<Outcome, Error>) {
+        self.ended = true;
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            // Its log could not be written: what it came to is not known.
+            Err(_) => return self.close(Some("session")),
+        };
+        let span = &self.span;
+        span.record("plimsoll.outcome", outcome.reason.word());
+        span.record("plimsoll.turns", outcome.turns);
+        span.record("plimsoll.tool_calls", outcome.tool_calls);
+        span.record("plimsoll.plans", outcome.plans);
+        span.record("plimsoll.plan.tokens_freed", outcome.freed.0);
+        if let Some(cost) = outcome.cost.whole() {
+            span.record("plimsoll.cost", dollars(cost));
+        }
+        record_usage(span, &outcome.usage);
+        if outcome.reason.is_limit() {
+            measure!(
+                "monotonic_counter.plimsoll.limit_hits" = 1_u64,
+                gen_ai.agent.name = self.agent.as_deref(),
+                plimsoll.outcome = outcome.reason.word(),
+            );
+        }
+        // A run that a limit or a person has ended did what it was told.
+        self.close(match &outcome.reason {
+            EndReason::Failed { failure } => Some(error_type(failure)),
+            EndReason::CannotFit { .. } => Some("cannot_fit"),
+            _ => None,
+        });
+    }
+
+    fn close(&self, error: Option<&'static str>) {
+        if let Some(error) = error {
+            self.span.record("error.type", error);
+            self.span.record("otel.status_code", "ERROR");
+        }
+        let (vendor, model) = names(&self.model);
+        measure!(
+            "histogram.gen_ai.invoke_agent.duration" = self.began.elapsed().as_secs_f64(),
+            gen_ai.operation.name = "invoke_agent",
+            gen_ai.provider.name = vendor,
+            gen_ai.request.model = model,
+            gen_ai.agent.name = self.agent.as_deref(),
+            "error.type" = error,
+        );
+    }
+}
+
+impl Drop for RunSpan {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.close(Some("cancelled"));
+        }
+    }
+}

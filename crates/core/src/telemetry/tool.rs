@@ -1,0 +1,99 @@
+//! The span `execute_tool {name}`: one tool call that runs, and how long it took.
+
+use std::time::Instant;
+
+use plimsoll_context::{Message, ToolCall, ToolResult};
+use tracing::field::Empty;
+use tracing::{Instrument, Span, info_span};
+
+use super::contents::cut;
+use super::{Contents, Scene, TARGET};
+
+/// How a tool call failed, for `error.type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The tool said so.
+    Told,
+    /// It did not end in time.
+    Late,
+    /// It broke down, or was stopped.
+    Broken,
+    /// There is no such tool.
+    Unknown,
+}
+
+impl Fault {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Told => "tool_error",
+            Self::Late => "timeout",
+            Self::Broken => "broken",
+            Self::Unknown => "unknown_tool",
+        }
+    }
+}
+
+/// One tool call under way.
+pub(crate) struct ToolSpan {
+    span: Span,
+    name: String,
+    contents: bool,
+}
+
+impl ToolSpan {
+    pub(crate) fn begin(scene: &Scene, call: &ToolCall, known: bool) -> Self {
+        let span = info_span!(
+            target: TARGET,
+            "execute_tool",
+            otel.name = %format_args!("execute_tool {}", call.name),
+            otel.kind = "internal",
+            otel.status_code = Empty,
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.tool.name = call.name.as_str(),
+            gen_ai.tool.call.id = call.id.0.as_str(),
+            "gen_ai.tool.type" = "function",
+            gen_ai.conversation.id = scene.session.as_ref().map(|session| session.as_str()),
+            gen_ai.tool.call.arguments = Empty,
+            gen_ai.tool.call.result = Empty,
+            "error.type" = Empty,
+        );
+        let contents = scene.contents == Contents::Recorded && !span.is_disabled();
+        if contents {
+            span.record("gen_ai.tool.call.arguments", &*cut(&call.arguments));
+        }
+        Self {
+            span,
+            // A name that the model has made up is in the span, and no label of a metric.
+            name: match known {
+                true => call.name.clone(),
+                false => "_OTHER".to_owned(),
+            },
+            contents,
+        }
+    }
+
+    /// Runs the call in its span.
+    pub(crate) async fn run<T>(
+        self,
+        work: impl Future<Output = T>,
+        ended: fn(&T) -> (&ToolResult, Option<Fault>),
+    ) -> T {
+        let began = Instant::now();
+        let done = work.instrument(self.span.clone()).await;
+        let (result, fault) = ended(&done);
+        if let Some(fault) = fault {
+            self.span.record("error.type", fault.word());
+            self.span.record("otel.status_code", "ERROR");
+        }
+        if self.contents {
+            let said = Message::ToolResult(result.clone()).text();
+            self.span.record("gen_ai.tool.call.result", &*cut(&said));
+        }
+        measure!(
+            "histogram.gen_ai.execute_tool.duration" = began.elapsed().as_secs_f64(),
+            gen_ai.tool.name = self.name.as_str(),
+            "error.type" = fault.map(Fault::word),
+        );
+        done
+    }
+}
