@@ -367,11 +367,15 @@ fn refuse_error(response: &Response, body: &str) -> Result<(), WireError> {
             .get("error")
             .is_some_and(|error| !error.is_null())
     });
+    // MiniMax's way of saying so, with 200.
+    let base = response.extra.get("base_resp");
+    let code = base.and_then(|base| base.get("status_code"));
+    let refused = code.and_then(Value::as_i64).is_some_and(|code| code != 0);
     let at_top = response
         .error
         .as_ref()
         .is_some_and(|error| !error.is_null());
-    if at_top || in_choice || bare || kind == Some("error") {
+    if at_top || in_choice || bare || refused || kind == Some("error") {
         return Err(WireError::Provider { body: body.into() });
     }
     Ok(())

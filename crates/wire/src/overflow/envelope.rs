@@ -9,7 +9,7 @@ pub const MAX_BODY: usize = 256 * 1024;
 pub const MAX_DEPTH: usize = 6;
 
 /// Keys whose strings are for people.
-const TEXT_KEYS: [&str; 10] = [
+const TEXT_KEYS: [&str; 11] = [
     "message",
     "error",
     "detail",
@@ -20,6 +20,7 @@ const TEXT_KEYS: [&str; 10] = [
     "description",
     "error_message",
     "errormessage",
+    "status_msg",
 ];
 /// Keys whose values are for programs.
 const CODE_KEYS: [&str; 8] = [
@@ -78,12 +79,13 @@ impl Envelope {
         self.text.push_str(&trimmed.to_ascii_lowercase());
         self.text.push('\n');
         // `litellm.BadRequestError: OpenAIException - {"error": …}`, `data: {"error": …}`
-        let inside = trimmed
-            .find('{')
-            .zip(trimmed.rfind('}'))
-            .and_then(|(from, to)| trimmed.get(from..=to));
-        if let Some(Ok(value)) = inside.map(serde_json::from_str::<Value>) {
+        if let Some(value) = object_in(trimmed) {
             self.take(&value, depth - 1);
+        } else {
+            // Events of a stream, a line each.
+            for value in trimmed.lines().filter_map(object_in) {
+                self.take(&value, depth - 1);
+            }
         }
     }
 
@@ -145,6 +147,13 @@ impl Envelope {
         let name = name.rsplit_once('#').map_or(name, |(_, name)| name);
         self.codes.push(name.trim().to_ascii_lowercase());
     }
+}
+
+/// The object in a text, with whatever stands before and behind it.
+fn object_in(text: &str) -> Option<Value> {
+    let inside = text.find('{').zip(text.rfind('}'));
+    let inside = inside.and_then(|(from, to)| text.get(from..=to))?;
+    serde_json::from_str(inside).ok()
 }
 
 /// The beginning of a body, cut at a character.

@@ -200,7 +200,7 @@ pub(super) const LOOKALIKES: [Row; 50] = [
 ];
 
 /// Providers' own texts. Where one text begins like another, the one with more numbers first.
-pub(super) const PROVIDERS: [Row; 57] = [
+pub(super) const PROVIDERS: [Row; 62] = [
     // OpenAI, DeepSeek, vLLM.
     row(
         Overflow,
@@ -213,6 +213,10 @@ pub(super) const PROVIDERS: [Row; 57] = [
     row(
         Overflow,
         "maximum context length is {window} tokens*requested {output} output tokens and your prompt contains*{used} input tokens",
+    ),
+    row(
+        Overflow,
+        "is too large: {output}. this model's maximum context length is {window} tokens and your request has {used} input tokens",
     ),
     row(
         Overflow,
@@ -278,6 +282,10 @@ pub(super) const PROVIDERS: [Row; 57] = [
     ),
     row(
         Overflow,
+        "input token count exceeds the maximum number of tokens allowed {window}",
+    ),
+    row(
+        Overflow,
         "input token count*exceeds the maximum number of tokens allowed",
     ),
     // xAI.
@@ -334,6 +342,18 @@ pub(super) const PROVIDERS: [Row; 57] = [
     ),
     // vLLM when the prompt alone fills the window.
     row(Overflow, "max_tokens must be at least 1, got -{excess}"),
+    row(
+        Overflow,
+        "you passed {used} input tokens and requested {output} output tokens*context length is only {window} tokens",
+    ),
+    row(
+        Overflow,
+        "you passed {used} input tokens*context length is only {window} tokens",
+    ),
+    row(
+        Overflow,
+        "you passed {used} tokens*context length is only {window} tokens",
+    ),
     row(Overflow, "context length is only {window} tokens"),
     // llama.cpp.
     row(
