@@ -24,6 +24,7 @@ use crate::secret::Secret;
 use crate::timeouts::Timeouts;
 use crate::unread::Unread;
 use crate::vendor::{Tells, Wire};
+use crate::weigh::Scales;
 
 /// Families of chat templates by what models of theirs are called.
 const TEMPLATES: [(&str, Template); 7] = [
@@ -236,6 +237,7 @@ impl OpenAiChatBuilder {
             tells,
             extra: self.extra,
             reported: OnceCell::new(),
+            scales: Scales::default(),
         };
         Ok((line, server))
     }

@@ -37,6 +37,7 @@ mod sse;
 mod timeouts;
 mod unread;
 mod vendor;
+mod weigh;
 mod windows;
 
 pub use base_url::BaseUrl;

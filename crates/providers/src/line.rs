@@ -19,6 +19,7 @@ use crate::receive::receive;
 use crate::refusal::Call;
 use crate::secret::Secret;
 use crate::vendor::{Place, Tells};
+use crate::weigh::Scales;
 
 /// What every provider over HTTP has.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(crate) struct Line {
     pub(crate) extra: Map<String, Value>,
     /// What the server reported; empty until it answered.
     pub(crate) reported: OnceCell<Option<Tokens>>,
+    /// Whether it says what a request weighs.
+    pub(crate) scales: Scales,
 }
 
 /// Whether the model may call tools, in the words of the wires.
@@ -98,13 +101,7 @@ impl Line {
         max_output: Option<Tokens>,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let call = Call {
-            model: &self.model,
-            base: &self.http.base,
-            key_from: self.key_from,
-            secrets: &self.secrets,
-            max_output,
-        };
+        let call = self.call_of(max_output);
         let answer = self.http.post(path, headers, body).await;
         let answer = answer.map_err(|silence| call.silence(&silence))?;
         let idle = self.http.timeouts.idle;
@@ -116,6 +113,17 @@ impl Line {
         }
         let reply = receive::<I, _, _>(pieces(answer), idle, deltas).await;
         reply.map_err(|broken| call.broken(broken))
+    }
+
+    /// What is known of a call besides its failure.
+    pub(crate) fn call_of(&self, max_output: Option<Tokens>) -> Call<'_> {
+        Call {
+            model: &self.model,
+            base: &self.http.base,
+            key_from: self.key_from,
+            secrets: &self.secrets,
+            max_output,
+        }
     }
 
     /// A reply, unless it shows that the request did not fit and nobody said so.

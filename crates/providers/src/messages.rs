@@ -16,6 +16,22 @@ use crate::line::{Line, tool_choice, unrendered};
 
 /// What is asked, below the address of the API.
 const PATH: &str = "messages";
+/// What is asked to learn what a request weighs, and what may be said there: not how long the answer
+/// may be, how it is sampled or how it is sent.
+const COUNT_PATH: &str = "messages/count_tokens";
+const COUNT_KEYS: [&str; 11] = [
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "cache_control",
+    "context_management",
+    "mcp_servers",
+    "speed",
+];
 /// Names what is not yet part of the API's version.
 const BETA: &str = "anthropic-beta";
 
@@ -85,6 +101,14 @@ impl Provider for AnthropicMessages {
             .await?;
         // Its thinking goes back only to the same model, after the same words.
         self.line.heard(rendered.prefix.bind(reply), limit)
+    }
+
+    async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {
+        let rendered = self.rendered(request)?;
+        let path = messages_path(&self.line.http, COUNT_PATH);
+        let headers = headers(&rendered.betas);
+        let weighed = self.line.weigh(&path, headers, &rendered.body, &COUNT_KEYS);
+        weighed.await
     }
 
     async fn window(&self) -> Option<Tokens> {

@@ -14,12 +14,30 @@ use plimsoll_wire::openai_responses::{
     Delivery, Effort, Profile, RenderInput, StreamState, render,
 };
 
+use reqwest::header::HeaderMap;
+
 use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
 use crate::unread::{Cure, Unread};
 
 /// What is asked, below the address of the API.
 const PATH: &str = "responses";
+
+/// What is asked to learn what a request weighs, and what may be said there: not how long the answer
+/// may be, how it is sampled, sent or stored.
+const COUNT_PATH: &str = "responses/input_tokens";
+const COUNT_KEYS: [&str; 10] = [
+    "model",
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "truncation",
+    "previous_response_id",
+];
 
 /// The file, read once; empty if it cannot be read, which a test rules out.
 static EFFORTS: LazyLock<BTreeMap<String, Vec<Effort>>> =
@@ -98,6 +116,14 @@ impl Provider for OpenAiResponses {
             reply => reply,
         };
         self.line.heard(reply?, limit)
+    }
+
+    async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {
+        let body = self.body(request)?;
+        let weighed = self
+            .line
+            .weigh(COUNT_PATH, HeaderMap::new(), &body, &COUNT_KEYS);
+        weighed.await
     }
 
     async fn window(&self) -> Option<Tokens> {

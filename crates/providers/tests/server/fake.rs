@@ -73,6 +73,30 @@ impl Judge {
         }
     }
 
+    /// Where a request is weighed.
+    fn scales(&self) -> &'static str {
+        match self {
+            Self::Chat(_) => "no such path",
+            Self::Responses(_) => "/responses/input_tokens",
+            Self::Messages(_) => "/v1/messages/count_tokens",
+        }
+    }
+
+    /// What such a question is refused with.
+    fn refuse_weighing(&self, body: &Value) -> Option<(u16, Value)> {
+        match self {
+            Self::Chat(_) => None,
+            Self::Responses(profile) => {
+                let faults = openai_responses::validate_count(body, profile);
+                faults.first().map(openai_responses::refusal)
+            }
+            Self::Messages(profile) => {
+                let faults = anthropic::validate_count(body, profile);
+                faults.first().map(anthropic::refusal)
+            }
+        }
+    }
+
     /// The status and the words of a refusal; nothing for a valid request.
     fn refuse(&self, body: &Value) -> Option<(u16, Value)> {
         match self {
@@ -93,6 +117,9 @@ impl Judge {
     }
 }
 
+/// What requests weigh that are judged and not answered.
+type Scales = Box<dyn Fn(&Value) -> u64 + Send + Sync>;
+
 /// What is answered when the script has ended.
 type Then = Box<dyn Fn(&Value) -> Answer + Send + Sync>;
 
@@ -102,6 +129,7 @@ struct Inner {
     then: Then,
     /// Fixed answers: path and body.
     pages: Mutex<Vec<(String, u16, Value)>>,
+    scales: Mutex<Option<Scales>>,
     asked: Mutex<Vec<Asked>>,
 }
 
@@ -221,6 +249,7 @@ impl Fake {
             script: Mutex::new(script.into_iter().collect()),
             then,
             pages: Mutex::default(),
+            scales: Mutex::default(),
             asked: Mutex::default(),
         });
         let app = Router::new()
@@ -236,6 +265,12 @@ impl Fake {
         pages.retain(|(known, ..)| known != path);
         pages.push((path.to_owned(), status, body));
         drop(pages);
+        self
+    }
+
+    /// Says what requests weigh, after judging them as the real API does.
+    pub(crate) fn weighing(self, scales: impl Fn(&Value) -> u64 + Send + Sync + 'static) -> Self {
+        *self.inner.scales.lock().unwrap() = Some(Box::new(scales));
         self
     }
 
@@ -269,6 +304,14 @@ async fn answer(
                 let scripted = inner.script.lock().unwrap().pop_front();
                 scripted.unwrap_or_else(|| (inner.then)(&body))
             }
+        }
+    } else if let (true, Some(scales)) = (
+        path.ends_with(inner.judge.scales()),
+        inner.scales.lock().unwrap().as_ref(),
+    ) {
+        match inner.judge.refuse_weighing(&body) {
+            Some((status, refusal)) => Answer::new(status, refusal.to_string()),
+            None => Answer::new(200, format!("{{\"input_tokens\":{}}}", scales(&body))),
         }
     } else {
         let pages = inner.pages.lock().unwrap();

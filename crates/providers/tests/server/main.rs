@@ -13,6 +13,7 @@ mod failures;
 mod fake;
 mod messages;
 mod responses;
+mod weigh;
 mod windows;
 
 use std::sync::{Arc, Mutex};

@@ -114,6 +114,11 @@ fn asks(id: &str, at: u64) -> Value {
     json!({"type": "tool_use", "id": id, "name": "look", "input": {"at": at}})
 }
 
+/// A reply that says so much.
+pub(super) fn answer_of(said: &str) -> Answer {
+    stream(&[text(said)], "end_turn")
+}
+
 /// The script has ended, and nothing more is expected.
 fn over(_: &Value) -> Answer {
     Answer::new(500, "the script has ended")
