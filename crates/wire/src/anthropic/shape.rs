@@ -22,7 +22,7 @@ pub const ORIGIN: &str = "anthropic";
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
 /// The key of a breakpoint.
-pub(super) const MARK: &str = "cache_control";
+pub(crate) const MARK: &str = "cache_control";
 
 /// Takes messages one by one and keeps the turns.
 #[derive(Debug)]
@@ -339,6 +339,8 @@ impl<'a, 'd> Shaper<'a, 'd> {
             .then(|| serde_json::from_str::<RawObject<'a>>(&opaque.data).ok())
             .flatten();
         let kind = object.as_ref().and_then(|object| object.get("type"));
+        // A block without a name is nobody's.
+        let kind = kind.filter(|kind| kind.starts_with('"'));
         let (Some(object), Some(kind)) = (object, kind) else {
             self.note(LeftOut::ForeignBlock);
             return None;

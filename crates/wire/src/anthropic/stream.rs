@@ -9,7 +9,7 @@ use super::read_block;
 use super::stream_block::{Block, Kind};
 use super::usage::WireUsage;
 use crate::error::WireError;
-use crate::openai_chat::MAX_REPLY;
+use crate::openai_chat::{MAX_REPLY, fnv1a};
 use crate::raw::RawObject;
 
 /// What a block counts for besides what it says, so that a reply holds at most 1,024 of them.
@@ -230,7 +230,7 @@ impl StreamState {
             }
             "redacted_thinking" => Kind::Redacted,
             "tool_use" => {
-                let (id, name) = (text("id"), text("name"));
+                let (id, name) = (self.own_id(text("id")), text("name"));
                 deltas.push(Delta::CallStarted {
                     call: CallId(id.clone()),
                     name: name.clone(),
@@ -260,6 +260,25 @@ impl StreamState {
             kind,
         });
         Ok(())
+    }
+
+    /// Ids of calls are unique in their reply, whatever the server says; where it says nothing, the
+    /// same reply gives the same ids.
+    fn own_id(&self, id: String) -> String {
+        let calls = self.blocks.iter().filter_map(|block| match &block.kind {
+            Kind::Call { id, .. } => Some(id.as_str()),
+            _ => None,
+        });
+        let taken: Vec<&str> = calls.collect();
+        let mut id = id;
+        if id.is_empty() {
+            let said: String = self.blocks.iter().map(Block::said).collect();
+            id = format!("toolu_{:016x}", fnv1a(said.as_bytes(), taken.len() as u64));
+        }
+        while taken.contains(&id.as_str()) {
+            id.push('_');
+        }
+        id
     }
 
     fn delta(

@@ -43,6 +43,15 @@ pub(super) enum Kind {
 }
 
 impl Block {
+    /// What the model has written in it so far.
+    pub(super) fn said(&self) -> &str {
+        match &self.kind {
+            Kind::Text { text, .. } | Kind::Thinking { text, .. } => text,
+            Kind::Call { pieces, .. } | Kind::Other { pieces } => pieces,
+            Kind::Redacted => &self.began,
+        }
+    }
+
     /// What it is in a transcript.
     pub(super) fn parts(&self, stop: StopReason, parts: &mut Vec<Part>) {
         match &self.kind {

@@ -53,7 +53,7 @@ const CLIENTS: [&str; 4] = [
 ];
 
 /// Calls that wait for an output of the client's, how they are spoken of, and their outputs.
-pub(super) const PAIRS: [(&str, &str, &str); 7] = [
+pub(crate) const PAIRS: [(&str, &str, &str); 7] = [
     ("function_call", "function call", "function_call_output"), // tidy:allow(function call)
     (
         "custom_tool_call",
@@ -85,7 +85,7 @@ pub(super) const PREFIXES: [(&str, &str); 5] = [
 ];
 
 /// An item's kind; a message may leave it out.
-pub(super) fn kind(item: &Value) -> &str {
+pub(crate) fn kind(item: &Value) -> &str {
     match item.get("type").and_then(Value::as_str) {
         Some(kind) => kind,
         None if item.get("role").is_some() => "message",
@@ -101,7 +101,17 @@ pub(super) fn is_clients(kind: &str) -> bool {
 
 /// Whether a block of that kind stands in the content of a message, and is no item.
 pub(super) fn is_content(kind: &str) -> bool {
-    kind.starts_with("input_") || matches!(kind, "output_text" | "refusal")
+    is_heard(kind) || is_said(kind)
+}
+
+/// Whether such a block stands in what the model is told.
+pub(super) fn is_heard(kind: &str) -> bool {
+    kind.starts_with("input_")
+}
+
+/// Whether such a block stands in what the model says.
+pub(super) fn is_said(kind: &str) -> bool {
+    matches!(kind, "output_text" | "refusal")
 }
 
 /// What an item of reasoning says that may be read.
@@ -128,6 +138,13 @@ pub(super) fn thinking(item: &Value, raw: &str) -> Thinking {
     }
 }
 
+/// Whether an item of reasoning has the form that OpenAI takes: other servers give it other ids.
+pub(super) fn is_reasoning(item: &Value) -> bool {
+    let id = item.get("id");
+    let named = id.is_none_or(|id| id.as_str().is_some_and(|id| id.starts_with("rs")));
+    named && item.get("summary").is_some_and(Value::is_array)
+}
+
 /// Whether an item of reasoning can be read by a server that has stored nothing.
 pub(super) fn is_encrypted(item: &Value) -> bool {
     let content = item.get("encrypted_content").and_then(Value::as_str);
@@ -143,7 +160,7 @@ pub(super) fn opaque(raw: &str) -> Opaque {
 
 /// The block of this wire in an opaque part: its kind, empty where it has none, and its bytes.
 /// `None` for a block of another wire or what is no JSON object.
-pub(super) fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
+pub(crate) fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
     #[derive(Deserialize)]
     struct Typed {
         #[serde(rename = "type", default)]

@@ -201,7 +201,9 @@ impl<'a, 'p> Shaper<'a, 'p> {
                 self.end_said(turn);
                 self.reasoning(raw);
             }
-            kind if items::is_content(kind) => turn.content.push(Content::Raw(raw)),
+            kind if items::is_said(kind) => turn.content.push(Content::Raw(raw)),
+            // What only others say.
+            kind if items::is_content(kind) => self.note(LeftOut::ForeignBlock),
             _ => {
                 self.end_said(turn);
                 self.flush();
@@ -239,7 +241,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
             ReasoningItems::Plain => true,
             ReasoningItems::Encrypted => {
                 let item: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-                items::is_encrypted(&item)
+                items::is_encrypted(&item) && items::is_reasoning(&item)
             }
         };
         if sent {
@@ -365,7 +367,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
             Part::Image(image) => Some(Content::Part(Box::new(image_part(image)))),
             Part::File(file) => Some(Content::Part(Box::new(file_part(file)))),
             Part::Opaque(opaque) => match items::own(opaque) {
-                Some((kind, raw)) if items::is_content(&kind) => Some(Content::Raw(raw)),
+                Some((kind, raw)) if items::is_heard(&kind) => Some(Content::Raw(raw)),
                 _ => {
                     self.note(LeftOut::ForeignBlock);
                     None

@@ -125,6 +125,25 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     (status, json!({ "error": error }))
 }
 
+/// The first rule that a block of the provider's own breaks wherever it is put: in what the model
+/// says (`assistant`) or in what anybody else does. `None` for a block that may stand there.
+pub(crate) fn unfit(block: &Value, role: &str, stored: bool, profile: &Profile) -> Option<Fault> {
+    let mut check = Check {
+        profile,
+        stored,
+        faults: Vec::new(),
+    };
+    let kinds: &[&str] = match role {
+        "assistant" => &OUTPUT_PARTS,
+        _ => &INPUT_PARTS,
+    };
+    match items::is_content(items::kind(block)) {
+        true => check.parts("content", std::slice::from_ref(block), kinds),
+        false => check.item("item", block),
+    }
+    check.faults.into_iter().next()
+}
+
 /// The faults found so far.
 pub(super) struct Check<'p> {
     pub(super) profile: &'p Profile,
@@ -195,7 +214,12 @@ impl Check<'_> {
         let place = format!("{place}.id");
         let prefix = items::PREFIXES.iter().find(|(of, _)| *of == kind);
         // A message that is not the model's has the id that its author gave it.
-        let own = kind != "message" || text(item, "role") == Some("assistant");
+        let own = match kind {
+            "message" => text(item, "role") == Some("assistant"),
+            // Reasoning in the open is another server's, and so is its id.
+            "reasoning" => self.profile.reasoning != ReasoningItems::Plain,
+            _ => true,
+        };
         match prefix {
             Some((_, prefix)) if own && !id.starts_with(prefix) => {
                 let words = format!(
@@ -290,7 +314,8 @@ impl Check<'_> {
 
     /// OR4: an item of reasoning that nobody stored, without what is in it.
     fn reasoning(&mut self, place: &str, item: &Value) {
-        if !item.get("summary").is_some_and(Value::is_array) {
+        let open = self.profile.reasoning == ReasoningItems::Plain;
+        if !open && !item.get("summary").is_some_and(Value::is_array) {
             self.missing(&format!("{place}.summary"));
         }
         let kept = self.stored || self.profile.reasoning != ReasoningItems::Encrypted;

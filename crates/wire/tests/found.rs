@@ -1,0 +1,116 @@
+//! What fuzzing has found, each with the smallest text that shows it. The targets are in `fuzz/`.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use plimsoll_context::{Message, Part, Reply};
+use plimsoll_wire::{anthropic, openai_responses};
+use serde_json::{Value, json};
+
+fn anthropic_reply(events: &[Value]) -> Reply {
+    let mut state = anthropic::StreamState::new();
+    for event in events {
+        state.push(&event.to_string()).unwrap();
+    }
+    state.finish().unwrap()
+}
+
+fn responses_request(reply: Reply, profile: &openai_responses::Profile) -> Value {
+    let said = [
+        Message::user("q"),
+        Message::Assistant { parts: reply.parts },
+        Message::user("and?"),
+    ];
+    let input = openai_responses::RenderInput {
+        model: "m",
+        ..openai_responses::RenderInput::default()
+    };
+    let body = openai_responses::render(&input, &said, profile)
+        .unwrap()
+        .body;
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn calls_of_messages_without_ids_or_with_one_id_are_told_apart() {
+    let call = |id: Value| {
+        json!({"type": "content_block_start", "index": 0,
+            "content_block": {"type": "tool_use", "id": id, "name": "f", "input": {}}})
+    };
+    let stop = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
+    for ids in [[json!(""), Value::Null], [json!("a"), json!("a")]] {
+        let [one, other] = ids.map(call);
+        let reply = anthropic_reply(&[one, other, stop.clone()]);
+        let calls: Vec<&str> = reply
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::ToolCall(call) => call.id.0.as_str(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert!(
+            calls.len() == 2 && calls[0] != calls[1] && !calls.contains(&""),
+            "{calls:?}"
+        );
+    }
+}
+
+#[test]
+fn a_block_of_messages_that_nobody_named_is_not_sent_back() {
+    let reply = anthropic_reply(&[
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": {}, "id": "a"}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let said = [
+        Message::user("q"),
+        Message::Assistant { parts: reply.parts },
+        Message::user("and?"),
+    ];
+    let profile = anthropic::Profile::of_model("claude-opus-4-8");
+    let input = anthropic::RenderInput {
+        model: "claude-opus-4-8",
+        ..anthropic::RenderInput::default()
+    };
+    let body = anthropic::render(&input, &said, &profile).unwrap();
+    let request: Value = serde_json::from_slice(&body.body).unwrap();
+    assert_eq!(anthropic::validate(&request, &profile), []);
+}
+
+#[test]
+fn reasoning_of_another_server_does_not_go_to_openai() {
+    for item in [
+        json!({"type": "reasoning", "id": "call_c", "summary": [], "encrypted_content": "gA=="}),
+        json!({"type": "reasoning", "id": 1, "summary": [], "encrypted_content": "gA=="}),
+        json!({"type": "reasoning", "id": "rs_1", "content": [], "encrypted_content": "gA=="}),
+    ] {
+        let said = json!({"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": "t"}]});
+        let body = json!({"id": "r", "status": "completed", "output": [item, said]}).to_string();
+        let reply = openai_responses::read_reply(&body).unwrap();
+        let openai = openai_responses::Profile::openai();
+        let request = responses_request(reply.clone(), &openai);
+        assert_eq!(openai_responses::validate(&request, &openai), []);
+        // Its own server gets it as it was.
+        let own = openai_responses::Profile::compatible();
+        let request = responses_request(reply, &own);
+        assert_eq!(request["input"][1], item);
+        assert_eq!(openai_responses::validate(&request, &own), []);
+    }
+}
+
+#[test]
+fn the_model_does_not_say_what_it_is_told() {
+    let heard = json!([
+        {"role": "assistant", "content": [{"type": "input_image"}, {"type": "output_text", "text": "t"}]},
+        {"role": "user", "content": [{"type": "refusal"}, {"type": "input_text", "text": "q"}]},
+    ]);
+    let text = heard.to_string();
+    let chat = openai_responses::read(&text).unwrap();
+    let profile = openai_responses::Profile::openai();
+    let input = openai_responses::RenderInput {
+        model: "m",
+        ..openai_responses::RenderInput::default()
+    };
+    let body = openai_responses::render(&input, &chat.messages, &profile).unwrap();
+    let request: Value = serde_json::from_slice(&body.body).unwrap();
+    assert_eq!(openai_responses::validate(&request, &profile), []);
+}
