@@ -78,6 +78,7 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
             body,
             status,
             tokens,
+            ..
         } = request;
         out!(
             "{}",

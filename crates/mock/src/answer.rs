@@ -4,15 +4,16 @@ use std::io;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use futures_util::stream::{self, Stream, StreamExt};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 /// One HTTP answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    pub(crate) retry_after: Option<u64>,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Said,
     pub(crate) pace: Pace,
 }
@@ -24,14 +25,28 @@ pub(crate) enum Said {
     Whole(Value),
     /// Events, each as it stands on the wire.
     Events(Vec<String>),
+    /// A body of no known type.
+    Text(String),
 }
 
 /// How it is said.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// Before each piece.
     pub(crate) wait: Duration,
+    pub(crate) pieces: Pieces,
     pub(crate) end: End,
+    pub(crate) gate: Option<(usize, oneshot::Receiver<()>)>,
+}
+
+/// In which pieces it is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Pieces {
+    /// Event by event.
+    #[default]
+    Events,
+    /// Byte by byte.
+    Bytes,
 }
 
 /// How it ends.
@@ -39,7 +54,7 @@ pub(crate) struct Pace {
 pub(crate) enum End {
     #[default]
     Close,
-    /// The connection breaks in the middle.
+    /// The connection breaks.
     Cut,
     /// It does not.
     Hang,
@@ -47,53 +62,101 @@ pub(crate) enum End {
 
 impl Answer {
     pub(crate) fn new(status: u16, body: Value) -> Self {
+        Self::of(status, Said::Whole(body))
+    }
+
+    pub(crate) fn of(status: u16, body: Said) -> Self {
         Self {
             status,
-            retry_after: None,
-            body: Said::Whole(body),
+            headers: Vec::new(),
+            body,
             pace: Pace::default(),
         }
     }
 
-    pub(crate) fn into_response(self) -> Response<Body> {
-        let (kind, mut pieces) = match self.body {
-            Said::Whole(body) => ("application/json", vec![body.to_string()]),
-            Said::Events(events) => ("text/event-stream", events),
+    pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// What is sent of an answer that breaks off: half of its pieces or, of one, half of its text.
+    pub(crate) fn halved(mut self) -> Self {
+        let half = |text: &mut String| {
+            let half = text.floor_char_boundary(text.len() / 2);
+            text.truncate(half);
         };
-        if self.pace.end != End::Close {
-            pieces = first_half(pieces);
+        match &mut self.body {
+            Said::Whole(body) => {
+                let mut text = body.to_string();
+                half(&mut text);
+                self.body = Said::Text(text);
+                self = self.header(header::CONTENT_TYPE.as_str(), JSON);
+            }
+            Said::Text(text) => half(text),
+            Said::Events(events) => match events.as_mut_slice() {
+                [one] => half(one),
+                _ => events.truncate(events.len() / 2),
+            },
         }
-        let body = Body::from_stream(paced(pieces, self.pace));
-        let mut response = Response::new(body);
+        self
+    }
+
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let (kind, pieces) = match self.body {
+            Said::Whole(body) => (Some(JSON), vec![body.to_string()]),
+            Said::Events(events) => (Some("text/event-stream; charset=utf-8"), events),
+            Said::Text(text) => (None, vec![text]),
+        };
+        let mut response = Response::new(Body::from_stream(paced(pieces, self.pace)));
         *response.status_mut() =
             StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-        if let Some(seconds) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        if let Some(kind) = kind {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
+        for (name, value) in self.headers {
+            // What no header may be is left out.
+            let name = HeaderName::try_from(name);
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
+                headers.insert(name, value);
+            }
         }
         response
     }
 }
 
-/// What is sent of an answer that breaks off: half of its pieces or, of one, half of its text.
-fn first_half(mut pieces: Vec<String>) -> Vec<String> {
-    match pieces.as_mut_slice() {
-        [one] => {
-            let half = one.floor_char_boundary(one.len() / 2);
-            one.truncate(half);
-        }
-        _ => pieces.truncate(pieces.len() / 2),
-    }
-    pieces
+const JSON: &str = "application/json";
+
+/// One step of a body.
+enum Step {
+    Send(Bytes),
+    Wait(oneshot::Receiver<()>),
 }
 
 fn paced(pieces: Vec<String>, pace: Pace) -> impl Stream<Item = Result<Bytes, io::Error>> {
-    let said = stream::iter(pieces).then(move |piece| async move {
-        if pace.wait > Duration::ZERO {
-            tokio::time::sleep(pace.wait).await;
+    let pieces = pieces.into_iter().map(Bytes::from);
+    let pieces: Vec<Bytes> = match pace.pieces {
+        Pieces::Events => pieces.collect(),
+        Pieces::Bytes => pieces.flat_map(single_bytes).collect(),
+    };
+    let mut steps: Vec<Step> = pieces.into_iter().map(Step::Send).collect();
+    if let Some((at, gate)) = pace.gate {
+        steps.insert(at.min(steps.len()), Step::Wait(gate));
+    }
+    let wait = pace.wait;
+    let said = stream::iter(steps).filter_map(move |step| async move {
+        match step {
+            Step::Send(piece) => {
+                if wait > Duration::ZERO {
+                    tokio::time::sleep(wait).await;
+                }
+                Some(Ok(piece))
+            }
+            Step::Wait(gate) => {
+                let _ = gate.await;
+                None
+            }
         }
-        Ok(Bytes::from(piece))
     });
     let end = match pace.end {
         End::Close => stream::empty().boxed(),
@@ -108,4 +171,8 @@ fn paced(pieces: Vec<String>, pace: Pace) -> impl Stream<Item = Result<Bytes, io
         End::Hang => stream::pending().boxed(),
     };
     said.chain(end)
+}
+
+fn single_bytes(bytes: Bytes) -> impl Iterator<Item = Bytes> {
+    (0..bytes.len()).map(move |at| bytes.slice(at..at + 1))
 }

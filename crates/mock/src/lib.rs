@@ -17,13 +17,23 @@
 //! ```
 
 mod answer;
+mod api;
+mod cache;
 mod chat;
+mod desk;
 mod error;
-mod prompt_cache;
+mod gate;
+mod messages;
+mod mock;
+mod pieces;
 mod script;
 mod server;
+mod turn;
 
+pub use cache::{CACHE_STEP, LEAST_CACHED, MAX_CACHED_PREFIXES, MAX_CACHED_REQUESTS};
 pub use error::MockError;
-pub use prompt_cache::{LEAST_CACHED, MAX_CACHED_REQUESTS};
-pub use script::{Call, MAX_SCRIPT, Script, Turn};
-pub use server::{MAX_BODY, MAX_RECORDED, Mock, Recorded, Server};
+pub use gate::{Gate, Opener};
+pub use mock::Mock;
+pub use script::{MAX_SCRIPT, Script};
+pub use server::{MAX_BODY, MAX_RECORDED, Recorded, Server};
+pub use turn::{Call, Turn};

@@ -1,63 +1,47 @@
-//! [`Server`]: listens on loopback, judges, answers by its script and records what it was asked. It ends
-//! when it is dropped. Not a wire; those are beside it.
+//! [`Server`]: listens on loopback, hands each request to the desk and records what it was asked. It
+//! ends when it is dropped. Not what is answered; that is `desk.rs`'s.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{Method, Response};
-use plimsoll_context::{Bpe, Memo, TokenCounter, Tokens};
-use plimsoll_wire::openai_chat::Dialect;
-use serde_json::{Value, json};
+use axum::http::{HeaderMap, Method, Response};
+use plimsoll_context::Tokens;
+use plimsoll_wire::Fault;
+use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::answer::{Answer, End, Pace};
-use crate::chat::{self, Used};
+use crate::answer::Answer;
+use crate::api::Place;
+use crate::desk::{Desk, Handled};
 use crate::error::MockError;
-use crate::prompt_cache::{Piece, PromptCache};
-use crate::script::{Script, Turn};
+use crate::mock::{Mock, Page};
 
 /// A request's body, at most.
 pub const MAX_BODY: usize = 64 * 1024 * 1024;
 /// Requests that are kept to look at, at most; of more, the newest.
 pub const MAX_RECORDED: usize = 10_000;
 
-/// What a server is to be.
-#[derive(Debug, Clone)]
-pub struct Mock {
-    dialect: Dialect,
-    script: Script,
-    window: Option<Tokens>,
-    over: Over,
-    per_minute: Option<Tokens>,
-    busy_every: Option<u64>,
-    address: SocketAddr,
-}
-
-/// What happens to a request over the window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
-    Refused,
-    /// The beginning is dropped without a word, as some local servers do.
-    Cut,
-}
-
 /// A request as it came in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     /// Its path.
     pub path: String,
+    /// Its headers, keys among them; names are in lower case.
+    pub headers: BTreeMap<String, String>,
     /// Its body; null where it was no JSON.
     pub body: Value,
     /// The status of the answer.
     pub status: u16,
     /// What it weighs by the server's own count.
     pub tokens: Tokens,
+    /// The rule that it broke, and for which it was refused.
+    pub fault: Option<Fault>,
 }
 
 /// A server that listens.
@@ -68,80 +52,13 @@ pub struct Server {
     task: JoinHandle<()>,
 }
 
+#[derive(Debug)]
 struct Shared {
-    mock: Mock,
-    counter: Memo<Bpe>,
-    state: Mutex<Now>,
-}
-
-#[derive(Debug, Default)]
-struct Now {
-    script: Script,
-    cache: PromptCache,
-    asked: u64,
-    recorded: VecDeque<Recorded>,
-}
-
-impl Mock {
-    /// A server of Chat Completions that is as strict as this dialect's.
-    ///
-    /// # Errors
-    /// Where there is no such dialect.
-    pub fn chat(dialect: &str) -> Result<Self, MockError> {
-        let dialect =
-            Dialect::named(dialect).ok_or_else(|| MockError::Dialect(dialect.to_owned()))?;
-        Ok(Self {
-            dialect,
-            script: Script::default(),
-            window: None,
-            over: Over::Refused,
-            per_minute: None,
-            busy_every: None,
-            address: SocketAddr::from(([127, 0, 0, 1], 0)),
-        })
-    }
-
-    /// What it says. Default: nothing, so that every request fails.
-    #[must_use]
-    pub fn script(mut self, script: Script) -> Self {
-        self.script = script;
-        self
-    }
-
-    /// Its window in tokens (o200k): what is longer is refused. Default: none.
-    #[must_use]
-    pub fn window(mut self, tokens: u64) -> Self {
-        self.window = Some(Tokens(tokens));
-        self
-    }
-
-    /// What does not fit the window is cut off at its beginning without a word.
-    #[must_use]
-    pub fn cuts_silently(mut self) -> Self {
-        self.over = Over::Cut;
-        self
-    }
-
-    /// A request of more tokens than this is refused as too many for a minute, with a 413.
-    #[must_use]
-    pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
-        self.per_minute = Some(Tokens(tokens));
-        self
-    }
-
-    /// Every so many requests one is refused with a 429.
-    #[must_use]
-    pub fn busy_every(mut self, requests: u64) -> Self {
-        self.busy_every = Some(requests.max(1));
-        self
-    }
-
-    /// Where it listens. Default: a free port on loopback.
-    #[must_use]
-    pub fn address(mut self, address: SocketAddr) -> Self {
-        self.address = address;
-        self
-    }
+    desk: Desk,
+    pages: Mutex<Vec<Page>>,
+    recorded: Mutex<VecDeque<Recorded>>,
+    /// Told of every request.
+    came: Notify,
 }
 
 impl Server {
@@ -156,14 +73,11 @@ impl Server {
         };
         let listener = TcpListener::bind(mock.address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let state = Now {
-            script: mock.script.clone(),
-            ..Now::default()
-        };
         let shared = Arc::new(Shared {
-            mock,
-            counter: Memo::new(Bpe::o200k()),
-            state: Mutex::new(state),
+            pages: Mutex::new(mock.pages.clone()),
+            desk: Desk::new(mock),
+            recorded: Mutex::default(),
+            came: Notify::new(),
         });
         let app = Router::new()
             .fallback(answer)
@@ -188,13 +102,32 @@ impl Server {
     /// What it was asked so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
-        self.shared.lock().recorded.iter().cloned().collect()
+        lock(&self.shared.recorded).iter().cloned().collect()
+    }
+
+    /// Waits until it was asked once more than so many times, or more often.
+    pub async fn asked_beyond(&self, requests: usize) {
+        loop {
+            let came = self.shared.came.notified();
+            if lock(&self.shared.recorded).len() > requests {
+                return;
+            }
+            came.await;
+        }
     }
 
     /// How many turns of the script are left.
     #[must_use]
     pub fn turns_left(&self) -> usize {
-        self.shared.lock().script.len()
+        self.shared.desk.turns_left()
+    }
+
+    /// A fixed answer at a path from now on, before all others there.
+    pub fn page(&self, path: impl Into<String>, status: u16, body: Value) {
+        let path = path.into();
+        let mut pages = lock(&self.shared.pages);
+        pages.retain(|page| page.path != path);
+        pages.push(Page { path, status, body });
     }
 }
 
@@ -205,150 +138,102 @@ impl Drop for Server {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Now> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn chat(&self, request: &Value) -> (Answer, Tokens) {
-        let dialect = &self.mock.dialect;
-        let pieces = chat::pieces(request, &self.counter);
-        let sent: Tokens = pieces.iter().map(Piece::tokens).sum();
-        (self.judged(request, dialect, &pieces, sent), sent)
-    }
-
-    fn judged(&self, request: &Value, dialect: &Dialect, pieces: &[Piece], sent: Tokens) -> Answer {
-        if let Err(refusal) = chat::judge(request, dialect) {
-            return refusal;
-        }
-        let mut now = self.lock();
-        now.asked += 1;
-        let number = now.asked;
-        if let Some(every) = self.mock.busy_every
-            && number.is_multiple_of(every)
-        {
-            let turn = Turn {
-                retry_after: Some(0),
-                ..Turn::default()
-            };
-            return chat::failure(429, &turn);
-        }
-        if let Some(limit) = self.mock.per_minute.filter(|limit| sent > *limit) {
-            return chat::too_many(sent, limit);
-        }
-        let mut input = sent;
-        if let Some(window) = self.mock.window.filter(|window| sent >= *window) {
-            match self.mock.over {
-                Over::Refused => return chat::too_long(sent, window, dialect),
-                Over::Cut => input = window,
-            }
-        }
-        let Some(turn) = now.script.next() else {
-            let turn = Turn {
-                message: Some("the script has no turn left for this request".to_owned()),
-                ..Turn::default()
-            };
-            return chat::failure(500, &turn);
-        };
-        if let Some(status) = turn.fail {
-            return chat::failure(status, &turn);
-        }
-        let cached = now.cache.read(pieces).min(input);
-        drop(now);
-        let weigh = |text: &str| self.counter.text(text);
-        let calls = turn
-            .call
+    fn handle(&self, method: &Method, path: &str, headers: &HeaderMap, body: &Value) -> Handled {
+        let desk = &self.desk;
+        let page = lock(&self.pages)
             .iter()
-            .map(|call| weigh(&call.arguments()) + weigh(&call.name));
-        let texts = [&turn.think, &turn.say]
-            .into_iter()
-            .flatten()
-            .map(|text| weigh(text));
-        let used = Used {
-            input,
-            cached,
-            output: texts.chain(calls).sum(),
+            .find(|page| page.path == path)
+            .cloned();
+        if let Some(page) = page {
+            return Handled::of(Answer::new(page.status, page.body));
+        }
+        let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+        if let (&Method::POST, Some(asked)) = (method, desk.api().asked(path)) {
+            return desk.handle(&header, body, asked);
+        }
+        let place = Place {
+            models: &desk.mock.models,
+            window: desk.mock.window,
         };
-        Answer {
-            status: 200,
-            retry_after: None,
-            body: chat::say(&turn, request, number, used),
-            pace: Pace {
-                wait: Duration::from_millis(turn.slow_ms),
-                end: match (turn.cut, turn.hang) {
-                    (true, _) => End::Cut,
-                    (false, true) => End::Hang,
-                    (false, false) => End::Close,
-                },
+        let about = desk
+            .api()
+            .about(path, &place)
+            .filter(|_| method == Method::GET);
+        Handled::of(match about {
+            Some(about) => match desk.api().admit(&header, &Value::Null) {
+                Ok(()) => about,
+                Err(refusal) => refusal,
             },
-        }
+            None => desk.api().nowhere(method.as_str(), path),
+        })
     }
 
-    /// What a client may ask about the server itself.
-    fn about(&self, path: &str) -> Option<Value> {
-        let model = json!({"id": "mock", "object": "model", "created": 0, "owned_by": "plimsoll",
-            "max_model_len": self.mock.window});
-        match path {
-            "/v1/models" | "/models" => Some(json!({"object": "list", "data": [model]})),
-            "/props" => {
-                let window = self.mock.window?;
-                Some(json!({"default_generation_settings": {"n_ctx": window}, "total_slots": 1}))
-            }
-            _ => None,
+    fn record(&self, recorded: Recorded) {
+        let mut all = lock(&self.recorded);
+        if all.len() == MAX_RECORDED {
+            all.pop_front();
         }
-    }
-
-    fn record(&self, path: String, body: Value, status: u16, tokens: Tokens) {
-        let mut now = self.lock();
-        if now.recorded.len() == MAX_RECORDED {
-            now.recorded.pop_front();
-        }
-        now.recorded.push_back(Recorded {
-            path,
-            body,
-            status,
-            tokens,
-        });
+        all.push_back(recorded);
+        drop(all);
+        self.came.notify_waiters();
     }
 }
 
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
-            .field("mock", &self.mock)
-            .finish_non_exhaustive()
+impl Handled {
+    fn of(answer: Answer) -> Self {
+        Self {
+            answer,
+            tokens: Tokens::ZERO,
+            fault: None,
+        }
     }
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
     let path = request.uri().path().to_owned();
-    let posts = request.method() == Method::POST;
-    let not_found = || {
-        Answer::new(
-            404,
-            json!({"error": {"message": format!("there is no {path}"), "type": "invalid_request_error", "param": null, "code": null}}),
-        )
+    let method = request.method().clone();
+    let headers = request.headers().clone();
+    let bytes = axum::body::to_bytes(request.into_body(), MAX_BODY).await;
+    let (handled, body) = match bytes.map(|bytes| read(&bytes)) {
+        Err(_) => {
+            let words = "the request is larger than this mock reads";
+            let refusal = shared.desk.api().failure(413, Some(words));
+            (Handled::of(refusal), Value::Null)
+        }
+        Ok(Err(why)) if method == Method::POST => {
+            let words = format!("The request body is not valid JSON: {why}");
+            let refusal = shared.desk.api().failure(400, Some(&words));
+            (Handled::of(refusal), Value::Null)
+        }
+        Ok(body) => {
+            let body = body.unwrap_or(Value::Null);
+            (shared.handle(&method, &path, &headers, &body), body)
+        }
     };
-    let body = axum::body::to_bytes(request.into_body(), MAX_BODY).await;
-    let (answer, body, tokens) = match (body, posts) {
-        (Err(_), _) => {
-            let error = json!({"message": "the request is too large", "type": "invalid_request_error", "param": null, "code": null});
-            (
-                Answer::new(413, json!({ "error": error })),
-                Value::Null,
-                Tokens::ZERO,
-            )
-        }
-        (Ok(_), false) => {
-            let about = shared.about(&path).map(|body| Answer::new(200, body));
-            (about.unwrap_or_else(not_found), Value::Null, Tokens::ZERO)
-        }
-        (Ok(bytes), true) if path.ends_with("/chat/completions") => {
-            let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-            let (answer, tokens) = shared.chat(&body);
-            (answer, body, tokens)
-        }
-        (Ok(_), true) => (not_found(), Value::Null, Tokens::ZERO),
-    };
-    shared.record(path, body, answer.status, tokens);
-    answer.into_response()
+    let value =
+        |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = headers.iter();
+    shared.record(Recorded {
+        path,
+        headers: headers
+            .map(|(name, given)| (name.as_str().to_owned(), value(given)))
+            .collect(),
+        body,
+        status: handled.answer.status,
+        tokens: handled.tokens,
+        fault: handled.fault,
+    });
+    handled.answer.into_response()
+}
+
+/// A body; where there is none, null.
+fn read(bytes: &Bytes) -> Result<Value, serde_json::Error> {
+    match bytes.is_empty() {
+        true => Ok(Value::Null),
+        false => serde_json::from_slice(bytes),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

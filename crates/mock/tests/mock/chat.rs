@@ -1,16 +1,11 @@
-//! The chat server as a client meets it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+//! Chat Completions: the script, refusals, the window, the cache and every way to fail.
 
 use plimsoll_context::Tokens;
-use plimsoll_mock::{Mock, Script, Server};
+use plimsoll_mock::{Mock, Server};
 use plimsoll_wire::openai_chat::StreamState;
 use serde_json::{Value, json};
 
-async fn server(mock: Mock, script: &str) -> Server {
-    Server::start(mock.script(Script::parse(script).unwrap()))
-        .await
-        .unwrap()
-}
+use super::{events, server};
 
 fn openai() -> Mock {
     Mock::chat("openai").unwrap()
@@ -21,17 +16,7 @@ fn user(text: &str) -> Value {
 }
 
 async fn post(server: &Server, body: &Value) -> (u16, String) {
-    let url = format!("{}/v1/chat/completions", server.address());
-    let client = reqwest::Client::new().post(url).body(body.to_string());
-    let response = client.send().await.unwrap();
-    let status = response.status().as_u16();
-    (
-        status,
-        response
-            .text()
-            .await
-            .unwrap_or_else(|error| format!("cut: {error}")),
-    )
+    super::post(server, "/v1/chat/completions", &[], body).await
 }
 
 async fn ask(server: &Server, messages: Value) -> (u16, Value) {
@@ -156,7 +141,7 @@ async fn the_cache_holds_what_was_sent_before() {
     assert_eq!(cached(ask(&server, json!([first])).await.1), Some(0));
     let (_, body) = ask(&server, json!([first, user("and?")])).await;
     let held = cached(body).unwrap();
-    assert!((2_000..2_010).contains(&held), "{held}");
+    assert_eq!(held, 1_920, "2,000 in steps of 128");
     let (_, body) = ask(&server, json!([user("other"), first])).await;
     assert_eq!(cached(body), Some(0), "it does not begin the same");
 }
@@ -208,4 +193,101 @@ async fn it_tells_its_window_and_ends_when_dropped() {
     drop(server);
     tokio::task::yield_now().await;
     assert!(reqwest::get(format!("{address}/props")).await.is_err());
+}
+
+#[tokio::test]
+async fn output_that_was_asked_for_counts_where_it_does() {
+    let body = json!({"model": "m", "max_tokens": 900, "messages": [user(&"word ".repeat(200))]});
+    for (dialect, words) in [
+        (
+            "deepseek",
+            Some("(205 in the messages, 900 in the completion)"),
+        ),
+        ("llama.cpp", None),
+    ] {
+        let mock = Mock::chat(dialect).unwrap().window(1_000);
+        let server = server(mock, "{\"say\": \"ok\"}").await;
+        let (status, text) = post(&server, &body).await;
+        assert_eq!(status, if words.is_some() { 400 } else { 200 });
+        assert!(text.contains(words.unwrap_or("ok")), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_may_fail_after_it_began_well() {
+    let script = r#"{"say": "This begins well", "fail_in_stream": 529, "message": "overloaded"}
+{"say": "no", "fail_in_stream": 502}
+{"say": "never", "repeat": true}"#;
+    let server = server(openai().window(1_000).overflows_in_stream(), script).await;
+    let ask = |text: &str| json!({"model": "m", "messages": [user(text)], "stream": true});
+    let (status, text) = post(&server, &ask("hi")).await;
+    assert_eq!(status, 200);
+    let said = events(&text);
+    assert_eq!(said[1].1["choices"][0]["delta"]["content"], "This beg");
+    let last = &said.last().unwrap().1;
+    assert_eq!(last["error"]["code"], 529);
+    assert_eq!(last["choices"][0]["finish_reason"], "error");
+    let mut whole = ask("hi");
+    whole["stream"] = false.into();
+    assert_eq!(post(&server, &whole).await.0, 502, "not in a stream");
+    let (status, text) = post(&server, &ask(&"word ".repeat(2_000))).await;
+    assert_eq!((status, events(&text).len()), (200, 2));
+    let verdict = plimsoll_wire::overflow::classify(None, &events(&text)[1].1.to_string());
+    assert!(format!("{verdict:?}").contains("1000"), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn ids_are_such_as_its_own_rules_accept() {
+    let script = "{\"call\": [{\"name\": \"a\"}, {\"name\": \"b\", \"id\": \"mine00000\"}]}";
+    let server = server(Mock::chat("mistral").unwrap(), script).await;
+    let (_, body) = ask(&server, json!([user("hi")])).await;
+    let calls = &body["choices"][0]["message"]["tool_calls"];
+    assert_eq!(
+        (&calls[0]["id"], &calls[1]["id"]),
+        (&json!("c00001000"), &json!("mine00000"))
+    );
+    assert_eq!(calls[0]["function"]["arguments"], "{}");
+}
+
+#[tokio::test]
+async fn answers_may_be_given_as_they_stand() {
+    let script = r#"{"body": "<html>", "fail": 200, "headers": {"content-type": "text/html", "x-a": "b"}}
+{"body": {"odd": 1}, "fail": 418}
+{"events": ["[DONE]", {"type": "t", "n": 1}], "bytewise": true}"#;
+    let server = server(openai(), script).await;
+    let body = json!({"model": "m", "messages": [user("hi")]});
+    assert_eq!(post(&server, &body).await, (200, "<html>".into()));
+    assert_eq!(post(&server, &body).await, (418, "{\"odd\":1}".into()));
+    let (_, text) = post(&server, &body).await;
+    assert_eq!(
+        text,
+        "data: [DONE]\n\nevent: t\ndata: {\"type\":\"t\",\"n\":1}\n\n"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_there_or_no_json_is_told() {
+    let mock = openai().page("/v1/models", 503, json!({"busy": true}));
+    let server = server(mock, "").await;
+    assert_eq!(super::get(&server, "/v1/models", &[]).await.0, 503);
+    server.page("/v1/models", 200, json!([]));
+    assert_eq!(
+        super::get(&server, "/v1/models", &[]).await,
+        (200, json!([]))
+    );
+    let (status, body) = super::get(&server, "/v1/models/gpt-x", &[]).await;
+    assert_eq!((status, &body["id"]), (200, &json!("gpt-x")));
+    let (status, body) = super::post(&server, "/v1/messages", &[], &json!({})).await;
+    assert_eq!(status, 404);
+    assert!(body.contains("this mock speaks Chat Completions"), "{body}");
+    let url = format!("{}/v1/chat/completions", server.address());
+    let sent = reqwest::Client::new()
+        .post(url)
+        .body("{")
+        .send()
+        .await
+        .unwrap();
+    let (status, body) = super::read(sent).await;
+    assert_eq!(status, 400);
+    assert!(body.contains("not valid JSON"), "{body}");
 }

@@ -1,0 +1,282 @@
+//! [`Desk`]: what happens to one request, in the order in which a provider's servers look at it:
+//! headers, rules, rate, window, and then what the script says. Not HTTP, and no wire's words.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use plimsoll_context::{Bpe, Memo, TokenCounter, Tokens};
+use plimsoll_wire::Fault;
+use serde_json::Value;
+
+use crate::answer::{Answer, End, Pace, Pieces, Said};
+use crate::api::{Api, Asked, Called, Header, Size, Used, text};
+use crate::cache::Cache;
+use crate::mock::{Mock, Over};
+use crate::pieces::Piece;
+use crate::script::Script;
+use crate::turn::Turn;
+
+/// Where requests are answered.
+pub(crate) struct Desk {
+    pub(crate) mock: Mock,
+    counter: Memo<Bpe>,
+    now: Mutex<Now>,
+}
+
+#[derive(Debug, Default)]
+struct Now {
+    script: Script,
+    cache: Cache,
+    /// Requests that broke no rule.
+    asked: u64,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) struct Handled {
+    pub(crate) answer: Answer,
+    /// What it weighs.
+    pub(crate) tokens: Tokens,
+    /// The rule that it broke.
+    pub(crate) fault: Option<Fault>,
+}
+
+impl Desk {
+    pub(crate) fn new(mock: Mock) -> Self {
+        let now = Now {
+            script: mock.script.clone(),
+            ..Now::default()
+        };
+        Self {
+            mock,
+            counter: Memo::new(Bpe::o200k()),
+            now: Mutex::new(now),
+        }
+    }
+
+    pub(crate) fn turns_left(&self) -> usize {
+        self.lock().script.len()
+    }
+
+    /// Answers one request of the wire.
+    pub(crate) fn handle(&self, header: Header<'_>, request: &Value, asked: Asked) -> Handled {
+        let api = self.api();
+        if let Err(answer) = api.admit(header, request) {
+            return Handled {
+                answer,
+                tokens: Tokens::ZERO,
+                fault: None,
+            };
+        }
+        let pieces = api.pieces(request, &self.counter);
+        let tokens = pieces.iter().map(|piece| piece.tokens).sum();
+        let fault = api.fault(request, asked);
+        let answer = match (&fault, asked) {
+            (Some(fault), _) => api.refusal(fault),
+            (None, Asked::Count) => Answer::new(200, api.counted(tokens)),
+            (None, Asked::Reply) => self.reply(request, &pieces, tokens),
+        };
+        Handled {
+            answer,
+            tokens,
+            fault,
+        }
+    }
+
+    fn reply(&self, request: &Value, pieces: &[Piece], sent: Tokens) -> Answer {
+        let api = self.api();
+        let number = {
+            let mut now = self.lock();
+            now.asked += 1;
+            now.asked
+        };
+        if let Some(every) = self.mock.busy_every
+            && number.is_multiple_of(every)
+        {
+            return api.failure(429, None).header("retry-after", "0");
+        }
+        let output = api.output(request).unwrap_or_default();
+        let rated = api.rated(request, sent);
+        if let Some(limit) = self.mock.per_minute.filter(|limit| rated > *limit) {
+            return api.too_many(request, rated, limit);
+        }
+        let mut call = Called {
+            request,
+            number,
+            used: Used {
+                input: sent,
+                ..Used::default()
+            },
+        };
+        let mut left = None;
+        let fits = |window: &Tokens| sent < *window && sent + output <= *window;
+        if let Some(window) = self.mock.window.filter(|window| !fits(window)) {
+            let size = Size {
+                used: sent,
+                output,
+                window,
+            };
+            match self.mock.over {
+                Over::Refused => return api.too_long(request, size),
+                Over::Cut => call.used.input = sent.min(window),
+                Over::InStream if sent < window => left = Some(window.minus(sent)),
+                Over::InStream => {
+                    let refusal = api.too_long(request, size);
+                    return match call.streams() && api.window_stop().is_none() {
+                        true => self.broken(None, &call, refusal),
+                        false => refusal,
+                    };
+                }
+            }
+        }
+        let scripted = self.lock().script.next();
+        let turn = scripted.or_else(|| {
+            let then = self.mock.then.as_ref()?;
+            Some(then(request, number - 1))
+        });
+        let Some(turn) = turn else {
+            return api.failure(500, Some("the script has no turn left for this request"));
+        };
+        let turn = match (left, api.window_stop()) {
+            (Some(left), Some(stop)) => self.ended(turn, left, stop),
+            _ => turn,
+        };
+        self.play(&turn, pieces, call)
+    }
+
+    /// What the script says.
+    fn play(&self, turn: &Turn, pieces: &[Piece], mut call: Called<'_>) -> Answer {
+        let api = self.api();
+        if turn.events.is_none() && (turn.body.is_some() || turn.fail.is_some()) {
+            let status = turn.fail.unwrap_or(200);
+            let answer = match &turn.body {
+                Some(Value::String(body)) => Answer::of(status, Said::Text(body.clone())),
+                Some(body) => Answer::new(status, body.clone()),
+                None => api.failure(status, turn.message.as_deref()),
+            };
+            return dressed(answer, turn);
+        }
+        let mut cached = self.lock().cache.read(pieces, api.caching(call.request));
+        cached.read = cached.read.min(call.used.input);
+        call.used.cached = cached;
+        (call.used.output, call.used.reasoning) = self.output(turn);
+        if let Some(events) = &turn.events {
+            let events = events.iter().map(raw_event).collect();
+            return dressed(Answer::of(200, Said::Events(events)), turn);
+        }
+        if let Some(status) = turn.fail_in_stream {
+            let failure = api.failure(status, turn.message.as_deref());
+            return match call.streams() {
+                true => dressed(self.broken(Some(turn), &call, failure), turn),
+                false => dressed(failure, turn),
+            };
+        }
+        let answer = Answer::of(200, api.say(turn, &call));
+        dressed(
+            match turn.cut || turn.hang {
+                true => answer.halved(),
+                false => answer,
+            },
+            turn,
+        )
+    }
+
+    /// A stream that begins and then fails: in the middle of a turn, or before it.
+    fn broken(&self, turn: Option<&Turn>, call: &Called<'_>, failure: Answer) -> Answer {
+        let api = self.api();
+        match api.say(turn.unwrap_or(&Turn::default()), call) {
+            Said::Events(mut events) => {
+                let half = turn.map_or(0, |_| events.len() / 2);
+                events.truncate(half.max(api.opening()));
+                events.push(api.broken(&failure, call, events.len()));
+                Answer::of(200, Said::Events(events))
+            }
+            _ => failure,
+        }
+    }
+
+    /// What is left of a turn where the window ends inside it.
+    fn ended(&self, mut turn: Turn, left: Tokens, stop: &str) -> Turn {
+        let (output, _) = self.output(&turn);
+        if output <= left {
+            return turn;
+        }
+        if let Some(said) = &mut turn.say {
+            let share = said.len() as u64 * left.0 / output.0.max(1);
+            let end = said.floor_char_boundary(share as usize);
+            said.truncate(end);
+        }
+        turn.call.clear();
+        turn.blocks.clear();
+        turn.say_after = None;
+        turn.stop = Some(stop.to_owned());
+        turn
+    }
+
+    /// What a turn weighs, and its reasoning by itself.
+    fn output(&self, turn: &Turn) -> (Tokens, Tokens) {
+        let weigh = |text: &String| self.counter.text(text);
+        let said = [&turn.say, &turn.say_after]
+            .into_iter()
+            .flatten()
+            .map(weigh);
+        let calls = turn.call.iter();
+        let calls = calls.map(|call| weigh(&call.text()) + weigh(&call.name));
+        let blocks = turn.blocks.iter().map(|block| weigh(&block.to_string()));
+        let said: Tokens = said.chain(calls).chain(blocks).sum();
+        let reasoning = turn.think.as_ref().map(weigh).unwrap_or_default();
+        (said + reasoning, reasoning)
+    }
+
+    pub(crate) fn api(&self) -> &dyn Api {
+        Arc::as_ref(&self.mock.api)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk")
+            .field("mock", &self.mock)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An answer with the headers and the pace of its turn.
+fn dressed(mut answer: Answer, turn: &Turn) -> Answer {
+    if let Some(seconds) = turn.retry_after {
+        answer = answer.header("retry-after", seconds.to_string());
+    }
+    for (name, value) in &turn.headers {
+        answer = answer.header(name, value);
+    }
+    answer.pace = Pace {
+        wait: Duration::from_millis(turn.slow_ms),
+        pieces: match turn.bytewise {
+            true => Pieces::Bytes,
+            false => Pieces::Events,
+        },
+        end: match (turn.cut, turn.hang) {
+            (true, _) => End::Cut,
+            (false, true) => End::Hang,
+            (false, false) => End::Close,
+        },
+        gate: turn
+            .gate
+            .as_ref()
+            .and_then(|gate| Some((gate.at, gate.take()?))),
+    };
+    answer
+}
+
+/// An event as a script has it: with its name, where it has a type.
+fn raw_event(event: &Value) -> String {
+    match event {
+        Value::String(data) => format!("data: {data}\n\n"),
+        event if text(event, "type").is_empty() => format!("data: {event}\n\n"),
+        event => format!("event: {}\ndata: {event}\n\n", text(event, "type")),
+    }
+}

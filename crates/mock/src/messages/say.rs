@@ -1,0 +1,212 @@
+//! A turn as Anthropic Messages says it: as one message, or as the events that a stream of it is made
+//! of, in the API's order. Not what is said.
+
+use plimsoll_wire::anthropic::sign;
+use serde_json::{Value, json};
+
+use crate::answer::Said;
+use crate::api::{Called, counts, halves, text};
+use crate::turn::{Call, Turn};
+
+/// A turn, streamed if the request wants it so.
+pub(crate) fn say(turn: &Turn, call: &Called<'_>) -> Said {
+    let blocks = blocks(turn, call);
+    let stop = turn.stop.as_deref().unwrap_or(match turn.call.is_empty() {
+        true => "end_turn",
+        false => "tool_use",
+    });
+    match call.streams() {
+        true => Said::Events(events(turn, call, &blocks, stop)),
+        false => {
+            let content = blocks.into_iter().map(|block| block.whole).collect();
+            Said::Whole(message(turn, call, content, Some(stop)))
+        }
+    }
+}
+
+/// An event with its name.
+pub(crate) fn event(event: &Value) -> String {
+    format!("event: {}\ndata: {event}\n\n", text(event, "type"))
+}
+
+/// A content block, and how it is streamed.
+struct Block {
+    whole: Value,
+    begun: Value,
+    deltas: Vec<Value>,
+}
+
+impl Block {
+    /// One that comes in one piece.
+    fn whole(whole: Value) -> Self {
+        Self {
+            begun: whole.clone(),
+            whole,
+            deltas: Vec::new(),
+        }
+    }
+
+    fn thinking(thinking: &str, signature: &str) -> Self {
+        let delta = |half| json!({"type": "thinking_delta", "thinking": half});
+        let mut deltas: Vec<Value> = halves(thinking).map(delta).collect();
+        deltas.push(json!({"type": "signature_delta", "signature": signature}));
+        Self {
+            whole: json!({"type": "thinking", "thinking": thinking, "signature": signature}),
+            begun: json!({"type": "thinking", "thinking": "", "signature": ""}),
+            deltas,
+        }
+    }
+
+    fn text(said: &str, citations: &[Value]) -> Self {
+        let delta = |half| json!({"type": "text_delta", "text": half});
+        let mut deltas: Vec<Value> = halves(said).map(delta).collect();
+        let mut whole = json!({"type": "text", "text": said});
+        let mut begun = json!({"type": "text", "text": ""});
+        if let (Some(whole), Some(begun)) = (whole.as_object_mut(), begun.as_object_mut())
+            && !citations.is_empty()
+        {
+            whole.insert("citations".into(), citations.into());
+            begun.insert("citations".into(), json!([]));
+            let cited = |citation| json!({"type": "citations_delta", "citation": citation});
+            deltas.extend(citations.iter().map(cited));
+        }
+        Self {
+            whole,
+            begun,
+            deltas,
+        }
+    }
+
+    fn call(call: &Call, id: String) -> Self {
+        let given = call.text();
+        // As the API itself gives arguments that are none.
+        let input = serde_json::from_str(&given).ok().filter(Value::is_object);
+        let input = input.unwrap_or_else(|| json!({ "INVALID_JSON": given }));
+        Self::input(
+            json!({"type": "tool_use", "id": id, "name": call.name, "input": input}),
+            &given,
+        )
+    }
+
+    /// One of the API's own tools, or of what came of them.
+    fn own(block: &Value) -> Self {
+        match block.get("input") {
+            Some(input) if text(block, "type").ends_with("tool_use") => {
+                let given = input.to_string();
+                Self::input(block.clone(), &given)
+            }
+            _ => Self::whole(block.clone()),
+        }
+    }
+
+    fn input(whole: Value, given: &str) -> Self {
+        let mut begun = whole.clone();
+        if let Some(input) = begun.get_mut("input") {
+            *input = json!({});
+        }
+        let delta = |half| json!({"type": "input_json_delta", "partial_json": half});
+        let deltas = std::iter::once("").chain(halves(given)).map(delta);
+        Self {
+            whole,
+            begun,
+            deltas: deltas.collect(),
+        }
+    }
+}
+
+fn blocks(turn: &Turn, call: &Called<'_>) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let thinking = call.request.get("thinking").unwrap_or(&Value::Null);
+    if matches!(text(thinking, "type"), "enabled" | "adaptive") {
+        if let Some(thought) = &turn.think {
+            // What is left out is signed all the same.
+            let shown = match text(thinking, "display") {
+                "omitted" => "",
+                _ => thought,
+            };
+            blocks.push(Block::thinking(shown, &sign(call.request, shown)));
+        }
+        if turn.redacted {
+            let data = sign(call.request, "");
+            blocks.push(Block::whole(
+                json!({"type": "redacted_thinking", "data": data}),
+            ));
+        }
+    }
+    if let Some(said) = turn.say.as_deref().filter(|said| !said.is_empty()) {
+        blocks.push(Block::text(said, &turn.citations));
+    }
+    blocks.extend(turn.blocks.iter().map(Block::own));
+    for (at, one) in turn.call.iter().enumerate() {
+        let id = one.id.clone();
+        let id = id.unwrap_or_else(|| format!("toolu_{}_{at}", call.number));
+        blocks.push(Block::call(one, id));
+    }
+    if let Some(said) = turn.say_after.as_deref().filter(|said| !said.is_empty()) {
+        blocks.push(Block::text(said, &[]));
+    }
+    blocks
+}
+
+fn message(turn: &Turn, call: &Called<'_>, content: Value, stop: Option<&str>) -> Value {
+    let cached = call.used.cached;
+    let input = call.used.input.minus(cached.read).minus(cached.written());
+    // A message that only begins has said next to nothing.
+    let output = stop.map_or(1, |_| call.used.output.0);
+    let usage = json!({
+        "input_tokens": input,
+        "cache_creation_input_tokens": cached.written(),
+        "cache_read_input_tokens": cached.read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": cached.five_minutes,
+            "ephemeral_1h_input_tokens": cached.hour,
+        },
+        "output_tokens": output,
+        "service_tier": "standard",
+    });
+    json!({
+        "id": format!("msg_mock{}", call.number),
+        "type": "message",
+        "role": "assistant",
+        "model": call.model(),
+        "content": content,
+        "stop_reason": stop,
+        "stop_sequence": null,
+        "usage": counts(usage, turn),
+    })
+}
+
+fn events(turn: &Turn, call: &Called<'_>, blocks: &[Block], stop: &str) -> Vec<String> {
+    let begun = message(turn, call, json!([]), None);
+    let mut events = vec![json!({"type": "message_start", "message": begun})];
+    for (index, block) in blocks.iter().enumerate() {
+        let begun = &block.begun;
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": begun}));
+        if index == 0 {
+            events.push(json!({"type": "ping"}));
+        }
+        for delta in &block.deltas {
+            events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        }
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    let mut usage = message(turn, call, json!([]), Some(stop));
+    let usage = usage.get_mut("usage").map(Value::take).unwrap_or_default();
+    let keys = [
+        "input_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "output_tokens",
+    ];
+    let usage: Value = keys
+        .iter()
+        .filter_map(|key| Some(((*key).to_owned(), usage.get(*key)?.clone())))
+        .collect();
+    events.push(json!({
+        "type": "message_delta",
+        "delta": {"stop_reason": stop, "stop_sequence": null},
+        "usage": usage,
+    }));
+    events.push(json!({"type": "message_stop"}));
+    events.iter().map(event).collect()
+}

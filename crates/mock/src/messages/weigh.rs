@@ -1,0 +1,78 @@
+//! What a Messages request weighs, block by block in the order in which it is cached: tools, system,
+//! messages. Counts as the mock's own tokenizer does, which is not Anthropic's.
+
+use plimsoll_context::{TOOL_OVERHEAD, TokenCounter, Tokens};
+use serde_json::{Value, json};
+
+use crate::api::{list, text};
+use crate::pieces::{Mark, Piece, weigh};
+
+/// The key of a breakpoint.
+const MARK: &str = "cache_control";
+/// What a message weighs besides what is in it.
+const FRAME: Tokens = Tokens(4);
+
+/// All blocks of a request.
+pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let model = text(request, "model");
+    for tool in list(request, "tools") {
+        let json = unmarked(tool).to_string();
+        let tokens = counter.text(&json) + TOOL_OVERHEAD;
+        // A cache is one model's.
+        let said = format!("{model} tool {json}");
+        pieces.push(Piece::new(&said, tokens).marked(mark(tool)));
+    }
+    for block in &blocks(request.get("system")) {
+        let said = format!("{model} system {}", unmarked(block));
+        let tokens = weigh(block, counter);
+        pieces.push(Piece::new(&said, tokens).marked(mark(block)));
+    }
+    // What changes with each of these is how all messages are read.
+    let settings = json!([request.get("tool_choice"), request.get("thinking")]);
+    for message in list(request, "messages") {
+        let role = text(message, "role");
+        let mut frame = FRAME;
+        for block in &blocks(message.get("content")) {
+            let said = format!("{model} {settings} {role} {}", unmarked(block));
+            let tokens = weigh(block, counter) + std::mem::take(&mut frame);
+            let inside = list(block, "content").iter().filter_map(mark).next_back();
+            pieces.push(Piece::new(&said, tokens).marked(mark(block).or(inside)));
+        }
+    }
+    // One for the whole request is one for its last block.
+    if let (Some(last), Some(mark)) = (pieces.last_mut(), mark(request)) {
+        last.mark = last.mark.or(Some(mark));
+    }
+    pieces
+}
+
+/// The blocks of a content; one text is one.
+fn blocks(content: Option<&Value>) -> Vec<Value> {
+    match content {
+        Some(Value::String(text)) => vec![json!({"type": "text", "text": text})],
+        Some(Value::Array(blocks)) => blocks.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn mark(block: &Value) -> Option<Mark> {
+    let mark = block.get(MARK).filter(|mark| mark.is_object())?;
+    Some(match text(mark, "ttl") {
+        "1h" => Mark::Hour,
+        _ => Mark::FiveMinutes,
+    })
+}
+
+/// What a block says, wherever breakpoints stand in it.
+fn unmarked(block: &Value) -> Value {
+    match block {
+        Value::Object(keys) => {
+            let keys = keys.iter().filter(|(key, _)| *key != MARK);
+            keys.map(|(key, value)| (key.clone(), unmarked(value)))
+                .collect()
+        }
+        Value::Array(list) => list.iter().map(unmarked).collect(),
+        other => other.clone(),
+    }
+}

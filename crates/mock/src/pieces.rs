@@ -1,0 +1,108 @@
+//! [`Piece`]: a request in the pieces in which it stands in a prompt, and what each weighs. What a
+//! cache holds is told by them. Not a tokenizer; and a wire says itself what its pieces are.
+
+use plimsoll_context::{TokenCounter, Tokens};
+use serde_json::Value;
+
+/// Bytes that are compared as one, at least: about the 128 tokens in which OpenAI caches.
+const CHUNK: usize = 512;
+/// Chunks of one piece, at most; those of a larger piece are larger.
+const MAX_CHUNKS: usize = 1_024;
+/// What an image weighs: one of a million pixels.
+const IMAGE: Tokens = Tokens(1_400);
+/// Bytes of a file's base64 for one token.
+const FILE_BYTES: u64 = 8;
+
+/// What a stretch of a prompt says: compared, never read.
+pub(crate) type Print = [u8; 16];
+
+/// One piece of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    /// All of it.
+    pub(crate) print: Print,
+    pub(crate) tokens: Tokens,
+    /// Stretches of it, with what each weighs.
+    pub(crate) chunks: Vec<(Print, Tokens)>,
+    /// Whether the request is to be cached up to its end, and for how long.
+    pub(crate) mark: Option<Mark>,
+}
+
+/// For how long is cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    FiveMinutes,
+    Hour,
+}
+
+impl Piece {
+    /// `text` is what it says, to be compared; it may weigh more or less than that.
+    pub(crate) fn new(text: &str, tokens: Tokens) -> Self {
+        let length = text.len().max(1) as u64;
+        let size = CHUNK.max(text.len().div_ceil(MAX_CHUNKS));
+        let up_to = |bytes: u64| tokens.0.saturating_mul(bytes) / length;
+        let mut chunks = Vec::new();
+        let mut before: u64 = 0;
+        for chunk in text.as_bytes().chunks(size) {
+            let after = before + chunk.len() as u64;
+            let weight = up_to(after) - up_to(before);
+            chunks.push((print(&[chunk]), Tokens(weight)));
+            before = after;
+        }
+        Self {
+            print: print(&[text.as_bytes()]),
+            tokens,
+            chunks,
+            mark: None,
+        }
+    }
+
+    pub(crate) fn marked(mut self, mark: Option<Mark>) -> Self {
+        self.mark = mark;
+        self
+    }
+}
+
+/// Names a sequence of stretches.
+pub(crate) fn print(stretches: &[&[u8]]) -> Print {
+    let mut hasher = blake3::Hasher::new();
+    for stretch in stretches {
+        hasher.update(stretch);
+    }
+    let mut print = Print::default();
+    hasher.finalize_xof().fill(&mut print);
+    print
+}
+
+/// What a content weighs: a text, or a list of parts on any of the wires.
+pub(crate) fn weigh(content: &Value, counter: &dyn TokenCounter) -> Tokens {
+    match content {
+        Value::String(text) => counter.text(text),
+        Value::Array(parts) => parts.iter().map(|part| weigh_part(part, counter)).sum(),
+        Value::Null => Tokens::ZERO,
+        other => weigh_part(other, counter),
+    }
+}
+
+fn weigh_part(part: &Value, counter: &dyn TokenCounter) -> Tokens {
+    let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+    let of = |key: &str| part.get(key).map(|value| weigh(value, counter));
+    match kind {
+        "image" | "image_url" | "input_image" => IMAGE,
+        "document" | "file" | "input_file" => {
+            // Its bytes, or the address of them.
+            Tokens(part.to_string().len() as u64 / FILE_BYTES)
+        }
+        "text" | "input_text" | "output_text" => of("text").unwrap_or_default(),
+        "thinking" => of("thinking").unwrap_or_default(),
+        "redacted_thinking" => Tokens(part.to_string().len() as u64 / FILE_BYTES),
+        "tool_result" => of("content").unwrap_or_default(),
+        "tool_use" => {
+            let input = part
+                .get("input")
+                .map(|input| counter.text(&input.to_string()));
+            of("name").unwrap_or_default() + input.unwrap_or_default()
+        }
+        _ => counter.text(&part.to_string()),
+    }
+}

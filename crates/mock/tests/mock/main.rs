@@ -1,0 +1,62 @@
+//! Mock servers as a client meets them, each wire by itself.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod chat;
+mod messages;
+
+use plimsoll_mock::{Mock, Script, Server};
+use serde_json::Value;
+
+async fn server(mock: Mock, script: &str) -> Server {
+    let script = Script::parse(script).unwrap();
+    Server::start(mock.script(script)).await.unwrap()
+}
+
+/// What a POST is answered with: status and body, whatever it is.
+async fn post(
+    server: &Server,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> (u16, String) {
+    let url = format!("{}{path}", server.address());
+    let mut client = reqwest::Client::new().post(url).body(body.to_string());
+    for (name, value) in headers {
+        client = client.header(*name, *value);
+    }
+    read(client.send().await.unwrap()).await
+}
+
+async fn get(server: &Server, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
+    let mut client = reqwest::Client::new().get(format!("{}{path}", server.address()));
+    for (name, value) in headers {
+        client = client.header(*name, *value);
+    }
+    let (status, text) = read(client.send().await.unwrap()).await;
+    (status, serde_json::from_str(&text).unwrap())
+}
+
+async fn read(response: reqwest::Response) -> (u16, String) {
+    let status = response.status().as_u16();
+    let text = response.text().await;
+    (status, text.unwrap_or_else(|error| format!("cut: {error}")))
+}
+
+/// The events of a stream: their names, where they have one, and what they say.
+fn events(text: &str) -> Vec<(String, Value)> {
+    let mut events = Vec::new();
+    for event in text.split("\n\n").filter(|event| !event.trim().is_empty()) {
+        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+        let data = field("data: ").unwrap();
+        if data != "[DONE]" {
+            let name = field("event: ").unwrap_or_default().to_owned();
+            events.push((name, serde_json::from_str(data).unwrap()));
+        }
+    }
+    events
+}
