@@ -114,3 +114,15 @@ fn the_model_does_not_say_what_it_is_told() {
     let request: Value = serde_json::from_slice(&body.body).unwrap();
     assert_eq!(openai_responses::validate(&request, &profile), []);
 }
+
+#[test]
+fn a_part_of_a_message_is_no_item() {
+    for kind in ["output_text", "input_image", "refusal"] {
+        let text = json!([{"type": kind, "text": "t"}]).to_string();
+        let error = openai_responses::read(&text).unwrap_err().to_string();
+        assert!(
+            error.starts_with("[0].type: expected the type of an item"),
+            "{error}"
+        );
+    }
+}

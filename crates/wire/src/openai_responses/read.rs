@@ -183,6 +183,11 @@ impl<'a> Reader<'a> {
                 };
                 self.push(raw, Message::ToolResult(result));
             }
+            kind if items::is_content(kind) => {
+                let place = format!("{place}.type");
+                let got = item.get("type");
+                return Err(WireError::expected(place, "the type of an item", got));
+            }
             kind if items::is_clients(kind) => {
                 self.push(raw, user(vec![Part::Opaque(items::opaque(raw))]));
             }
