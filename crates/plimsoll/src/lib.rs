@@ -1,5 +1,6 @@
 //! Floor 5 of Plimsoll: the crate that people depend on. It re-exports the floors below, by
-//! feature, and adds nothing of its own but their configuration by a file (feature `config`).
+//! feature, and adds nothing of its own but their configuration by a file (feature `config`) and what sends
+//! spans and metrics to a collector (features `telemetry` and `otlp`).
 //!
 //! ```
 //! use plimsoll::{Agent, ContextStrategy, ToolError, Tokens, Window, tool};
@@ -36,6 +37,8 @@
 
 #[cfg(feature = "config")]
 pub mod config;
+#[cfg(feature = "telemetry")]
+pub mod telemetry;
 
 pub use plimsoll_agent::*;
 pub use plimsoll_context::*;

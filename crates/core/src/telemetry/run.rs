@@ -128,12 +128,9 @@ impl RunSpan {
             self.span.record("error.type", error);
             self.span.record("otel.status_code", "ERROR");
         }
-        let (vendor, model) = names(&self.model);
         measure!(
             "histogram.gen_ai.invoke_agent.duration" = self.began.elapsed().as_secs_f64(),
-            gen_ai.operation.name = "invoke_agent",
-            gen_ai.provider.name = vendor,
-            gen_ai.request.model = model,
+            gen_ai.request.model = names(&self.model).1,
             gen_ai.agent.name = self.agent.as_deref(),
             "error.type" = error,
         );

@@ -1,0 +1,132 @@
+//! Spans, metrics and a log of what runs do, for those who watch: set up as OpenTelemetry's
+//! environment variables say. What is told is the floors' below; who has a subscriber of their own
+//! needs none of this.
+//!
+//! ```no_run
+//! # async fn example(agent: plimsoll::Agent) -> Result<(), Box<dyn std::error::Error>> {
+//! use plimsoll::telemetry::{self, Settings};
+//!
+//! let telemetry = telemetry::start(&Settings::from_environment("harbour-watch"))?;
+//! agent.run("Which ships are in?").await?;
+//! if let Some(warning) = telemetry.finish() {
+//!     eprintln!("{warning}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+#[cfg(feature = "otlp")]
+mod carrier;
+#[cfg(feature = "otlp")]
+mod export;
+mod guard;
+mod log;
+mod settings;
+#[cfg(feature = "otlp")]
+mod shape;
+#[cfg(feature = "otlp")]
+mod views;
+
+use tracing::Dispatch;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry::Registry;
+
+#[cfg(feature = "otlp")]
+pub use carrier::MAX_ANSWER;
+#[cfg(feature = "otlp")]
+pub use export::{MAX_BATCH, MAX_QUEUE};
+pub use guard::{FINISH_TIMEOUT, Guard};
+pub use plimsoll_core::telemetry::{
+    CAPTURE_VARIABLE, Contents, MAX_CONTENT, MAX_CONTENT_TEXT, METRICS_TARGET, ServerAddress,
+    TARGET,
+};
+pub use settings::{EXPORT_TIMEOUT, LOG_VARIABLE, Settings};
+
+/// Whether this build can send spans and metrics: it has the feature `otlp`.
+pub const EXPORTS: bool = cfg!(feature = "otlp");
+
+/// Why nothing is told. It ends no run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TelemetryError {
+    /// An address is none.
+    #[error("{variable} is no address of a collector: write it as http://host:4318")]
+    Address {
+        /// Where it stands.
+        variable: &'static str,
+    },
+    /// A protocol that is not spoken.
+    #[error(
+        "OTEL_EXPORTER_OTLP_PROTOCOL is `{protocol}`, and only http/protobuf is spoken here: set that, and the collector's port for it, which is 4318 as a rule"
+    )]
+    Protocol {
+        /// What was asked for.
+        protocol: String,
+    },
+    /// The log's filter cannot be read.
+    #[error(
+        "PLIMSOLL_LOG cannot be read ({why}): write a level, as in `info`, or targets with levels, as in `plimsoll=debug,hyper=info`"
+    )]
+    Filter {
+        /// Why.
+        why: String,
+    },
+    /// Spans and metrics were asked for.
+    #[error(
+        "spans and metrics are not sent: this build has not the feature `otlp`; build it with `--features otlp`"
+    )]
+    NotBuilt,
+    /// Something in this process listens already.
+    #[error("this process has a subscriber of `tracing` already; add its own layers to that")]
+    Taken,
+    /// The exporter cannot be made.
+    #[error("the exporter cannot be made: {why}")]
+    Exporter {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A layer over the registry.
+type Layered = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Tells everything in this process from now on, as the settings say. Where they ask for nothing,
+/// nothing is set up and nothing is paid.
+///
+/// # Errors
+/// Where the settings cannot be followed, or somebody in this process listens already.
+pub fn start(settings: &Settings) -> Result<Guard, TelemetryError> {
+    if !settings.ask_for_something() {
+        return Ok(Guard::default());
+    }
+    let (dispatch, guard) = dispatch(settings)?;
+    tracing::dispatcher::set_global_default(dispatch).map_err(|_| TelemetryError::Taken)?;
+    Ok(guard)
+}
+
+/// The same for whoever this is made the default of, as for one part of a process.
+///
+/// # Errors
+/// Where the settings cannot be followed.
+pub fn dispatch(settings: &Settings) -> Result<(Dispatch, Guard), TelemetryError> {
+    let mut layers: Vec<Layered> = Vec::new();
+    if let Some(filter) = &settings.log {
+        layers.push(log::layer(filter)?);
+    }
+    let guard = exported(settings, &mut layers)?;
+    let subscriber = tracing_subscriber::registry().with(layers);
+    Ok((Dispatch::new(subscriber), guard))
+}
+
+#[cfg(feature = "otlp")]
+fn exported(settings: &Settings, layers: &mut Vec<Layered>) -> Result<Guard, TelemetryError> {
+    export::begin(settings, layers)
+}
+
+#[cfg(not(feature = "otlp"))]
+fn exported(settings: &Settings, _: &mut Vec<Layered>) -> Result<Guard, TelemetryError> {
+    match settings.export() {
+        true => Err(TelemetryError::NotBuilt),
+        false => Ok(Guard::default()),
+    }
+}

@@ -1,0 +1,231 @@
+//! [`Sending`]: spans and metrics on their way to a collector, beside the runs: bounded, and silent but
+//! for one sentence at its end.
+
+use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry::{Key, Value};
+use opentelemetry_otlp::{
+    ExporterBuildError, MetricExporter, SpanExporter, WithExportConfig, WithHttpConfig,
+};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider};
+use plimsoll_core::telemetry::{METRICS_TARGET, TARGET};
+use reqwest::Url;
+use tokio::runtime::{Builder, Runtime};
+use tracing_opentelemetry::MetricsLayer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::Layer;
+
+use super::carrier::{Carrier, FirstFault};
+use super::guard::{FINISH_TIMEOUT, Guard};
+use super::settings::Settings;
+use super::shape::Shaped;
+use super::views::view;
+use super::{Layered, TelemetryError};
+
+/// Ended spans that wait to be sent where `OTEL_BSP_MAX_QUEUE_SIZE` says nothing else; those beyond are
+/// dropped, so that a collector that is slow costs memory of this size and no time. The
+/// specification's own.
+pub const MAX_QUEUE: usize = 2_048;
+/// Spans in one export where `OTEL_BSP_MAX_EXPORT_BATCH_SIZE` says nothing else. With contents a span
+/// has at most some 150 KB, and collectors take a few MB.
+pub const MAX_BATCH: usize = 64;
+
+/// Spans and metrics on their way.
+#[derive(Debug)]
+pub(super) struct Sending {
+    traces: Option<SdkTracerProvider>,
+    metrics: Option<SdkMeterProvider>,
+    fault: FirstFault,
+    runtime: Runtime,
+}
+
+/// Begins to send what the settings ask for.
+pub(super) fn begin(
+    settings: &Settings,
+    layers: &mut Vec<Layered>,
+) -> Result<Guard, TelemetryError> {
+    if !settings.export() {
+        return Ok(Guard::default());
+    }
+    if let Some(protocol) = &settings.protocol
+        && protocol != "http/protobuf"
+    {
+        return Err(TelemetryError::Protocol {
+            protocol: protocol.clone(),
+        });
+    }
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("plimsoll-telemetry")
+        .enable_all()
+        .build()
+        .map_err(|error| unmade(&error))?;
+    let fault: FirstFault = Arc::new(OnceLock::new());
+    let carrier = |to: &str, variable| -> Result<Carrier, TelemetryError> {
+        let url = address(to, variable)?;
+        let handle = runtime.handle().clone();
+        Carrier::new(&url, settings.timeout, handle, Arc::clone(&fault))
+            .map_err(|error| unmade(&error))
+    };
+    let mut sending = (None, None);
+    if let Some(to) = &settings.traces {
+        let carrier = carrier(to, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")?;
+        let traces = traces(to, carrier, settings).map_err(|error| unmade(&error))?;
+        let tracer = traces.tracer("plimsoll");
+        let layer = tracing_opentelemetry::layer()
+            .with_tracer(tracer)
+            .with_location(false)
+            .with_threads(false)
+            .with_level(false)
+            .with_target(false)
+            .with_tracked_inactivity(false);
+        // Nobody else's: other crates tell what is said in requests and answers.
+        let ours = Targets::new()
+            .with_target(TARGET, LevelFilter::INFO)
+            .with_target(METRICS_TARGET, LevelFilter::OFF);
+        layers.push(layer.with_filter(ours).boxed());
+        sending.0 = Some(traces);
+    }
+    if let Some(to) = &settings.metrics {
+        let carrier = carrier(to, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")?;
+        let metrics = metrics(to, carrier, settings).map_err(|error| unmade(&error))?;
+        let ours = Targets::new().with_target(METRICS_TARGET, LevelFilter::INFO);
+        let layer = MetricsLayer::new(metrics.clone());
+        layers.push(layer.with_filter(ours).boxed());
+        sending.1 = Some(metrics);
+    }
+    let (traces, metrics) = sending;
+    Ok(Guard {
+        sending: Some(Sending {
+            traces,
+            metrics,
+            fault,
+            runtime,
+        }),
+    })
+}
+
+impl Sending {
+    /// Sends what is left, within the bound. One sentence where something could not be sent.
+    pub(super) fn end(self) -> Option<String> {
+        let Self {
+            traces,
+            metrics,
+            fault,
+            runtime,
+        } = self;
+        let (done, ended) = mpsc::channel();
+        // On threads of their own, since metrics know no bound.
+        let senders = [
+            traces.map(|traces| -> Box<dyn FnOnce() + Send> {
+                Box::new(move || drop(traces.shutdown_with_timeout(FINISH_TIMEOUT)))
+            }),
+            metrics.map(|metrics| -> Box<dyn FnOnce() + Send> {
+                Box::new(move || drop(metrics.shutdown()))
+            }),
+        ];
+        let mut under_way = 0;
+        for sender in senders.into_iter().flatten() {
+            let done = done.clone();
+            let thread = thread::Builder::new().name("plimsoll-telemetry-end".into());
+            let began = thread.spawn(move || {
+                sender();
+                // Nobody listens any more where the time was up.
+                let _ = done.send(());
+            });
+            under_way += usize::from(began.is_ok());
+        }
+        let end = std::time::Instant::now() + FINISH_TIMEOUT;
+        let mut late = false;
+        for _ in 0..under_way {
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            late |= ended.recv_timeout(left).is_err();
+        }
+        runtime.shutdown_background();
+        let why = match (fault.get(), late) {
+            (Some(why), _) => why.clone(),
+            (None, true) => format!("nothing answered within {} s", FINISH_TIMEOUT.as_secs()),
+            (None, false) => return None,
+        };
+        Some(format!(
+            "not all spans and metrics were sent ({why}); the run is as it is"
+        ))
+    }
+}
+
+fn traces(
+    to: &str,
+    carrier: Carrier,
+    settings: &Settings,
+) -> Result<SdkTracerProvider, ExporterBuildError> {
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(carrier)
+        .with_endpoint(to)
+        .with_timeout(settings.timeout)
+        .build()?;
+    let mut batches = BatchConfigBuilder::default();
+    if std::env::var_os("OTEL_BSP_MAX_QUEUE_SIZE").is_none() {
+        batches = batches.with_max_queue_size(MAX_QUEUE);
+    }
+    if std::env::var_os("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").is_none() {
+        batches = batches.with_max_export_batch_size(MAX_BATCH);
+    }
+    let processor = BatchSpanProcessor::builder(Shaped(exporter))
+        .with_batch_config(batches.build())
+        .build();
+    Ok(SdkTracerProvider::builder()
+        .with_span_processor(processor)
+        .with_resource(resource(&settings.service))
+        .build())
+}
+
+fn metrics(
+    to: &str,
+    carrier: Carrier,
+    settings: &Settings,
+) -> Result<SdkMeterProvider, ExporterBuildError> {
+    let exporter = MetricExporter::builder()
+        .with_http()
+        .with_http_client(carrier)
+        .with_endpoint(to)
+        .with_timeout(settings.timeout)
+        .build()?;
+    Ok(SdkMeterProvider::builder()
+        .with_periodic_exporter(exporter)
+        .with_view(view)
+        .with_resource(resource(&settings.service))
+        .build())
+}
+
+/// What the process is called, as the environment says or, where it does not, as we do.
+fn resource(service: &str) -> Resource {
+    let told = Resource::builder().build();
+    let name = told.get(&Key::from_static_str("service.name"));
+    let told = name.is_some_and(|name| match name {
+        Value::String(name) => !name.as_str().starts_with("unknown_service"),
+        _ => false,
+    });
+    let resource = Resource::builder();
+    match told {
+        true => resource.build(),
+        false => resource.with_service_name(service.to_owned()).build(),
+    }
+}
+
+fn address(to: &str, variable: &'static str) -> Result<Url, TelemetryError> {
+    let url = Url::parse(to).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    url.ok_or(TelemetryError::Address { variable })
+}
+
+fn unmade(error: &dyn std::error::Error) -> TelemetryError {
+    TelemetryError::Exporter {
+        why: error.to_string(),
+    }
+}
