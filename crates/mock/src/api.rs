@@ -23,9 +23,9 @@ pub(crate) trait Api: Debug + Send + Sync {
     /// What is asked for at a path; nothing where there is nothing.
     fn asked(&self, path: &str) -> Option<Asked>;
 
-    /// Refuses a request for its headers.
-    fn admit(&self, _header: Header<'_>, _request: &Value) -> Result<(), Answer> {
-        Ok(())
+    /// The refusal of a request for its headers.
+    fn turned_away(&self, _header: Header<'_>, _request: &Value) -> Option<Answer> {
+        None
     }
 
     /// The first rule that a request breaks.

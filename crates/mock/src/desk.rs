@@ -61,7 +61,7 @@ impl Desk {
     /// Answers one request of the wire.
     pub(crate) fn handle(&self, header: Header<'_>, request: &Value, asked: Asked) -> Handled {
         let api = self.api();
-        if let Err(answer) = api.admit(header, request) {
+        if let Some(answer) = api.turned_away(header, request) {
             return Handled {
                 answer,
                 tokens: Tokens::ZERO,

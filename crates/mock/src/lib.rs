@@ -26,6 +26,7 @@ mod gate;
 mod messages;
 mod mock;
 mod pieces;
+mod responses;
 mod script;
 mod server;
 mod turn;

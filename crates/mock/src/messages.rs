@@ -52,12 +52,13 @@ impl Api for Messages {
         }
     }
 
-    fn admit(&self, header: Header<'_>, request: &Value) -> Result<(), Answer> {
+    fn turned_away(&self, header: Header<'_>, request: &Value) -> Option<Answer> {
         let header = |name: &str| match (name, self.keys) {
             ("x-api-key", Keys::Unneeded) => Some("none".to_owned()),
             _ => header(name),
         };
-        admission(&header, request).map_err(|(status, body)| Answer::new(status, body))
+        let (status, body) = admission(&header, request).err()?;
+        Some(Answer::new(status, body))
     }
 
     fn fault(&self, request: &Value, asked: Asked) -> Option<Fault> {

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use plimsoll_context::Tokens;
 use plimsoll_wire::openai_chat::Dialect;
+use plimsoll_wire::openai_responses::Profile;
 use serde_json::Value;
 
 use crate::api::Api;
 use crate::chat::Chat;
 use crate::error::MockError;
 use crate::messages::{Keys, Messages};
+use crate::responses::Responses;
 use crate::script::Script;
 use crate::turn::Turn;
 
@@ -79,6 +81,19 @@ impl Mock {
         Self::of(Messages {
             keys: Keys::Unneeded,
         })
+    }
+
+    /// A server of OpenAI Responses with reasoning models, as OpenAI serves them. It encrypts the
+    /// reasoning that it sends and decrypts what comes back of it.
+    #[must_use]
+    pub fn responses() -> Self {
+        Self::responses_by(|_| Profile::openai())
+    }
+
+    /// The same with models that want what this says for the name in each request.
+    #[must_use]
+    pub fn responses_by(profile: impl Fn(&str) -> Profile + Send + Sync + 'static) -> Self {
+        Self::of(Responses(Arc::new(profile)))
     }
 
     fn of(api: impl Api + 'static) -> Self {

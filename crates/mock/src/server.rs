@@ -160,10 +160,10 @@ impl Shared {
             .about(path, &place)
             .filter(|_| method == Method::GET);
         Handled::of(match about {
-            Some(about) => match desk.api().admit(&header, &Value::Null) {
-                Ok(()) => about,
-                Err(refusal) => refusal,
-            },
+            Some(about) => desk
+                .api()
+                .turned_away(&header, &Value::Null)
+                .unwrap_or(about),
             None => desk.api().nowhere(method.as_str(), path),
         })
     }

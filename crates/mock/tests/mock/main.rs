@@ -8,6 +8,7 @@
 
 mod chat;
 mod messages;
+mod responses;
 
 use plimsoll_mock::{Mock, Script, Server};
 use serde_json::Value;

@@ -1,0 +1,173 @@
+//! OpenAI Responses as a server speaks it. The rules of a request and of what is encrypted in it are
+//! `wire`'s; here is what becomes of one that keeps them. Nothing is stored.
+
+mod events;
+mod say;
+mod weigh;
+
+use std::fmt;
+use std::sync::Arc;
+
+use plimsoll_context::{TokenCounter, Tokens};
+use plimsoll_wire::Fault;
+use plimsoll_wire::openai_responses::{Profile, refusal, unreadable, validate, validate_count};
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Said};
+use crate::api::{Api, Asked, Called, Place, Size, text};
+use crate::chat;
+use crate::pieces::Piece;
+use crate::turn::Turn;
+
+/// What the server says of a request that is too long: it gives no numbers.
+const TOO_LONG: &str = "Your input exceeds the context window of this model. Please adjust your \
+                        input and try again.";
+
+/// What a model of that name wants of a request.
+pub(crate) type ProfileOf = dyn Fn(&str) -> Profile + Send + Sync;
+
+/// OpenAI's API, or one that copies it.
+pub(crate) struct Responses(pub(crate) Arc<ProfileOf>);
+
+impl Responses {
+    fn profile(&self, request: &Value) -> Profile {
+        (self.0)(text(request, "model"))
+    }
+}
+
+impl fmt::Debug for Responses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Responses").finish_non_exhaustive()
+    }
+}
+
+fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Answer {
+    let error = json!({"message": message, "type": kind, "param": null, "code": code});
+    Answer::new(status, json!({ "error": error }))
+}
+
+impl Api for Responses {
+    fn name(&self) -> &'static str {
+        "openai-responses"
+    }
+
+    fn asked(&self, path: &str) -> Option<Asked> {
+        match path {
+            _ if path.ends_with("/responses") => Some(Asked::Reply),
+            _ if path.ends_with("/responses/input_tokens") => Some(Asked::Count),
+            _ => None,
+        }
+    }
+
+    fn fault(&self, request: &Value, asked: Asked) -> Option<Fault> {
+        let profile = self.profile(request);
+        let faults = match asked {
+            Asked::Reply => validate(request, &profile),
+            Asked::Count => validate_count(request, &profile),
+        };
+        faults.into_iter().next().or_else(|| unreadable(request))
+    }
+
+    fn refusal(&self, fault: &Fault) -> Answer {
+        let (status, body) = refusal(fault);
+        Answer::new(status, body)
+    }
+
+    fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> {
+        weigh::pieces(request, counter)
+    }
+
+    /// Output has its own room here.
+    fn output(&self, _: &Value) -> Option<Tokens> {
+        None
+    }
+
+    fn rated(&self, request: &Value, sent: Tokens) -> Tokens {
+        let output = request.get("max_output_tokens").and_then(Value::as_u64);
+        sent + Tokens(output.unwrap_or_default())
+    }
+
+    fn too_long(&self, _: &Value, _: Size) -> Answer {
+        let error = json!({"message": TOO_LONG, "type": "invalid_request_error", "param": "input",
+            "code": "context_length_exceeded"});
+        Answer::new(400, json!({ "error": error }))
+    }
+
+    fn too_many(&self, request: &Value, asked: Tokens, limit: Tokens) -> Answer {
+        let model = text(request, "model");
+        let words = format!(
+            "Request too large for {model} in organization org-mock on tokens per min (TPM): Limit \
+             {limit}, Requested {asked}. The input or output tokens must be reduced in order to \
+             run successfully. Visit https://platform.openai.com/account/rate-limits to learn more."
+        );
+        error(429, "tokens", Some("rate_limit_exceeded"), &words)
+    }
+
+    fn failure(&self, status: u16, message: Option<&str>) -> Answer {
+        let (kind, code, words) = match status {
+            401 => (
+                "invalid_request_error",
+                Some("invalid_api_key"),
+                "Incorrect API key provided. You can find your API key at \
+                 https://platform.openai.com/account/api-keys.",
+            ),
+            403 => (
+                "invalid_request_error",
+                Some("unsupported_country_region_territory"),
+                "Country, region, or territory not supported",
+            ),
+            404 => (
+                "invalid_request_error",
+                Some("model_not_found"),
+                "The model does not exist or you do not have access to it.",
+            ),
+            429 => (
+                "requests",
+                Some("rate_limit_exceeded"),
+                "Rate limit reached for this model in organization org-mock on requests per min \
+                 (RPM): Limit 3, Used 3, Requested 1.",
+            ),
+            400..=499 => ("invalid_request_error", None, "Invalid request."),
+            503 => (
+                "server_error",
+                Some("server_is_overloaded"),
+                "Our servers are currently overloaded. Please try again later.",
+            ),
+            _ => (
+                "server_error",
+                Some("server_error"),
+                "The server had an error while processing your request. Sorry about that!",
+            ),
+        };
+        error(status, kind, code, message.unwrap_or(words))
+    }
+
+    fn say(&self, turn: &Turn, call: &Called<'_>) -> Said {
+        let items = say::items(turn, call, &self.profile(call.request));
+        match call.streams() {
+            true => Said::Events(events::events(turn, call, &items)),
+            false => Said::Whole(say::ended(turn, call, &items)),
+        }
+    }
+
+    fn opening(&self) -> usize {
+        events::OPENING
+    }
+
+    fn broken(&self, failure: &Answer, call: &Called<'_>, after: usize) -> String {
+        events::broken(failure, call, after)
+    }
+
+    fn counted(&self, tokens: Tokens) -> Value {
+        json!({"object": "response.input_tokens", "input_tokens": tokens})
+    }
+
+    fn about(&self, path: &str, place: &Place<'_>) -> Option<Answer> {
+        // OpenAI does not tell its windows.
+        chat::models(path, place, None)
+    }
+
+    fn nowhere(&self, method: &str, path: &str) -> Answer {
+        chat::nowhere(method, path, "OpenAI Responses, at /v1/responses")
+    }
+}

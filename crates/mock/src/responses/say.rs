@@ -1,0 +1,212 @@
+//! A turn as OpenAI Responses says it: its output items, and the Response object around them. Not its
+//! events; those are `events.rs`'s.
+
+use plimsoll_wire::openai_responses::{Profile, ReasoningItems, encrypt};
+use serde_json::{Map, Value, json};
+
+use crate::api::{Called, counts, list, text};
+use crate::turn::{Call, Turn};
+
+/// When every answer was made: the same on every machine.
+const CREATED: u64 = 1_700_000_000;
+/// What asks for reasoning that can be given back.
+const ENCRYPTED: &str = "reasoning.encrypted_content";
+
+/// What is said of a model's reasoning, and of its calls before it answers.
+const COMMENTARY: &str = "commentary";
+const FINAL: &str = "final_answer";
+
+/// The output items of a turn, each whole.
+pub(crate) fn items(turn: &Turn, call: &Called<'_>, profile: &Profile) -> Vec<Value> {
+    let number = call.number;
+    let mut items = Vec::new();
+    if let Some(thought) = turn.think.as_deref()
+        && profile.reasoning != ReasoningItems::None
+    {
+        items.push(reasoning(thought, call, profile));
+    }
+    if let Some(said) = turn.say.as_deref().filter(|said| !said.is_empty()) {
+        let phase = match turn.call.is_empty() {
+            true => FINAL,
+            false => COMMENTARY,
+        };
+        let id = format!("msg_{number}_0");
+        items.push(message(&id, said, &turn.citations, phase));
+    }
+    items.extend(turn.blocks.iter().cloned());
+    for (at, one) in turn.call.iter().enumerate() {
+        items.push(tool_call(one, at, call));
+    }
+    if let Some(said) = turn.say_after.as_deref().filter(|said| !said.is_empty()) {
+        items.push(message(&format!("msg_{number}_1"), said, &[], COMMENTARY));
+    }
+    items
+}
+
+/// The Response object of a turn that has ended.
+pub(crate) fn ended(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Value {
+    let why = match turn.stop.as_deref() {
+        Some("length" | "max_output_tokens" | "incomplete") => Some("max_output_tokens"),
+        Some("content_filter") => Some("content_filter"),
+        _ => None,
+    };
+    let used = &call.used;
+    let usage = json!({
+        "input_tokens": used.input,
+        "input_tokens_details": {"cached_tokens": used.cached.read},
+        "output_tokens": used.output,
+        "output_tokens_details": {"reasoning_tokens": used.reasoning},
+        "total_tokens": used.input + used.output,
+    });
+    let mut response = response(
+        call,
+        match why {
+            Some(_) => "incomplete",
+            None => "completed",
+        },
+    );
+    if let Some(keys) = response.as_object_mut() {
+        let mut output = items.to_vec();
+        if let (Some(_), Some(status)) = (
+            why,
+            output.last_mut().and_then(|last| last.get_mut("status")),
+        ) {
+            *status = "incomplete".into();
+        }
+        keys.insert("output".into(), output.into());
+        keys.insert("usage".into(), counts(usage, turn));
+        if let Some(reason) = why {
+            keys.insert("incomplete_details".into(), json!({ "reason": reason }));
+        }
+    }
+    response
+}
+
+/// A Response object without output.
+pub(crate) fn response(call: &Called<'_>, status: &str) -> Value {
+    let request = call.request;
+    let given = |key: &str, default: Value| {
+        let value = request.get(key).filter(|value| !value.is_null());
+        (key.to_owned(), value.cloned().unwrap_or(default))
+    };
+    let mut response = Map::new();
+    let head = json!({
+        "id": format!("resp_mock{}", call.number),
+        "object": "response",
+        "created_at": CREATED,
+        "status": status,
+        "background": false,
+        "error": null,
+        "incomplete_details": null,
+    });
+    response.extend(head.as_object().cloned().unwrap_or_default());
+    response.extend([
+        given("instructions", Value::Null),
+        given("max_output_tokens", Value::Null),
+        given("max_tool_calls", Value::Null),
+        ("model".to_owned(), call.model().into()),
+        ("output".to_owned(), json!([])),
+        given("parallel_tool_calls", true.into()),
+        given("previous_response_id", Value::Null),
+        given("prompt_cache_key", Value::Null),
+        ("reasoning".to_owned(), reasoning_settings(request)),
+        given("safety_identifier", Value::Null),
+        ("service_tier".to_owned(), "default".into()),
+        given("store", true.into()),
+        given("temperature", json!(1.0)),
+        ("text".to_owned(), text_settings(request)),
+        given("tool_choice", "auto".into()),
+        ("tools".to_owned(), tools(request)),
+        given("top_logprobs", 0.into()),
+        given("top_p", json!(1.0)),
+        given("truncation", "disabled".into()),
+        ("usage".to_owned(), Value::Null),
+        given("user", Value::Null),
+        given("metadata", json!({})),
+    ]);
+    Value::Object(response)
+}
+
+fn reasoning_settings(request: &Value) -> Value {
+    let asked = request.get("reasoning").unwrap_or(&Value::Null);
+    json!({"effort": asked.get("effort"), "summary": asked.get("summary")})
+}
+
+fn text_settings(request: &Value) -> Value {
+    let asked = request.get("text").unwrap_or(&Value::Null);
+    let format = asked.get("format").cloned();
+    let verbosity = asked.get("verbosity").cloned();
+    json!({
+        "format": format.unwrap_or_else(|| json!({"type": "text"})),
+        "verbosity": verbosity.unwrap_or_else(|| "medium".into()),
+    })
+}
+
+/// The tools with what the API fills in.
+fn tools(request: &Value) -> Value {
+    let filled = |tool: &Value| {
+        let mut tool = tool.clone();
+        if let Some(keys) = tool
+            .as_object_mut()
+            .filter(|keys| keys.get("type") == Some(&"function".into()))
+        {
+            keys.entry("description").or_insert(Value::Null);
+            keys.entry("strict").or_insert(true.into());
+            keys.entry("parameters")
+                .or_insert_with(|| json!({"type": "object", "properties": {}}));
+        }
+        tool
+    };
+    list(request, "tools").iter().map(filled).collect()
+}
+
+fn reasoning(thought: &str, call: &Called<'_>, profile: &Profile) -> Value {
+    let id = format!("rs_{}", call.number);
+    let asked = call.request.get("reasoning").unwrap_or(&Value::Null);
+    let summary = match text(asked, "summary") {
+        "" => json!([]),
+        _ => json!([{"type": "summary_text", "text": thought}]),
+    };
+    let mut item = json!({"id": id, "type": "reasoning", "summary": summary});
+    let keys = item.as_object_mut();
+    match (profile.reasoning, keys) {
+        (ReasoningItems::Plain, Some(keys)) => {
+            let content = json!([{"type": "reasoning_text", "text": thought}]);
+            keys.insert("content".into(), content);
+        }
+        (_, Some(keys))
+            if list(call.request, "include")
+                .iter()
+                .any(|one| one == ENCRYPTED) =>
+        {
+            keys.insert("encrypted_content".into(), encrypt(&id, thought).into());
+        }
+        _ => {}
+    }
+    item
+}
+
+fn message(id: &str, said: &str, annotations: &[Value], phase: &str) -> Value {
+    let part = json!({"type": "output_text", "annotations": annotations, "logprobs": [],
+        "text": said});
+    json!({"id": id, "type": "message", "status": "completed", "content": [part],
+        "phase": phase, "role": "assistant"})
+}
+
+/// A call; of a tool that takes a text of any form, with that.
+fn tool_call(one: &Call, at: usize, call: &Called<'_>) -> Value {
+    let number = call.number;
+    let id = one
+        .id
+        .clone()
+        .unwrap_or_else(|| format!("call_{number}_{at}"));
+    let custom = list(call.request, "tools")
+        .iter()
+        .any(|tool| text(tool, "type") == "custom" && text(tool, "name") == one.name);
+    match custom {
+        true => json!({"id": format!("ctc_{number}_{at}"), "type": "custom_tool_call",
+            "status": "completed", "call_id": id, "name": one.name, "input": one.text()}),
+        false => json!({"id": format!("fc_{number}_{at}"), "type": "function_call",
+            "status": "completed", "arguments": one.text(), "call_id": id, "name": one.name}),
+    }
+}
