@@ -14,8 +14,10 @@ use tokio::sync::OnceCell;
 use crate::base_url::BaseUrl;
 use crate::chat::OpenAiChat;
 use crate::error::ProviderError;
+#[cfg(feature = "genai")]
+use crate::genai::{Api, Genai};
 use crate::http::Http;
-use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key};
+use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key, usual_base_url};
 use crate::line::Line;
 use crate::messages::AnthropicMessages;
 use crate::model_ref::ModelRef;
@@ -144,6 +146,9 @@ impl OpenAiChatBuilder {
             Wire::Chat => Arc::new(self.build_with(variables)?),
             Wire::Responses => Arc::new(self.responses_with(variables)?),
             Wire::Messages => Arc::new(self.messages_with(variables)?),
+            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => {
+                return self.other_with(variables);
+            }
         })
     }
 
@@ -198,6 +203,40 @@ impl OpenAiChatBuilder {
         Ok(AnthropicMessages { line, profile })
     }
 
+    /// Makes a provider that speaks through the genai library, with the variables given.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    #[cfg(feature = "genai")]
+    pub fn genai_with(self, variables: Variables<'_>) -> Result<Genai, ProviderError> {
+        let provider = self.model.vendor().name;
+        let Some(api) = Api::of(&self.model)? else {
+            let model = self.model.name().to_owned();
+            return Err(ProviderError::NotServed {
+                provider,
+                model,
+                served: "what another wire speaks",
+            });
+        };
+        if !self.extra.is_empty() && !api.takes_extra() {
+            return Err(ProviderError::NoExtra { provider });
+        }
+        let (line, _) = self.line(variables)?;
+        Genai::new(line, api)
+    }
+
+    #[cfg(feature = "genai")]
+    fn other_with(self, variables: Variables<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
+        Ok(Arc::new(self.genai_with(variables)?))
+    }
+
+    #[cfg(not(feature = "genai"))]
+    fn other_with(self, _: Variables<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
+        Err(ProviderError::NotBuiltIn {
+            provider: self.model.vendor().name,
+        })
+    }
+
     /// What every provider has, and whose server it is.
     fn line(self, variables: Variables<'_>) -> Result<(Line, Server), ProviderError> {
         let vendor = self.model.vendor();
@@ -211,17 +250,20 @@ impl OpenAiChatBuilder {
             (None, None) => need_key(vendor, variables)?,
         };
         let key = key.filter(|key| !key.secret.is_empty());
-        let (server, tells) = match elsewhere {
+        let (server, tells) = match &elsewhere {
             // It may be a proxy, or another server that speaks like the vendor's.
             Some(_) if vendor.tells == Tells::Nothing => (Server::Another, Tells::Perhaps),
             Some(_) => (Server::Another, vendor.tells),
             None => (Server::Vendors, vendor.tells),
         };
-        let base = elsewhere.as_deref().or(vendor.base_url);
+        let base = match elsewhere {
+            Some(elsewhere) => Some(elsewhere.into()),
+            None => usual_base_url(vendor, variables)?,
+        };
         let base = base.ok_or(ProviderError::NoBaseUrl {
             provider: vendor.name,
         })?;
-        let base = BaseUrl::parse(base, vendor.base_url)?;
+        let base = BaseUrl::parse(&base, vendor.base_url)?;
         let headers = headers(&self.headers)?;
         let http = Http::new(base, key.as_ref(), &self.model, headers, self.timeouts)?;
         let secrets = self.headers.into_iter().map(|(_, value)| value);

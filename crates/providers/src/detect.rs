@@ -95,7 +95,7 @@ pub struct ModelFound {
 pub async fn detect(variables: Variables<'_>) -> Detected {
     let here = VENDORS
         .iter()
-        .filter(|vendor| vendor.place == Place::ThisMachine);
+        .filter(|vendor| vendor.place == Place::ThisMachine && vendor.same_as.is_none());
     let places: Vec<_> = here
         .filter_map(|vendor| {
             let elsewhere = find_base_url(vendor, variables);

@@ -47,6 +47,7 @@ pub(crate) async fn window(http: &Http, tells: Tells, model: &str, loading: Load
         Tells::Ollama => at_ollama(http, model, loading).await,
         Tells::LmStudio => at_lmstudio(http, model).await,
         Tells::Anthropic => at_anthropic(http, model).await,
+        Tells::Google => at_google(http, model).await,
         Tells::Perhaps => match in_models(http, model).await {
             Report::Unsaid => in_props(http).await,
             report => report,
@@ -85,7 +86,7 @@ pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>>
                 model.window = entry.and_then(|entry| tokens(entry.get("loaded_context_length")));
             }
         }
-        Tells::Nothing | Tells::Models | Tells::Anthropic | Tells::Perhaps => {}
+        Tells::Nothing | Tells::Models | Tells::Anthropic | Tells::Google | Tells::Perhaps => {}
     }
     Some(found)
 }
@@ -170,6 +171,22 @@ async fn at_anthropic(http: &Http, model: &str) -> Report {
         Some((_, body)) => {
             let entry = serde_json::from_slice(&body).unwrap_or(Value::Null);
             Report::of(tokens(entry.get("max_input_tokens")))
+        }
+    }
+}
+
+/// What a request is refused at is the limit of the input.
+async fn at_google(http: &Http, model: &str) -> Report {
+    let path = format!("models/{model}");
+    let url = match http.base.has_version() {
+        true => http.base.beside(&format!("v1beta/{path}")),
+        false => http.base.endpoint(&path),
+    };
+    match http.question(url, None, http.timeouts.probe).await {
+        None => Report::NoAnswer,
+        Some((_, body)) => {
+            let entry = serde_json::from_slice(&body).unwrap_or(Value::Null);
+            Report::of(tokens(entry.get("inputTokenLimit")))
         }
     }
 }

@@ -69,6 +69,38 @@ pub enum ProviderError {
         /// Its name.
         name: String,
     },
+    /// What the environment has to fill in of an address.
+    #[error("{provider} needs {variable}: set it, or give an address with --base-url")]
+    NoVariable {
+        /// The provider.
+        provider: &'static str,
+        /// The environment's variable.
+        variable: &'static str,
+    },
+    /// The provider is not in this build.
+    #[error(
+        "`{provider}` is not in this build: build with `cargo install --path crates/cli --features genai`, or depend on `plimsoll` with the feature `genai`"
+    )]
+    NotBuiltIn {
+        /// The provider.
+        provider: &'static str,
+    },
+    /// The provider serves the model in a way that is not spoken.
+    #[error("`{provider}/{model}` cannot be called: of {provider} only {served} can")]
+    NotServed {
+        /// The provider.
+        provider: &'static str,
+        /// The model.
+        model: String,
+        /// What can be called.
+        served: &'static str,
+    },
+    /// Further keys of a body, which cannot be sent.
+    #[error("`{provider}` takes no further keys in a request: leave out `extra`")]
+    NoExtra {
+        /// The provider.
+        provider: &'static str,
+    },
     /// The HTTP client cannot be made.
     #[error("no HTTP client can be made: {reason}")]
     Client {

@@ -27,6 +27,8 @@ const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
 /// Where Anthropic's API wants its key.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// Where Gemini's API wants its key.
+const GOOGLE_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// Which version of Anthropic's API is spoken; without it every request is refused.
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 const VERSION: &str = "2023-06-01";
@@ -60,10 +62,11 @@ impl Http {
         let wire = model.vendor().wire;
         if let Some(key) = key {
             let (name, value) = match wire {
-                Wire::Chat | Wire::Responses => {
+                Wire::Messages => (API_KEY, key.secret.expose().to_owned()),
+                Wire::Gemini => (GOOGLE_KEY, key.secret.expose().to_owned()),
+                Wire::Chat | Wire::Responses | Wire::Vertex | Wire::Converse | Wire::Ollama => {
                     (AUTHORIZATION, format!("Bearer {}", key.secret.expose()))
                 }
-                Wire::Messages => (API_KEY, key.secret.expose().to_owned()),
             };
             let value = HeaderValue::try_from(value).map_err(|_| ProviderError::BadKey {
                 provider: model.vendor().name,
@@ -83,7 +86,9 @@ impl Http {
             .default_headers(headers)
             .connect_timeout(timeouts.connect)
             // A redirect turns a POST into a GET or takes the key elsewhere; it is told instead.
-            .redirect(redirect::Policy::none());
+            .redirect(redirect::Policy::none())
+            // A stream is not to wait for a block to be full, whatever features other crates ask for.
+            .no_gzip();
         if base.is_loopback() {
             // This machine is reached without a proxy, and without certificates, which small
             // containers do not have.
@@ -97,6 +102,12 @@ impl Http {
             base,
             timeouts,
         })
+    }
+
+    /// The client itself, with the key in its headers.
+    #[cfg(feature = "genai")]
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
     }
 
     /// Sends a body, with further headers, and waits for the answer's head.

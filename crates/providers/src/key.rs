@@ -1,6 +1,8 @@
 //! Where a provider's key and address come from: the environment. Never what they are; a key
 //! is a [`Secret`] from the moment on at which it is read.
 
+use std::borrow::Cow;
+
 use crate::error::ProviderError;
 use crate::secret::Secret;
 use crate::vendor::{Place, Vendor};
@@ -57,6 +59,42 @@ pub fn find_base_url(vendor: &Vendor, variables: Variables<'_>) -> Option<String
     (!found.is_empty()).then(|| found.to_owned())
 }
 
+/// The vendor's usual address, with what the environment says of it filled in.
+///
+/// # Errors
+/// [`ProviderError::NoVariable`] where it has to say something and does not.
+pub(crate) fn usual_base_url(
+    vendor: &Vendor,
+    variables: Variables<'_>,
+) -> Result<Option<Cow<'static, str>>, ProviderError> {
+    let Some(address) = vendor.base_url else {
+        return Ok(None);
+    };
+    let mut address = Cow::Borrowed(address);
+    for blank in vendor.blanks {
+        let mut names = blank.variables.iter();
+        let found = names.find_map(|name| {
+            let found = variables(name)?.trim().to_owned();
+            (!found.is_empty()).then_some(found)
+        });
+        let found = found.or_else(|| blank.usual.map(str::to_owned));
+        let found = found.ok_or_else(|| ProviderError::NoVariable {
+            provider: vendor.name,
+            variable: blank.variables.first().copied().unwrap_or(blank.name),
+        })?;
+        // Google's host that is everywhere has no place in its name.
+        let everywhere = format!("{}-", blank.name);
+        if found == EVERYWHERE {
+            address = address.replace(&everywhere, "").into();
+        }
+        address = address.replace(blank.name, &found).into();
+    }
+    Ok(Some(address))
+}
+
+/// The location of what is served from everywhere.
+const EVERYWHERE: &str = "global";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +144,52 @@ mod tests {
                 .is_none()
         );
         assert!(need_key(vendor("openai"), &env).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_is_left_blank_in_an_address_is_filled_in() {
+        let usual = |name, variables: Variables<'_>| {
+            usual_base_url(vendor(name), variables).map(Option::unwrap_or_default)
+        };
+        let none = |_: &str| None;
+        let here = |name: &str| match name {
+            "AWS_REGION" | "VERTEX_LOCATION" => Some(" eu-west-1".to_owned()),
+            "AWS_DEFAULT_REGION" => Some("x".to_owned()),
+            "GOOGLE_CLOUD_PROJECT" => Some("p-1".to_owned()),
+            _ => None,
+        };
+        let project = |name: &str| (name == "VERTEX_PROJECT_ID").then(|| "p-1".to_owned());
+        for (name, variables, address) in [
+            (
+                "openai",
+                &none as Variables<'_>,
+                "https://api.openai.com/v1",
+            ),
+            (
+                "bedrock",
+                &none,
+                "https://bedrock-runtime.us-east-1.amazonaws.com",
+            ),
+            (
+                "bedrock",
+                &here,
+                "https://bedrock-runtime.eu-west-1.amazonaws.com",
+            ),
+            (
+                "vertex",
+                &here,
+                "https://eu-west-1-aiplatform.googleapis.com/v1/projects/p-1/locations/eu-west-1",
+            ),
+            (
+                "vertex",
+                &project,
+                "https://aiplatform.googleapis.com/v1/projects/p-1/locations/global",
+            ),
+        ] {
+            assert_eq!(usual(name, variables).unwrap(), address);
+        }
+        let missing = usual("vertex", &none).unwrap_err().to_string();
+        assert!(missing.contains("set it") && missing.contains("VERTEX_PROJECT_ID"));
     }
 
     #[test]

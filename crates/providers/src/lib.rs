@@ -19,6 +19,8 @@ mod chat;
 mod detect;
 mod discovery;
 mod error;
+#[cfg(feature = "genai")]
+mod genai;
 mod http;
 mod incoming;
 mod key;
@@ -48,6 +50,8 @@ pub use detect::{
     detect_keys, detect_servers,
 };
 pub use error::ProviderError;
+#[cfg(feature = "genai")]
+pub use genai::Genai;
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
 pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
 pub use messages::AnthropicMessages;
@@ -63,5 +67,5 @@ pub use timeouts::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,
     USAGE_GRACE,
 };
-pub use vendor::{Place, Tells, VENDORS, Vendor, Wire};
+pub use vendor::{Blank, Place, Tells, VENDORS, Vendor, Wire};
 pub use windows::{Window, WindowSource, known_window, resolve_window};

@@ -70,6 +70,10 @@ impl ModelConfig {
             (true, ..) | (_, None, _) => return ModelRef::parse(&self.id),
             (_, Some(Wire::Messages), _) => "anthropic",
             (_, Some(Wire::Responses), _) => "openai-responses",
+            (_, Some(Wire::Gemini), _) => "gemini",
+            (_, Some(Wire::Vertex), _) => "vertex",
+            (_, Some(Wire::Converse), _) => "bedrock",
+            (_, Some(Wire::Ollama), _) => "ollama-native",
             (_, Some(Wire::Chat), Some(_)) => "openai-compatible",
             (_, Some(Wire::Chat), None) => "openai",
         };

@@ -132,7 +132,7 @@ mod tests {
             ("", "write PROVIDER/NAME"),
             ("/gpt-4o", "there is no provider ``; known are: openai, "),
             ("opnai/gpt-4o", "do you mean `openai`?"),
-            ("bedrock/claude", "`openai-compatible/NAME` with --base-url"),
+            ("azure/gpt-4o", "`openai-compatible/NAME` with --base-url"),
             ("openai", "write openai/NAME"),
             ("openai/ ", "write openai/NAME"),
         ] {

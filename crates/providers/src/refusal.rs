@@ -207,7 +207,7 @@ impl Call<'_> {
         }
     }
 
-    fn strike_out(&self, text: String) -> String {
+    pub(crate) fn strike_out(&self, text: String) -> String {
         let secrets = self.secrets.iter();
         secrets.fold(text, |text, secret| secret.strike_out(text))
     }

@@ -19,6 +19,8 @@ pub struct Vendor {
     pub place: Place,
     /// Its usual address; `None` where there is none.
     pub base_url: Option<&'static str>,
+    /// What of it the environment fills in.
+    pub blanks: &'static [Blank],
     /// The environment's variable for another address.
     pub base_variable: Option<&'static str>,
     /// The environment's variables for its key; the first one is the name we give.
@@ -44,6 +46,25 @@ pub enum Wire {
     Responses,
     /// Anthropic Messages.
     Messages,
+    /// Gemini's `generateContent`; with the feature `genai`.
+    Gemini,
+    /// The same at Vertex AI; with the feature `genai`.
+    Vertex,
+    /// Bedrock's Converse; with the feature `genai`.
+    Converse,
+    /// Ollama's own API; with the feature `genai`.
+    Ollama,
+}
+
+/// A part of an address that the environment fills in.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Blank {
+    /// What stands for it in the address, in braces.
+    pub name: &'static str,
+    /// The environment's variables for it.
+    pub variables: &'static [&'static str],
+    /// What it is where none is set; `None` where one has to be.
+    pub usual: Option<&'static str>,
 }
 
 /// Where a vendor's servers are.
@@ -74,6 +95,8 @@ pub enum Tells {
     LmStudio,
     /// Anthropic: in the model's own entry.
     Anthropic,
+    /// Google: in the model's own entry.
+    Google,
     /// It may be any server: try what may be tried.
     Perhaps,
 }
@@ -84,6 +107,7 @@ const HOSTED: Vendor = Vendor {
     aliases: &[],
     place: Place::Hosted,
     base_url: None,
+    blanks: &[],
     base_variable: None,
     key_variables: &[],
     wire: Wire::Chat,
@@ -94,7 +118,7 @@ const HOSTED: Vendor = Vendor {
 };
 
 /// All vendors, in the order in which they are listed for people.
-pub static VENDORS: [Vendor; 16] = [
+pub static VENDORS: [Vendor; 20] = [
     Vendor {
         name: "openai",
         base_url: Some("https://api.openai.com/v1"),
@@ -124,6 +148,55 @@ pub static VENDORS: [Vendor; 16] = [
         key_variables: &["ANTHROPIC_API_KEY"],
         wire: Wire::Messages,
         tells: Tells::Anthropic,
+        ..HOSTED
+    },
+    Vendor {
+        name: "gemini",
+        aliases: &["google", "google-ai", "googleai"],
+        base_url: Some("https://generativelanguage.googleapis.com/v1beta"),
+        base_variable: Some("GOOGLE_GEMINI_BASE_URL"),
+        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        wire: Wire::Gemini,
+        tells: Tells::Google,
+        ..HOSTED
+    },
+    Vendor {
+        name: "vertex",
+        aliases: &["vertex-ai", "vertex_ai", "vertexai"],
+        base_url: Some(
+            "https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}",
+        ),
+        blanks: &[
+            Blank {
+                name: "{project}",
+                variables: &["VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT"],
+                usual: None,
+            },
+            Blank {
+                name: "{location}",
+                variables: &["VERTEX_LOCATION", "GOOGLE_CLOUD_LOCATION"],
+                usual: Some("global"),
+            },
+        ],
+        // An access token, which lives for an hour.
+        key_variables: &["VERTEX_API_KEY"],
+        wire: Wire::Vertex,
+        same_as: Some("gemini"),
+        tells: Tells::Nothing,
+        ..HOSTED
+    },
+    Vendor {
+        name: "bedrock",
+        aliases: &["aws-bedrock", "aws_bedrock", "amazon-bedrock"],
+        base_url: Some("https://bedrock-runtime.{region}.amazonaws.com"),
+        blanks: &[Blank {
+            name: "{region}",
+            variables: &["AWS_REGION", "AWS_DEFAULT_REGION"],
+            usual: Some("us-east-1"),
+        }],
+        key_variables: &["AWS_BEARER_TOKEN_BEDROCK", "BEDROCK_API_KEY"],
+        wire: Wire::Converse,
+        tells: Tells::Nothing,
         ..HOSTED
     },
     Vendor {
@@ -191,6 +264,19 @@ pub static VENDORS: [Vendor; 16] = [
         base_url: Some("http://127.0.0.1:11434/v1"),
         base_variable: Some("OLLAMA_HOST"),
         key_variables: &["OLLAMA_API_KEY"],
+        dialect: "ollama",
+        tells: Tells::Ollama,
+        ..HOSTED
+    },
+    Vendor {
+        name: "ollama-native",
+        aliases: &["ollama_native", "ollama-api"],
+        place: Place::ThisMachine,
+        base_url: Some("http://127.0.0.1:11434/v1"),
+        base_variable: Some("OLLAMA_HOST"),
+        key_variables: &["OLLAMA_API_KEY"],
+        wire: Wire::Ollama,
+        same_as: Some("ollama"),
         dialect: "ollama",
         tells: Tells::Ollama,
         ..HOSTED
@@ -325,7 +411,8 @@ mod tests {
             ("llama_cpp", Some("llama.cpp")),
             ("gork", Some("xai")),
             ("anthropi", Some("anthropic")),
-            ("bedrock", None),
+            ("bedrok", Some("bedrock")),
+            ("azure", None),
             ("zz", None),
         ] {
             let Err(ProviderError::UnknownProvider {

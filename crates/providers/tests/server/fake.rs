@@ -1,5 +1,7 @@
 //! A strict server on loopback: it judges every request as the real API of a dialect does and
 //! answers by a script, down to where a stream is cut. It ends with the test's runtime.
+//! Two test programs share it, and each uses a part.
+#![allow(dead_code)]
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,7 +15,7 @@ use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::stream::{self, Stream, StreamExt};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::openai_responses::Profile;
-use plimsoll_wire::{anthropic, openai_chat, openai_responses};
+use plimsoll_wire::{anthropic, bedrock, gemini, openai_chat, openai_responses};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -21,6 +23,7 @@ use tokio::sync::oneshot;
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) path: String,
+    pub(crate) query: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
 }
@@ -58,10 +61,13 @@ pub(crate) struct Fake {
 
 /// Whose rules a request is judged by.
 #[derive(Debug)]
-enum Judge {
+pub(crate) enum Judge {
     Chat(Dialect),
     Responses(Profile),
     Messages(anthropic::Profile),
+    Gemini(gemini::Profile),
+    Converse(bedrock::Profile),
+    Ollama,
 }
 
 impl Judge {
@@ -70,13 +76,16 @@ impl Judge {
             Self::Chat(_) => "/chat/completions",
             Self::Responses(_) => "/responses",
             Self::Messages(_) => "/v1/messages",
+            Self::Gemini(_) => ":streamGenerateContent",
+            Self::Converse(_) => "/converse-stream",
+            Self::Ollama => "/api/chat",
         }
     }
 
     /// Where a request is weighed.
     fn scales(&self) -> &'static str {
         match self {
-            Self::Chat(_) => "no such path",
+            Self::Chat(_) | Self::Gemini(_) | Self::Converse(_) | Self::Ollama => "no such path",
             Self::Responses(_) => "/responses/input_tokens",
             Self::Messages(_) => "/v1/messages/count_tokens",
         }
@@ -85,7 +94,7 @@ impl Judge {
     /// What such a question is refused with.
     fn refuse_weighing(&self, body: &Value) -> Option<(u16, Value)> {
         match self {
-            Self::Chat(_) => None,
+            Self::Chat(_) | Self::Gemini(_) | Self::Converse(_) | Self::Ollama => None,
             Self::Responses(profile) => {
                 let faults = openai_responses::validate_count(body, profile);
                 faults.first().map(openai_responses::refusal)
@@ -113,6 +122,20 @@ impl Judge {
                 let faults = anthropic::validate(body, profile);
                 faults.first().map(anthropic::refusal)
             }
+            Self::Gemini(profile) => {
+                let faults = gemini::validate(body, profile);
+                faults.first().map(gemini::refusal)
+            }
+            Self::Converse(profile) => {
+                let faults = bedrock::validate(body, profile);
+                faults.first().map(bedrock::refusal)
+            }
+            Self::Ollama => {
+                let messages = body["messages"].as_array();
+                let asks = messages.is_some_and(|all| all.iter().any(|one| one["role"] == "user"));
+                let why = serde_json::json!({"error": "no user message"});
+                (!asks).then_some((400, why))
+            }
         }
     }
 }
@@ -121,7 +144,7 @@ impl Judge {
 type Scales = Box<dyn Fn(&Value) -> u64 + Send + Sync>;
 
 /// What is answered when the script has ended.
-type Then = Box<dyn Fn(&Value) -> Answer + Send + Sync>;
+pub(crate) type Then = Box<dyn Fn(&Value) -> Answer + Send + Sync>;
 
 struct Inner {
     judge: Judge,
@@ -149,6 +172,15 @@ impl Answer {
         Self {
             pieces: events.iter().map(event).collect(),
             ..Self::new(200, "").header("content-type", "text/event-stream")
+        }
+    }
+
+    /// These bytes, piece by piece.
+    pub(crate) fn bytes(pieces: Vec<Vec<u8>>) -> Self {
+        let pieces = pieces.into_iter().map(|piece| Piece::Bytes(piece.into()));
+        Self {
+            pieces: pieces.collect(),
+            ..Self::new(200, "")
         }
     }
 
@@ -241,7 +273,12 @@ impl Fake {
         Self::answering(judge, script, Box::new(over)).await
     }
 
-    async fn answering(judge: Judge, script: impl IntoIterator<Item = Answer>, then: Then) -> Self {
+    /// A server that judges so, and answers what it is asked after the script.
+    pub(crate) async fn answering(
+        judge: Judge,
+        script: impl IntoIterator<Item = Answer>,
+        then: Then,
+    ) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let inner = Arc::new(Inner {
@@ -289,17 +326,25 @@ async fn answer(
     request: Request,
 ) -> Result<Response<Body>, Infallible> {
     let path = request.uri().path().to_owned();
+    let query = request.uri().query().unwrap_or_default().to_owned();
     let headers = request.headers().clone();
     let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
     let body = serde_json::from_slice(&body.unwrap()).unwrap_or(Value::Null);
     inner.asked.lock().unwrap().push(Asked {
         path: path.clone(),
+        query,
         headers,
         body: body.clone(),
     });
     let answer = if path.ends_with(inner.judge.path()) {
         match inner.judge.refuse(&body) {
-            Some((status, refusal)) => Answer::new(status, refusal.to_string()),
+            Some((status, refusal)) => {
+                let answer = Answer::new(status, refusal.to_string());
+                match inner.judge {
+                    Judge::Converse(_) => answer.header("x-amzn-errortype", bedrock::ERROR_TYPE),
+                    _ => answer,
+                }
+            }
             None => {
                 let scripted = inner.script.lock().unwrap().pop_front();
                 scripted.unwrap_or_else(|| (inner.then)(&body))

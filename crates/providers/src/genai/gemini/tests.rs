@@ -1,0 +1,97 @@
+//! What Gemini's frames come to, part by part.
+
+use super::*;
+
+fn read(frames: &[&str]) -> Result<Reply, WireError> {
+    let mut answer = Gemini::new(0);
+    for frame in frames {
+        answer.push(frame)?;
+    }
+    answer.finish()
+}
+
+fn part(part: &str) -> String {
+    format!(r#"{{"candidates":[{{"content":{{"parts":[{part}]}}}}]}}"#)
+}
+
+const END: &str = r#"{"candidates":[{"finishReason":"STOP"}]}"#;
+
+#[test]
+fn parts_keep_their_order_and_neighbours_are_one() {
+    let frames = [
+        part(r#"{"text":"a","thought":true},{"text":"b","thought":true}"#),
+        part(r#"{"text":"c"},{"text":""},{"text":"d"}"#),
+        part(r#"{"executableCode":{"code":"1"}}"#),
+        part(r#"{"inlineData":{"mimeType":"image/png","data":"aGk="}}"#),
+        part(r#"{"text":"e"}"#),
+    ];
+    let mut frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    frames.push(END);
+    let reply = read(&frames).unwrap();
+    assert_eq!(reply.parts.len(), 5, "{:?}", reply.parts);
+    assert!(matches!(&reply.parts[0], Part::Thinking(thinking) if thinking.text == "ab"));
+    assert_eq!(reply.parts[1], Part::text("cd"));
+    assert!(matches!(&reply.parts[2], Part::Opaque(opaque) if opaque.origin == "gemini"));
+    assert!(matches!(&reply.parts[3], Part::Image(_)));
+    assert_eq!(reply.parts[4], Part::text("e"));
+}
+
+#[test]
+fn a_signature_alone_is_kept_and_an_empty_text_is_not() {
+    let alone = part(r#"{"text":"","thoughtSignature":"s"}"#);
+    let reply = read(&[&alone, END]).unwrap();
+    assert_eq!(reply.parts.len(), 1);
+    let mark = Mark::of(&reply.parts[0]).unwrap();
+    assert_eq!((mark.signature.as_str(), mark.from, mark.to), ("s", 0, 0));
+    assert!(
+        read(&[&part(r#"{"text":""}"#), END])
+            .unwrap()
+            .parts
+            .is_empty()
+    );
+}
+
+#[test]
+fn usage_has_one_meaning() {
+    for (json, expected) in [
+        (r#"{"promptTokenCount":10}"#, Some((10, 0, 0, 0))),
+        (
+            r#"{"promptTokenCount":10,"cachedContentTokenCount":4,"candidatesTokenCount":3,"thoughtsTokenCount":2}"#,
+            Some((6, 5, 2, 4)),
+        ),
+        // Thoughts without an answer, and a tool of the server's own.
+        (
+            r#"{"promptTokenCount":10,"thoughtsTokenCount":2,"toolUsePromptTokenCount":5}"#,
+            Some((15, 2, 2, 0)),
+        ),
+        (
+            r#"{"promptTokenCount":18446744073709551615,"toolUsePromptTokenCount":18446744073709551615,"cachedContentTokenCount":1}"#,
+            Some((u64::MAX - 1, 0, 0, 1)),
+        ),
+        (r#"{"trafficType":"ON_DEMAND"}"#, None),
+    ] {
+        let usage = usage(&serde_json::from_str(json).unwrap());
+        let told = usage.map(|usage| {
+            (
+                usage.input.0,
+                usage.output.0,
+                usage.reasoning.0,
+                usage.cache_read.0,
+            )
+        });
+        assert_eq!(told, expected, "{json}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_frame_is_a_panic(text in ".{0,200}", name in "[a-zA-Z]{1,16}") {
+        let mut answer = Gemini::new(usize::MAX - 1);
+        let _ = answer.push(&text);
+        let frame = part(&format!(r#"{{"{name}":{{}},"functionCall":{{"name":3}}}}"#));
+        for _ in 0..3 {
+            let _ = answer.push(&frame);
+        }
+        let _ = answer.finish();
+    }
+}

@@ -1,0 +1,160 @@
+//! What the provider behind the genai library does in front of strict fakes on loopback: Gemini's
+//! events, Bedrock's event stream, Ollama's lines. The same scenarios as for our own wires. No
+//! other network, no waiting but for timeouts of a few milliseconds.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used
+)]
+
+mod converse;
+mod eventstream;
+mod failures;
+#[path = "../server/fake.rs"]
+mod fake;
+mod gemini;
+mod ollama;
+mod runs;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fake::{Answer, Fake, Judge};
+use plimsoll_agent::{Expects, Failure, Request, Sampling, ToolChoice};
+use plimsoll_context::{
+    CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec,
+};
+use plimsoll_core::Provider;
+use plimsoll_providers::{Genai, OpenAiChat, OpenAiChatBuilder, Secret, Timeouts};
+use serde_json::Value;
+
+const KEY: &str = "sk-0123456789-hush";
+
+/// The model of each API that most tests ask.
+const GEMINI: &str = "gemini/gemini-3-pro-preview";
+const CONVERSE: &str = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0";
+const OLLAMA: &str = "ollama-native/qwen3:8b";
+
+/// A server of the API of that model, with this script.
+async fn server(model: &str, script: impl IntoIterator<Item = Answer>) -> Fake {
+    let over = |_: &Value| Answer::new(500, "the script has ended");
+    Fake::answering(judge(model), script, Box::new(over)).await
+}
+
+fn judge(model: &str) -> Judge {
+    let (vendor, name) = model.split_once('/').unwrap();
+    match vendor {
+        "gemini" | "vertex" => Judge::Gemini(plimsoll_wire::gemini::Profile::of_model(name)),
+        "bedrock" => Judge::Converse(plimsoll_wire::bedrock::Profile::of_model(name)),
+        _ => Judge::Ollama,
+    }
+}
+
+fn builder(model: &str, fake: &Fake) -> OpenAiChatBuilder {
+    OpenAiChat::builder(model.parse().unwrap())
+        .base_url(&fake.address)
+        .key(Secret::new(KEY))
+}
+
+fn provider(model: &str, fake: &Fake) -> Genai {
+    builder(model, fake).genai_with(&|_| None).unwrap()
+}
+
+/// A provider that gives up on silence at once.
+fn hasty(model: &str, fake: &Fake) -> Genai {
+    let timeouts = Timeouts {
+        idle: Duration::from_millis(30),
+        ..Timeouts::default()
+    };
+    let builder = builder(model, fake).timeouts(timeouts);
+    builder.genai_with(&|_| None).unwrap()
+}
+
+async fn call(provider: &Genai, request: &Request) -> (Result<Reply, Failure>, Vec<Delta>) {
+    let deltas = Mutex::new(Vec::new());
+    let sink = |delta| deltas.lock().unwrap().push(delta);
+    let reply = provider.call(request, &sink).await;
+    (reply, deltas.into_inner().unwrap())
+}
+
+fn tool_call(id: &str, name: &str, arguments: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        id: CallId(id.into()),
+        name: name.into(),
+        arguments: arguments.into(),
+        opaque: None,
+    })
+}
+
+fn thought(text: &str) -> Part {
+    Part::Thinking(Thinking {
+        text: text.into(),
+        opaque: None,
+    })
+}
+
+/// A request with all that a history of another provider may hold.
+fn request() -> Request {
+    let messages = [
+        Message::user("read a and b"),
+        Message::Assistant {
+            parts: vec![
+                thought("both"),
+                tool_call("call_1", "read", "{\"path\":\"a\"}"),
+                tool_call("call_2", "read", "{\"path\":\"b\"}"),
+            ],
+        },
+        Message::result(CallId("call_1".into()), "A"),
+        Message::error_result(CallId("call_2".into()), "error: no such file"),
+    ];
+    request_of(messages)
+}
+
+fn request_of(messages: impl IntoIterator<Item = Message>) -> Request {
+    let tool = |name: &str| ToolSpec {
+        name: name.into(),
+        description: format!("Does {name}."),
+        schema: serde_json::json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+    };
+    Request {
+        system: "Be brief.".into(),
+        tools: vec![tool("read"), tool("look")].into(),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        dynamic_context: Some("It is late.".into()),
+        tool_choice: ToolChoice::Auto,
+        format: None,
+        max_output: Some(Tokens(6_000)),
+        sampling: Sampling {
+            temperature: Some(0.5),
+            seed: Some(7),
+            ..Sampling::default()
+        },
+        counted: Tokens(100),
+        cache: CachePlan::default(),
+        expects: Expects::default(),
+    }
+}
+
+/// The history grown by a reply and the results of its calls, in order.
+fn answered(request: &Request, reply: &Reply) -> Request {
+    let mut request = request.clone();
+    let said = Message::Assistant {
+        parts: reply.parts.clone(),
+    };
+    let calls: Vec<CallId> = said.calls().map(|call| call.id.clone()).collect();
+    request.messages.push(Arc::new(said));
+    for (at, id) in calls.into_iter().enumerate() {
+        let result = Message::result(id, format!("result {at}"));
+        request.messages.push(Arc::new(result));
+    }
+    request
+}
+
+fn text_of(deltas: &[Delta]) -> String {
+    let texts = deltas.iter().filter_map(|delta| match delta {
+        Delta::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
