@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::remote::{Command, Said};
 use crate::session::Session;
 use crate::sub_agent::MAX_DEPTH;
-use crate::telemetry::evaluation;
+use crate::telemetry::{evaluation, timed};
 
 mod adopt;
 mod branch;
@@ -114,9 +114,8 @@ pub async fn agent_loop_parallel(
     options: ParallelOptions,
 ) -> Result<ParallelLoopOutcome, Error> {
     let span = evaluation(session, strategy.name(), branches.len());
-    evaluate(session, prompt.into(), branches, strategy, options)
-        .instrument(span)
-        .await
+    let work = evaluate(session, prompt.into(), branches, strategy, options);
+    timed(strategy.name(), work.instrument(span)).await
 }
 
 async fn evaluate(

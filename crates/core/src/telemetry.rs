@@ -37,7 +37,7 @@ use crate::store::SessionId;
 
 pub(crate) use call::{Purpose, retried, trace_call};
 pub use contents::{MAX_CONTENT, MAX_CONTENT_TEXT};
-pub(crate) use run::{RunSpan, evaluation};
+pub(crate) use run::{RunSpan, evaluation, timed};
 pub use server::ServerAddress;
 pub(crate) use session::Told;
 pub(crate) use tool::{Fault, ToolSpan};

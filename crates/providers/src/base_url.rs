@@ -4,6 +4,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use plimsoll_core::telemetry::ServerAddress;
 use reqwest::Url;
 
 use crate::error::ProviderError;
@@ -58,6 +59,15 @@ impl BaseUrl {
         let path = if path.is_empty() { USUAL_PATH } else { path }.to_owned();
         url.set_path(&path);
         Ok(Self { url })
+    }
+
+    /// The host and port, for spans and metrics.
+    #[must_use]
+    pub(crate) fn server(&self) -> Option<ServerAddress> {
+        Some(ServerAddress {
+            host: self.url.host_str()?.to_owned(),
+            port: self.url.port_or_known_default()?,
+        })
     }
 
     /// The address of an endpoint below it.

@@ -40,6 +40,21 @@ pub(crate) fn evaluation(session: &Session, strategy: &str, branches: usize) -> 
     )
 }
 
+/// Says how long an evaluation took.
+pub(crate) async fn timed<T, E>(
+    strategy: &str,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let began = Instant::now();
+    let outcome = work.await;
+    measure!(
+        "histogram.gen_ai.workflow.duration" = began.elapsed().as_secs_f64(),
+        gen_ai.workflow.name = strategy,
+        "error.type" = outcome.as_ref().err().map(|_| "evaluation"),
+    );
+    outcome
+}
+
 impl RunSpan {
     /// The run that the session has just begun.
     pub(crate) fn begin(session: &Session) -> Self {

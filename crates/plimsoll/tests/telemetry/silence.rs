@@ -1,0 +1,82 @@
+//! Collectors that do not do as they should: no run is slower or other for it, and a person is told
+//! once.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use plimsoll::Agent;
+use plimsoll::telemetry::{self, Settings, TelemetryError};
+use plimsoll::testing::{ScriptedProvider, Turn};
+
+use crate::told;
+
+fn settings(address: &str, timeout: Duration) -> Settings {
+    let settings = Settings::from_variables("test", |name| {
+        (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| address.to_owned())
+    });
+    Settings {
+        timeout,
+        ..settings
+    }
+}
+
+async fn talk() {
+    let agent = Agent::builder(ScriptedProvider::new([]).then_always(Turn::say("Land!")));
+    let agent = agent.build().unwrap();
+    for _ in 0..50 {
+        assert_eq!(agent.run("What do you see?").await.unwrap().text, "Land!");
+    }
+}
+
+#[test]
+fn a_collector_that_is_not_there_is_told_of_once() {
+    // A port that was free a moment ago.
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let settings = settings(&format!("http://{address}"), Duration::from_secs(10));
+    let warning = told(&settings, talk).unwrap();
+    assert!(warning.contains(&address.to_string()), "{warning}");
+    assert!(warning.contains("the run is as it is"), "{warning}");
+}
+
+#[test]
+fn a_collector_that_never_answers_is_waited_for_no_longer_than_it_may() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://user:pass-word@{}", listener.local_addr().unwrap());
+    let began = std::time::Instant::now();
+    let warning = told(&settings(&address, Duration::from_millis(50)), talk).unwrap();
+    assert!(!warning.contains("pass-word"), "{warning}");
+    assert!(
+        began.elapsed() < telemetry::FINISH_TIMEOUT * 5,
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn settings_that_cannot_be_followed_are_told_and_nothing_is_set_up() {
+    let long = Duration::from_secs(1);
+    for address in ["localhost:4318", "ftp://x", "no address at all"] {
+        let error = telemetry::dispatch(&settings(address, long)).unwrap_err();
+        assert!(
+            matches!(error, TelemetryError::Address { .. }),
+            "{address}: {error}"
+        );
+    }
+    let grpc = Settings {
+        protocol: Some("grpc".into()),
+        ..settings("http://localhost:4317", long)
+    };
+    let error = telemetry::dispatch(&grpc).unwrap_err();
+    assert!(error.to_string().contains("4318"), "{error}");
+    let log = Settings {
+        log: Some("plimsoll=loud".into()),
+        ..settings("", long)
+    };
+    let error = telemetry::dispatch(&log).unwrap_err();
+    assert!(matches!(error, TelemetryError::Filter { .. }), "{error}");
+    let nothing = telemetry::start(&settings("", long)).unwrap();
+    assert_eq!(nothing.finish(), None);
+}
