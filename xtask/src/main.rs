@@ -8,6 +8,7 @@ mod command;
 mod deny;
 mod error;
 mod fresh;
+mod fuzz;
 mod judge;
 mod light;
 mod mcp;
@@ -53,6 +54,17 @@ enum Chore {
     Soak {
         /// Part of the names of other tests to run instead
         filter: Option<String>,
+    },
+    /// The targets in fuzz/, each for some minutes; the first crash is kept and told
+    Fuzz {
+        /// One target; without it all, one after the other
+        target: Option<String>,
+        /// How long each runs
+        #[arg(long, default_value_t = 600)]
+        seconds: u64,
+        /// Take what was found into the corpus, as little as covers the same
+        #[arg(long)]
+        keep: bool,
     },
     /// The README's task on the local model, once a seed; minutes a seed
     Light {
@@ -111,6 +123,18 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Bench { save: true, .. } => bench::run(root, &[], bench::Table::Saved),
         Chore::Bench { filter, .. } => bench::run(root, &filter, bench::Table::Printed),
         Chore::Soak { filter } => soak::run(root, filter.as_deref()),
+        Chore::Fuzz {
+            target,
+            seconds,
+            keep,
+        } => {
+            let found = if keep {
+                fuzz::Found::Kept
+            } else {
+                fuzz::Found::Aside
+            };
+            fuzz::run(root, target.as_deref(), seconds, found)
+        }
         Chore::Light { seeds } => light::run(root, seeds),
         Chore::Mcp => mcp::run(root),
         Chore::Judge { data, json, texts } => {

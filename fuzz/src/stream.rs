@@ -1,0 +1,152 @@
+//! [`stream`]: what has to hold of a streamed reply on each wire, however its bytes are cut.
+
+use plimsoll_context::{Delta, Message, Reply};
+use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
+
+use crate::input::Input;
+use crate::sse_events::events;
+use crate::view::{self, Opaques};
+
+/// A stream reader of one wire, and what is done with what it read.
+pub trait Wire: Default {
+    /// Takes an event.
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError>;
+    /// What there is so far.
+    fn partial(&self) -> Reply;
+    /// All of it.
+    fn finish(self) -> Result<Reply, WireError>;
+    /// Sends back what was said and says what is wrong with it.
+    fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String>;
+}
+
+/// Reads a stream whole and in pieces, and sends back what was said.
+pub fn stream<W: Wire>(input: &Input<'_>) {
+    let bytes = input.text.as_bytes();
+    let whole = read::<W>(bytes, std::iter::empty());
+    // Pieces of a size that the second letter says, and single bytes.
+    let size = input.second % 61 + 1;
+    let pieces = read::<W>(bytes, std::iter::repeat_n(size, bytes.len() / size));
+    assert_eq!(whole, pieces, "cut every {size} bytes");
+    let parts = match whole {
+        Ok(reply) => reply.parts,
+        Err(WireError::Cut { partial }) => partial.parts,
+        Err(_) => return,
+    };
+    let mut messages = vec![Message::user("q"), Message::Assistant { parts }];
+    let calls: Vec<_> = messages[1].calls().map(|call| call.id.clone()).collect();
+    for call in &calls {
+        assert!(!call.0.is_empty(), "a call without an id");
+    }
+    let mut unique = calls.clone();
+    unique.sort();
+    unique.dedup();
+    if unique.len() == calls.len() {
+        messages.extend(calls.into_iter().map(|call| Message::result(call, "r")));
+    }
+    let messages = view::mended(messages, input.opaques());
+    if let Err(why) = W::send_back(&messages, input)
+        && input.opaques() == Opaques::Dropped
+    {
+        panic!("{why}\n{messages:#?}");
+    }
+}
+
+fn read<W: Wire>(bytes: &[u8], cuts: impl Iterator<Item = usize>) -> Result<Reply, WireError> {
+    let mut state = W::default();
+    for (_, data) in events(bytes, cuts).events {
+        state.push(&data)?;
+        let _ = state.partial();
+    }
+    state.finish()
+}
+
+impl Wire for openai_chat::StreamState {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+        Self::push(self, data)
+    }
+    fn partial(&self) -> Reply {
+        Self::partial(self)
+    }
+    fn finish(self) -> Result<Reply, WireError> {
+        Self::finish(self)
+    }
+    fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
+        let dialects = view::chat_dialects();
+        let dialect = choice.choose(&dialects);
+        let body = openai_chat::render(&Default::default(), messages, dialect);
+        let body = body.map_err(|error| error.to_string())?.body;
+        let request = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let faults = openai_chat::validate(&request, dialect);
+        match faults.is_empty() {
+            true => Ok(()),
+            false => Err(format!(
+                "{} {}\n{request}",
+                dialect.name,
+                view::shown(&faults)
+            )),
+        }
+    }
+}
+
+impl Wire for openai_responses::StreamState {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+        Self::push(self, data)
+    }
+    fn partial(&self) -> Reply {
+        Self::partial(self)
+    }
+    fn finish(self) -> Result<Reply, WireError> {
+        Self::finish(self)
+    }
+    fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
+        let profiles = view::responses_profiles();
+        let profile = choice.choose(&profiles);
+        let body = openai_responses::render(
+            &openai_responses::RenderInput {
+                model: "m",
+                ..Default::default()
+            },
+            messages,
+            profile,
+        );
+        let body = body.map_err(|error| error.to_string())?.body;
+        let request = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let faults = openai_responses::validate(&request, profile);
+        match faults.is_empty() {
+            true => Ok(()),
+            false => Err(format!(
+                "{} {}\n{request}",
+                profile.name,
+                view::shown(&faults)
+            )),
+        }
+    }
+}
+
+impl Wire for anthropic::StreamState {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+        Self::push(self, data)
+    }
+    fn partial(&self) -> Reply {
+        Self::partial(self)
+    }
+    fn finish(self) -> Result<Reply, WireError> {
+        Self::finish(self)
+    }
+    fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
+        let model = *choice.choose(&view::MODELS);
+        let profile = anthropic::Profile::of_model(model);
+        let input = anthropic::RenderInput {
+            model,
+            ..Default::default()
+        };
+        let body = anthropic::render(&input, messages, &profile);
+        let body = body.map_err(|error| error.to_string())?.body;
+        let request = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let faults = anthropic::validate(&request, &profile);
+        match faults.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{model} {}\n{request}", view::shown(&faults))),
+        }
+    }
+}

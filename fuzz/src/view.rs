@@ -1,0 +1,120 @@
+//! What has to hold of a view that was read from anywhere: mended, every server accepts it.
+
+use plimsoll_context::{Message, Part, repair};
+use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
+use plimsoll_wire::openai_responses::{Profile, Strict};
+use plimsoll_wire::{Fault, Rule};
+use serde_json::{Value, json};
+
+/// One model of each kind.
+pub const MODELS: [&str; 8] = [
+    "claude-3-5-haiku-latest",
+    "claude-sonnet-4-5",
+    "claude-opus-4-6",
+    "claude-opus-4-8",
+    "claude-opus-5",
+    "claude-opus-5-5",
+    "claude-fable-5-1",
+    "gopher",
+];
+
+/// Every dialect, with every template.
+pub fn chat_dialects() -> Vec<Dialect> {
+    let named = Dialect::NAMES
+        .iter()
+        .filter_map(|name| Dialect::named(name));
+    let mut dialects: Vec<Dialect> = named.collect();
+    for template in [
+        Template::Gemma,
+        Template::Mistral,
+        Template::Qwen,
+        Template::Llama31,
+    ] {
+        dialects.push(Dialect::openai().with_template(template));
+        dialects.push(Dialect::mistral().with_template(template));
+    }
+    dialects.push(Dialect {
+        echo_reasoning: EchoReasoning::Always,
+        ..Dialect::openai()
+    });
+    dialects.push(Dialect {
+        tools: ToolStyle::JsonSchema,
+        ..Dialect::compatible()
+    });
+    dialects
+}
+
+/// Every profile of Responses.
+pub fn responses_profiles() -> Vec<Profile> {
+    let named = Profile::NAMES
+        .iter()
+        .filter_map(|name| Profile::named(name));
+    let mut profiles: Vec<Profile> = named.collect();
+    profiles.push(Profile {
+        strict: Strict::WhereItFits,
+        ..Profile::openai()
+    });
+    profiles
+}
+
+/// What is done with blocks that a provider keeps to itself and that are passed through untouched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opaques {
+    /// They stay: what comes of them is as good as they were.
+    Kept,
+    /// They go, so that all that is left is ours.
+    Dropped,
+}
+
+/// The transcript as it is sent after it was read: mended, with somebody to answer.
+pub fn mended(mut messages: Vec<Message>, opaques: Opaques) -> Vec<Message> {
+    if opaques == Opaques::Dropped {
+        for message in &mut messages {
+            let parts = match message {
+                Message::System { parts }
+                | Message::User { parts }
+                | Message::Assistant { parts } => parts,
+                Message::ToolResult(result) => &mut result.parts,
+                Message::Notice { .. } | Message::Summary { .. } => continue,
+            };
+            parts.retain(|part| !matches!(part, Part::Opaque(_)));
+        }
+    }
+    let mended = repair(messages).messages;
+    let mut mended: Vec<Message> = mended.into_iter().map(|(_, message)| message).collect();
+    mended.push(Message::user("Go on."));
+    mended
+}
+
+/// A text that was read, as the request that it is: of a bare list, the list is `key`.
+pub fn request(text: &str, key: &str) -> Value {
+    let list = serde_json::from_str(text).unwrap_or_default();
+    match list {
+        Value::Array(list) => json!({"model": "m", "max_tokens": 1, key: list}),
+        other => other,
+    }
+}
+
+/// The faults that are ours: what is passed through untouched is as misshapen as it came.
+pub fn ours(faults: Vec<Fault>, before: &[Fault]) -> Vec<Fault> {
+    let known: Vec<String> = before.iter().map(wording).collect();
+    let passed = |fault: &Fault| fault.rule == Rule::Shape && known.contains(&wording(fault));
+    faults.into_iter().filter(|fault| !passed(fault)).collect()
+}
+
+/// The words of a fault, wherever in the request it is.
+fn wording(fault: &Fault) -> String {
+    fault
+        .words
+        .chars()
+        .filter(|c| !c.is_ascii_digit())
+        .collect()
+}
+
+/// Faults for a person to read.
+pub fn shown(faults: &[Fault]) -> String {
+    let lines = faults
+        .iter()
+        .map(|fault| format!("{:?} {}: {}", fault.rule, fault.place, fault.words));
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,86 @@
+//! `openai_chat::read`: what was read is written back byte for byte, reads again as the same, and
+//! mended is a request that the server of each dialect accepts.
+#![no_main]
+
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use plimsoll_fuzz::{Input, Opaques, chat_dialects, mended, mutate, ours, request, shown};
+use plimsoll_wire::openai_chat::{RenderInput, Slot, read, render, validate};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+fuzz_target!(|data: &[u8]| {
+    let Some(input) = Input::of(data) else {
+        return;
+    };
+    let Ok(chat) = read(input.text) else {
+        return;
+    };
+    let written = chat
+        .write((0..chat.messages.len()).map(Slot::Original))
+        .unwrap();
+    let again = read(&written).unwrap();
+    assert_eq!(chat.messages, again.messages);
+    assert_eq!(chat.tools, again.tools);
+    let same = again
+        .write((0..again.messages.len()).map(Slot::Original))
+        .unwrap();
+    assert_eq!(written, same);
+    // An edit that changes nothing.
+    let edited = chat.messages.iter().enumerate();
+    let edited = edited.map(|(index, message)| Slot::Edited(index, message));
+    let edited = chat.write(edited).unwrap();
+    assert!(
+        serde_json::from_str::<&RawValue>(&edited).is_ok(),
+        "{edited}"
+    );
+
+    let messages = mended(chat.messages, input.opaques());
+    let dialects = chat_dialects();
+    let dialect = input.choose(&dialects);
+    let original = request(input.text, "messages");
+    let before = validate(&original, dialect);
+    // What was valid stays so, with all that is in it.
+    let strict = input.opaques() == Opaques::Dropped || before.is_empty();
+    let settings = RenderInput {
+        model: "m",
+        system: (input.second % 2 == 1).then_some("s"),
+        tools: &chat.tools,
+        ..RenderInput::default()
+    };
+    let body = render(&settings, &messages, dialect).unwrap().body;
+    let text = String::from_utf8(body).unwrap();
+    let rendered: Value = serde_json::from_str(&text).unwrap();
+    let faults = ours(validate(&rendered, dialect), &before);
+    assert!(
+        !strict || faults.is_empty(),
+        "{} {}\n{text}",
+        dialect.name,
+        shown(&faults)
+    );
+    // What we write we read.
+    let back = read(&text).unwrap();
+    let body = render(
+        &RenderInput {
+            system: None,
+            tools: &back.tools,
+            ..settings
+        },
+        &back.messages,
+        dialect,
+    );
+    let once = String::from_utf8(body.unwrap().body).unwrap();
+    let faults = ours(
+        validate(&serde_json::from_str(&once).unwrap(), dialect),
+        &before,
+    );
+    assert!(
+        !strict || faults.is_empty(),
+        "{} {}\n{once}",
+        dialect.name,
+        shown(&faults)
+    );
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate(data, size, max_size, seed)
+});

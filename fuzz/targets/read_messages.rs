@@ -1,0 +1,88 @@
+//! `anthropic::read`: what was read and mended is a request that each model accepts, and what we
+//! write we read as the same.
+#![no_main]
+
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use plimsoll_context::{Breakpoint, CachePlan};
+use plimsoll_fuzz::{Input, MODELS, Opaques, mended, mutate, ours, request, shown};
+use plimsoll_wire::anthropic::{
+    Profile, RenderInput, Thinking, ToolChoice, read, render, validate,
+};
+use serde_json::Value;
+
+const THINKING: [Thinking; 5] = [
+    Thinking::Off,
+    Thinking::Minimal,
+    Thinking::Low,
+    Thinking::Medium,
+    Thinking::High,
+];
+
+fuzz_target!(|data: &[u8]| {
+    let Some(input) = Input::of(data) else {
+        return;
+    };
+    let Ok(chat) = read(input.text) else {
+        return;
+    };
+    assert_eq!(chat.messages.len(), chat.from.len());
+    let messages = mended(chat.messages, input.opaques());
+    let model = *input.choose(&MODELS);
+    let profile = Profile::of_model(model);
+    let cache = CachePlan {
+        breakpoints: vec![
+            Breakpoint::Tools,
+            Breakpoint::System,
+            Breakpoint::Message(input.second % 7),
+            Breakpoint::Message(messages.len() - 1),
+        ],
+        key: None,
+    };
+    let original = request(input.text, "messages");
+    let before = validate(&original, &profile);
+    // What was valid stays so, with all that is in it.
+    let strict = input.opaques() == Opaques::Dropped || before.is_empty();
+    let settings = RenderInput {
+        model,
+        tools: &chat.tools,
+        thinking: THINKING[input.second % THINKING.len()],
+        tool_choice: match input.second % 4 {
+            0 => ToolChoice::Required,
+            1 => ToolChoice::None,
+            _ => ToolChoice::Auto,
+        },
+        cache: (input.second % 2 == 1).then_some(&cache),
+        ..RenderInput::default()
+    };
+    let body = render(&settings, &messages, &profile).unwrap().body;
+    let text = String::from_utf8(body).unwrap();
+    let rendered: Value =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let faults = ours(validate(&rendered, &profile), &before);
+    assert!(
+        !strict || faults.is_empty(),
+        "{model} {}\n{text}",
+        shown(&faults)
+    );
+    // What we write we read.
+    let back = read(&text).unwrap();
+    let settings = RenderInput {
+        tools: &back.tools,
+        ..settings
+    };
+    let body = render(&settings, &back.messages, &profile).unwrap().body;
+    let once = String::from_utf8(body).unwrap();
+    let faults = ours(
+        validate(&serde_json::from_str(&once).unwrap(), &profile),
+        &before,
+    );
+    assert!(
+        !strict || faults.is_empty(),
+        "{model} {}\n{once}",
+        shown(&faults)
+    );
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate(data, size, max_size, seed)
+});

@@ -1,0 +1,85 @@
+//! `openai_responses::read`: what was read is written back byte for byte, reads again as the same,
+//! and mended is a request that the server of each profile accepts.
+#![no_main]
+
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use plimsoll_fuzz::{Input, Opaques, mended, mutate, ours, request, responses_profiles, shown};
+use plimsoll_wire::openai_responses::{RenderInput, Slot, read, render, validate};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+fuzz_target!(|data: &[u8]| {
+    let Some(input) = Input::of(data) else {
+        return;
+    };
+    let Ok(chat) = read(input.text) else {
+        return;
+    };
+    let written = chat
+        .write((0..chat.messages.len()).map(Slot::Original))
+        .unwrap();
+    let again = read(&written).unwrap();
+    assert_eq!(chat.messages, again.messages);
+    assert_eq!(chat.tools, again.tools);
+    assert_eq!(chat.instructions, again.instructions);
+    let same = again
+        .write((0..again.messages.len()).map(Slot::Original))
+        .unwrap();
+    assert_eq!(written, same);
+    let edited = chat.messages.iter().enumerate();
+    let edited = edited.map(|(index, message)| Slot::Edited(index, message));
+    let edited = chat.write(edited).unwrap();
+    assert!(
+        serde_json::from_str::<&RawValue>(&edited).is_ok(),
+        "{edited}"
+    );
+
+    let messages = mended(chat.messages, input.opaques());
+    let profiles = responses_profiles();
+    let profile = input.choose(&profiles);
+    let original = request(input.text, "input");
+    let before = validate(&original, profile);
+    // What was valid stays so, with all that is in it.
+    let strict = input.opaques() == Opaques::Dropped || before.is_empty();
+    let settings = RenderInput {
+        model: "m",
+        system: chat.instructions.as_deref(),
+        tools: &chat.tools,
+        hosted_tools: &chat.hosted_tools,
+        ..RenderInput::default()
+    };
+    let body = render(&settings, &messages, profile).unwrap().body;
+    let text = String::from_utf8(body).unwrap();
+    let rendered: Value = serde_json::from_str(&text).unwrap();
+    let faults = ours(validate(&rendered, profile), &before);
+    assert!(
+        !strict || faults.is_empty(),
+        "{} {}\n{text}",
+        profile.name,
+        shown(&faults)
+    );
+    // What we write we read.
+    let back = read(&text).unwrap();
+    let settings = RenderInput {
+        system: back.instructions.as_deref(),
+        tools: &back.tools,
+        hosted_tools: &back.hosted_tools,
+        ..settings
+    };
+    let body = render(&settings, &back.messages, profile).unwrap().body;
+    let once = String::from_utf8(body).unwrap();
+    let faults = ours(
+        validate(&serde_json::from_str(&once).unwrap(), profile),
+        &before,
+    );
+    assert!(
+        !strict || faults.is_empty(),
+        "{} {}\n{once}",
+        profile.name,
+        shown(&faults)
+    );
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate(data, size, max_size, seed)
+});

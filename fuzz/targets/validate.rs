@@ -1,0 +1,50 @@
+//! The validator of each wire on any JSON: it never breaks, stays within its bound, and each fault
+//! can be told as a refusal that is understood as one.
+#![no_main]
+
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles};
+use plimsoll_wire::overflow::{Verdict, classify};
+use plimsoll_wire::{Fault, anthropic, openai_chat, openai_responses};
+use serde_json::Value;
+
+fuzz_target!(|data: &[u8]| {
+    let Some(input) = Input::of(data) else {
+        return;
+    };
+    let Ok(request) = serde_json::from_str::<Value>(input.text) else {
+        return;
+    };
+    match input.second % 3 {
+        0 => {
+            let dialects = chat_dialects();
+            let dialect = input.choose(&dialects);
+            for fault in &openai_chat::validate(&request, dialect) {
+                told(fault, openai_chat::refusal(fault, dialect));
+            }
+        }
+        1 => {
+            let profiles = responses_profiles();
+            for fault in &openai_responses::validate(&request, input.choose(&profiles)) {
+                told(fault, openai_responses::refusal(fault));
+            }
+        }
+        _ => {
+            let profile = anthropic::Profile::of_model(*input.choose(&MODELS));
+            for fault in &anthropic::validate(&request, &profile) {
+                told(fault, anthropic::refusal(fault));
+            }
+            let _ = anthropic::cautions(&request, &profile);
+        }
+    }
+});
+
+fn told(fault: &Fault, (status, body): (u16, Value)) {
+    assert!(!fault.words.is_empty() && (400..600).contains(&status));
+    let verdict = classify(Some(status), &body.to_string());
+    assert!(verdict != Verdict::Auth, "{fault:?} {body}");
+}
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate(data, size, max_size, seed)
+});
