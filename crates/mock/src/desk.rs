@@ -69,7 +69,10 @@ impl Desk {
             };
         }
         let pieces = api.pieces(request, &self.counter);
-        let tokens = pieces.iter().map(|piece| piece.tokens).sum();
+        let tokens = match &self.mock.scales {
+            Some(scales) => Tokens(scales(request)),
+            None => pieces.iter().map(|piece| piece.tokens).sum(),
+        };
         let fault = api.fault(request, asked);
         let answer = match (&fault, asked) {
             (Some(fault), _) => api.refusal(fault),

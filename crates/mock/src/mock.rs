@@ -27,6 +27,7 @@ pub struct Mock {
     pub(crate) api: Arc<dyn Api>,
     pub(crate) script: Script,
     pub(crate) then: Option<Arc<Then>>,
+    pub(crate) scales: Option<Arc<Scales>>,
     pub(crate) models: Vec<String>,
     pub(crate) pages: Vec<Page>,
     pub(crate) window: Option<Tokens>,
@@ -38,6 +39,9 @@ pub struct Mock {
 
 /// What a request is answered with, by what it says and by its number, from 0.
 pub(crate) type Then = dyn Fn(&Value, u64) -> Turn + Send + Sync;
+
+/// What a request weighs.
+pub(crate) type Scales = dyn Fn(&Value) -> u64 + Send + Sync;
 
 /// A fixed answer at a path.
 #[derive(Debug, Clone)]
@@ -101,6 +105,7 @@ impl Mock {
             api: Arc::new(api),
             script: Script::default(),
             then: None,
+            scales: None,
             models: vec![MODEL.to_owned()],
             pages: Vec::new(),
             window: None,
@@ -129,6 +134,13 @@ impl Mock {
     #[must_use]
     pub fn then(mut self, then: impl Fn(&Value, u64) -> Turn + Send + Sync + 'static) -> Self {
         self.then = Some(Arc::new(then));
+        self
+    }
+
+    /// What requests weigh. Default: as many tokens as their texts have in the o200k vocabulary.
+    #[must_use]
+    pub fn weighing(mut self, scales: impl Fn(&Value) -> u64 + Send + Sync + 'static) -> Self {
+        self.scales = Some(Arc::new(scales));
         self
     }
 

@@ -163,6 +163,27 @@ impl Turn {
         self
     }
 
+    /// Each byte is a piece.
+    #[must_use]
+    pub fn bytewise(mut self) -> Self {
+        self.bytewise = true;
+        self
+    }
+
+    /// The connection breaks: in the middle, or at the end of a body or of events.
+    #[must_use]
+    pub fn cut(mut self) -> Self {
+        self.cut = true;
+        self
+    }
+
+    /// Nothing more comes: from the middle on, or from the end of a body or of events.
+    #[must_use]
+    pub fn hang(mut self) -> Self {
+        self.hang = true;
+        self
+    }
+
     /// It waits before the piece at this place until it is told to go on.
     #[must_use]
     pub fn gated(mut self, at: usize) -> (Self, Opener) {

@@ -2,7 +2,7 @@
 //! counts, headers and every way to fail.
 
 use plimsoll_context::{Part, StopReason, Tokens};
-use plimsoll_mock::{Mock, Server};
+use plimsoll_mock::{Mock, Server, Turn};
 use plimsoll_wire::anthropic::{StreamState, sign};
 use serde_json::{Value, json};
 
@@ -434,6 +434,30 @@ async fn it_can_be_overloaded_busy_and_cut_off() {
     );
     request["stream"] = false.into();
     assert_eq!(ask(&server, &request).await.1["usage"]["input_tokens"], 7);
+}
+
+#[tokio::test]
+async fn what_it_says_may_depend_on_what_it_is_asked() {
+    let mock = Mock::messages()
+        .weighing(|request| request["messages"].as_array().unwrap().len() as u64)
+        .then(|request, number| {
+            let asked = request["messages"][0]["content"].as_str().unwrap();
+            Turn::say(format!("{asked} {number}"))
+        });
+    let server = server(mock, "{\"say\": \"the script comes first\"}").await;
+    let said = async |text: &str| {
+        let (_, message) = ask(&server, &body(BUDGET, json!([user(text)]))).await;
+        assert_eq!(message["usage"]["input_tokens"], 1);
+        message["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(said("a").await, "the script comes first");
+    assert_eq!(
+        (said("b").await, said("c").await),
+        ("b 1".into(), "c 2".into())
+    );
+    let (turn, opener) = Turn::say("slow").gated(1);
+    assert_eq!(turn, turn.clone());
+    opener.open();
 }
 
 #[tokio::test]
