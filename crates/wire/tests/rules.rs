@@ -421,8 +421,8 @@ fn of_chat() -> Vec<Case> {
         chat(
             T2,
             template(Template::Mistral),
-            json!([q(), asks(&["a"]), tool("a"), r()]),
-            json!([q(), asks(&["a"]), tool("a"), x(), r()]),
+            json!([q(), asks(&[nine]), tool(nine), r()]),
+            mistral(),
         ),
         chat(
             T3,

@@ -250,6 +250,23 @@ fn mistral() {
         &good,
     );
     row(&mistral, &["OC7"], &[user("q"), tool("D681PevKs")], &good);
+    // A rule that comes late, and two answers in a row.
+    let system = || json!({"role": "system", "content": "s"});
+    for late in [
+        vec![
+            user("q"),
+            asks(&["D681PevKs"]),
+            tool("D681PevKs"),
+            system(),
+            said("x"),
+            user("r"),
+        ],
+        vec![user("q"), said("x"), system(), user("r")],
+        vec![user("q"), said("x"), said("y"), user("r")],
+    ] {
+        let first = [system(), user("q"), user("r")];
+        row(&mistral, &["OC7"], &late, &first);
+    }
 }
 
 #[test]
@@ -292,8 +309,19 @@ fn templates() {
     row(
         &mistral,
         &["T2"],
-        &[user("q"), asks(&["a"]), tool("a"), user("r")],
-        &[user("q"), asks(&["a"]), tool("a"), said("x"), user("r")],
+        &[
+            user("q"),
+            asks(&["abcdefgh1"]),
+            tool("abcdefgh1"),
+            user("r"),
+        ],
+        &[
+            user("q"),
+            asks(&["abcdefgh1"]),
+            tool("abcdefgh1"),
+            said("x"),
+            user("r"),
+        ],
     );
     let qwen = plain.clone().with_template(Template::Qwen);
     row(

@@ -264,7 +264,8 @@ pub enum Voice {
 pub enum Template {
     /// Gemma: strict alternation (T1), one system message (T3).
     Gemma,
-    /// Mistral and Devstral: no user message after a tool result (T2).
+    /// Mistral and Devstral: strict alternation (T1), one system message (T3), no user message after
+    /// a tool result (T2), and their ids of tool calls (OC7).
     Mistral,
     /// Qwen 3: a user message must be there (T4).
     Qwen,
@@ -373,6 +374,9 @@ impl Dialect {
     pub fn mistral() -> Self {
         Self {
             no_content: NoContent::Empty,
+            // No system message after a tool or the assistant, and no two of the assistant's.
+            system: SystemPlace::First,
+            same_role: SameRole::Merge,
             user_after_tool: UserAfterTool::Bridge,
             call_ids: CallIds::NineAlphanumeric,
             // The usage is in the last chunk anyway, and the key is not part of that API.
@@ -392,7 +396,10 @@ impl Dialect {
                 ..self
             },
             Template::Mistral => Self {
+                same_role: SameRole::Merge,
+                system: SystemPlace::First,
                 user_after_tool: UserAfterTool::Bridge,
+                call_ids: CallIds::NineAlphanumeric,
                 ..self
             },
             Template::Qwen => Self {

@@ -129,8 +129,7 @@ fn orphan(check: &mut Check<'_>, index: usize, message: &Value, messages: &[Valu
     if check.dialect.voice == Voice::Mistral {
         let previous = index.checked_sub(1).and_then(|at| messages.get(at));
         let previous = previous.map_or("none", role);
-        let words = format!("Unexpected role 'tool' after role '{previous}'");
-        check.fault(Rule::Oc7, place, words);
+        check.unexpected(place, "tool", previous);
         return;
     }
     let id = message.get("tool_call_id").and_then(Value::as_str);

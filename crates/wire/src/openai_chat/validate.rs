@@ -284,22 +284,26 @@ impl Check<'_> {
     fn order(&mut self, messages: &[Value]) {
         let dialect = self.dialect;
         let mut previous = "";
+        let mut asked = false;
         let mut only_systems = true;
         for (index, message) in messages.iter().enumerate() {
             let place = format!("messages[{index}].role");
             let role = role(message);
             let system = role == "system" || role == "developer";
             if system && index > 0 && dialect.system == SystemPlace::First {
-                let words = "System message must be at the beginning.";
-                self.fault(Rule::T3, place.clone(), words);
+                if dialect.voice == Voice::Mistral {
+                    self.unexpected(place.clone(), role, previous);
+                } else {
+                    let words = "System message must be at the beginning.";
+                    self.fault(Rule::T3, place.clone(), words);
+                }
             }
             if role == "user"
                 && previous == "tool"
                 && dialect.user_after_tool == UserAfterTool::Bridge
             {
                 if dialect.voice == Voice::Mistral {
-                    let words = "Unexpected role 'user' after role 'tool'";
-                    self.fault(Rule::Oc7, place.clone(), words);
+                    self.unexpected(place.clone(), role, previous);
                 } else {
                     let words = "After the optional system message, conversation roles must \
                                  alternate user and assistant roles except for tool calls and \
@@ -309,11 +313,19 @@ impl Check<'_> {
             }
             let twice = role == previous && (role == "user" || role == "assistant");
             let headless = role == "assistant" && only_systems;
-            if (twice || headless) && dialect.same_role == SameRole::Merge {
+            if dialect.voice == Voice::Mistral {
+                // It takes neighbours of the user's, and an assistant who speaks first. Calls without
+                // results are told of already.
+                let assistant = role == "assistant" && !asked;
+                if twice && assistant && dialect.same_role == SameRole::Merge {
+                    self.unexpected(place, role, previous);
+                }
+            } else if (twice || headless) && dialect.same_role == SameRole::Merge {
                 let words = "Conversation roles must alternate user/assistant/user/assistant/...";
                 self.fault(Rule::T1, place, words);
             }
             previous = role;
+            asked = !calls(message).is_empty();
             only_systems &= system;
         }
         let last = messages.len().saturating_sub(1);
@@ -335,6 +347,12 @@ impl Check<'_> {
                 "No user query found in messages.",
             );
         }
+    }
+
+    /// OC7: an order that Mistral does not take.
+    pub(super) fn unexpected(&mut self, place: String, role: &str, previous: &str) {
+        let words = format!("Unexpected role '{role}' after role '{previous}'");
+        self.fault(Rule::Oc7, place, words);
     }
 }
 
