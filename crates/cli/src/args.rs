@@ -26,8 +26,8 @@ Exit codes:
   130  interrupted; the session can be carried on
   141  whoever read the output went away
 
-Files: sessions and models are kept under $PLIMSOLL_HOME, else under the XDG directories. Prices of
-your own stand in prices.toml there.";
+Files: sessions and models are kept under $PLIMSOLL_HOME, else under the XDG directories. What
+you know of models yourself stands in models.toml there.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// Fetch, list and remove local models
     Model(ModelArgs),
+    /// What is known of models: windows, prices and more, and who says so
+    Models(Box<ModelsArgs>),
     /// Check a configuration and say what it comes to
     Config(ConfigArgs),
     /// Say which providers, keys and local servers are there
@@ -405,6 +407,57 @@ pub(crate) enum ModelCommand {
     Rm {
         /// The model
         name: String,
+    },
+}
+
+const MODELS_EXAMPLES: &str = "\
+Examples:
+  plimsoll models                            # every model that anything is known of
+  plimsoll models gpt-5 --json
+  plimsoll models update                     # fetches LiteLLM's table of models
+  plimsoll models update --from table.json --check
+
+Figures of your own stand in models.toml, beside other settings:
+
+  [openai.\"gpt-9\"]
+  window = 400_000
+  max_output = 128_000
+  input = 2.0                                # dollars for a million tokens
+  output = 8.0
+  cache_read = 0.2
+
+They go before what is published, and that before what is built in; what a configuration says in
+[models] goes before all. The window that a server tells goes before any of these.";
+
+#[derive(Debug, Args)]
+#[command(after_help = MODELS_EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct ModelsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Option<ModelsCommand>,
+    /// Only those with this in their names
+    pub(crate) pattern: Option<String>,
+    /// Where settings come from.
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// Fetch what is published of models; what you have written yourself is not touched
+    Update {
+        /// A file, or an address [default: LiteLLM's table on GitHub]
+        #[arg(long, value_name = "FILE|URL")]
+        from: Option<String>,
+        /// Write nothing; exit code 1 where something would change
+        #[arg(long)]
+        check: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 

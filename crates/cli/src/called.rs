@@ -13,8 +13,8 @@ use plimsoll::{
 use crate::agent::{SYSTEM, adapt};
 use crate::choice::{self, Fit};
 use crate::exit::Stop;
+use crate::known;
 use crate::mcp::Mcp;
-use crate::prices;
 
 /// Whom agents ask that another calls; nobody, which is a no, until it is set.
 #[derive(Clone, Default)]
@@ -66,8 +66,9 @@ impl Called {
                     if let Some(base_url) = &config.settings().base_url {
                         chat = chat.base_url(base_url);
                     }
-                    let sheet = prices::sheet(&model, config.own_prices())?;
-                    let provider = chat.provider().map_err(Stop::usage)?;
+                    let facts = known::facts(&model, config.own_models())?;
+                    let sheet = facts.sheet();
+                    let provider = chat.facts(facts).provider().map_err(Stop::usage)?;
                     (provider, Window::Discover, sheet)
                 }
             };

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use plimsoll::config::{AgentConfig, WindowSetting};
-use plimsoll::providers::{self, ModelRef, Place, ServerState, WindowSource, resolve_window};
+use plimsoll::providers::{
+    self, ModelFacts, Origin, Place, ServerState, WindowSource, resolve_window,
+};
 use plimsoll::{Money, PriceSheet, Provider, Rates, Usage, Window};
 
 use crate::exit::Stop;
+use crate::known;
 use crate::local;
-use crate::prices;
 
 /// Servers on this machine that go before our own local model.
 const PREFERRED: [&str; 2] = ["llama.cpp", "ollama"];
@@ -125,15 +127,16 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
     if let Some(base_url) = base_url {
         builder = builder.base_url(base_url);
     }
-    let prices = prices::sheet(&model, agent.own_prices())?;
+    let facts = known::facts(&model, agent.own_models())?;
     let one_at_a_time = matches!(model.vendor().place, Place::ThisMachine | Place::Ours);
-    let provider = builder.provider().map_err(Stop::usage)?;
-    let (window, window_from) = window(provider.as_ref(), &model, agent.settings().window).await;
+    let provider = builder.facts(facts.clone()).provider();
+    let provider = provider.map_err(Stop::usage)?;
+    let (window, window_from) = window(provider.as_ref(), &facts, agent.settings().window).await;
     Ok(Choice {
         provider,
         window,
         window_from,
-        prices,
+        prices: facts.sheet(),
         one_at_a_time,
         max_tokens: None,
         max_identical_tool_calls: None,
@@ -143,7 +146,7 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
 
 async fn window(
     provider: &dyn Provider,
-    model: &ModelRef,
+    facts: &ModelFacts,
     setting: WindowSetting,
 ) -> (Window, &'static str) {
     let (explicit, reported) = match setting {
@@ -151,11 +154,13 @@ async fn window(
         WindowSetting::Tokens(tokens) => (Some(tokens), None),
         WindowSetting::Ask => (None, provider.window().await),
     };
-    let found = resolve_window(explicit, reported, model);
+    let found = resolve_window(explicit, reported, facts);
     let from = match found.source {
         WindowSource::Explicit => "as given",
         WindowSource::Reported => "as the server says",
-        WindowSource::Known => "as published",
+        WindowSource::Known(Origin::BuiltIn | Origin::Published) => "as published",
+        WindowSource::Known(Origin::User) => "as your models.toml says",
+        WindowSource::Known(Origin::Configuration) => "as the configuration says",
         WindowSource::Fallback => "assumed; say better with --max-context",
     };
     let window = match found.source {
@@ -193,9 +198,8 @@ pub(crate) fn summarizer(agent: &AgentConfig) -> Result<Option<Summarizer>, Stop
     };
     let environment = &providers::environment;
     let (model, builder) = agent.chat(name, environment).map_err(Stop::usage)?;
-    let prices = prices::sheet(&model, agent.own_prices())?;
-    Ok(Some(Summarizer {
-        provider: builder.provider().map_err(Stop::usage)?,
-        prices,
-    }))
+    let facts = known::facts(&model, agent.own_models())?;
+    let prices = facts.sheet();
+    let provider = builder.facts(facts).provider().map_err(Stop::usage)?;
+    Ok(Some(Summarizer { provider, prices }))
 }

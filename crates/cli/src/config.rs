@@ -109,8 +109,8 @@ fn check(file: Option<&Path>, tried: Option<Tried>, json: bool) -> Result<u8, St
         out!("agent {name}");
         out!("{}", as_text(agent).trim_end());
     }
-    if all.models_priced() > 0 {
-        out!("prices: {} models of your own", all.models_priced());
+    if !all.own_models().is_empty() {
+        out!("models: {} of your own", all.own_models().len());
     }
     for server in config.mcp() {
         out!("mcp: {}, {}", server.name, server.place());
@@ -366,7 +366,7 @@ fn as_json(agent: &AgentConfig) -> serde_json::Value {
         "argument_digest": settings.argument_digest(),
         "max_history_messages": settings.max_history,
         "limits": settings.limits,
-        "models_priced": agent.models_priced(),
+        "own_models": agent.own_models().len(),
         "stages": stages(agent),
     })
 }

@@ -17,9 +17,9 @@ use serde::Serialize;
 use crate::args::{ModelArgs, ModelCommand};
 use crate::choice::{Choice, Said};
 use crate::exit::{DONE, INTERRUPTED, Stop};
+use crate::known;
 use crate::out::out;
 use crate::paths;
-use crate::prices;
 
 /// The window where none is asked for: enough for real tasks, in half a gigabyte.
 const WINDOW: u64 = 8192;
@@ -162,7 +162,7 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Sto
     let running = interruptible(models.start(name, serve, &watch)).await?;
     shown.close();
     let model = ModelRef::parse(&format!("local/{}", running.model)).map_err(Stop::model)?;
-    let prices = prices::sheet(&model, agent.own_prices())?;
+    let prices = known::facts(&model, agent.own_models())?.sheet();
     let dialect = Dialect {
         tools: style,
         ..model.vendor().dialect()

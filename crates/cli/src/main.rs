@@ -22,6 +22,7 @@ mod fill;
 mod flags;
 mod fork;
 mod input;
+mod known;
 mod ledger;
 mod local;
 mod loops;
@@ -31,11 +32,11 @@ mod mcp;
 #[path = "mcp_without.rs"]
 mod mcp;
 mod mock;
+mod models;
 mod out;
 mod outcome;
 mod paths;
 mod pins;
-mod prices;
 mod recall;
 mod run;
 mod screen;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Chat(args) => wait_for(chat::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Model(args) => wait_for(local::run(args)),
+        Command::Models(args) => wait_for(models::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
         Command::Mock(args) => wait_for(mock::run(args)),
     };

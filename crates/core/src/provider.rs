@@ -45,6 +45,12 @@ pub trait Provider: Send + Sync {
         Ok(None)
     }
 
+    /// The model's window as far as it is known without asking; it stands where the server does not
+    /// say.
+    fn known_window(&self) -> Option<Tokens> {
+        None
+    }
+
     /// The model's window as the server reports it; `None` where it does not.
     async fn window(&self) -> Option<Tokens> {
         None

@@ -23,7 +23,7 @@ const LEAST_REMEMBERED: Tokens = Tokens(2_048);
 /// Where the model's window comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Window {
-    /// From the server; where it does not say, [`FALLBACK_WINDOW`]. What its refusals have taught in
+    /// From the server; where it does not say, what is known of the model, else [`FALLBACK_WINDOW`]. What its refusals have taught in
     /// another session is believed over that.
     #[default]
     Discover,
@@ -83,10 +83,11 @@ impl Window {
     }
 }
 
-/// What the provider says of its window; one that panics says nothing.
+/// What the provider says of its window, or what is known of it; one that panics says nothing.
 pub(crate) async fn said(provider: &dyn Provider) -> Option<Tokens> {
     let asked = AssertUnwindSafe(async { provider.window().await }).catch_unwind();
-    asked.await.unwrap_or_default()
+    let said = asked.await.unwrap_or_default();
+    said.or_else(|| provider.known_window())
 }
 
 /// The window that entries tell last, in the provider's own words, where it is worth remembering.

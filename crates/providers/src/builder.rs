@@ -21,6 +21,7 @@ use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key,
 use crate::line::Line;
 use crate::messages::AnthropicMessages;
 use crate::model_ref::ModelRef;
+use crate::models::{ModelBook, ModelFacts};
 use crate::responses::{OpenAiResponses, Server, profile_of};
 use crate::secret::Secret;
 use crate::timeouts::Timeouts;
@@ -56,6 +57,7 @@ pub struct OpenAiChatBuilder {
     headers: Vec<(String, Secret)>,
     timeouts: Timeouts,
     extra: Map<String, Value>,
+    facts: Option<ModelFacts>,
 }
 
 impl OpenAiChat {
@@ -71,6 +73,7 @@ impl OpenAiChat {
             headers: Vec::new(),
             timeouts: Timeouts::default(),
             extra: Map::new(),
+            facts: None,
         }
     }
 }
@@ -125,6 +128,13 @@ impl OpenAiChatBuilder {
         self
     }
 
+    /// What is known of the model, where that is not what this version knows. What the user says of
+    /// it is enforced; the window stands where the server does not tell.
+    pub fn facts(mut self, facts: ModelFacts) -> Self {
+        self.facts = Some(facts);
+        self
+    }
+
     /// Makes the provider that speaks the wire of the model's vendor, with this process's
     /// environment.
     ///
@@ -168,6 +178,7 @@ impl OpenAiChatBuilder {
         let dialect = self.dialect.take();
         let dialect = dialect.unwrap_or_else(|| dialect_of(&self.model));
         let (line, _) = self.line(variables)?;
+        let dialect = line.facts.dialect(dialect);
         Ok(OpenAiChat { line, dialect })
     }
 
@@ -181,7 +192,8 @@ impl OpenAiChatBuilder {
     ) -> Result<OpenAiResponses, ProviderError> {
         let profile = self.profile.take();
         let (line, server) = self.line(variables)?;
-        let profile = profile.unwrap_or_else(|| profile_of(&line.model, server));
+        let profile =
+            profile.unwrap_or_else(|| line.facts.responses(profile_of(&line.model, server)));
         Ok(OpenAiResponses {
             line,
             profile,
@@ -199,7 +211,8 @@ impl OpenAiChatBuilder {
     ) -> Result<AnthropicMessages, ProviderError> {
         let profile = self.messages_profile.take();
         let (line, _) = self.line(variables)?;
-        let profile = profile.unwrap_or_else(|| anthropic::Profile::of_model(line.model.name()));
+        let of_model = || anthropic::Profile::of_model(line.model.name());
+        let profile = profile.unwrap_or_else(|| line.facts.messages(of_model()));
         Ok(AnthropicMessages { line, profile })
     }
 
@@ -270,7 +283,9 @@ impl OpenAiChatBuilder {
         let secrets = secrets
             .chain(key.iter().map(|key| key.secret.clone()))
             .collect();
+        let known = || ModelBook::built_in().facts(&self.model);
         let line = Line {
+            facts: self.facts.unwrap_or_else(known),
             http,
             full_name: self.model.to_string(),
             model: self.model,
@@ -397,6 +412,21 @@ mod tests {
             let error = builder.build_with(&env).unwrap_err().to_string();
             assert!(error.contains(cure), "{error}");
             assert!(!error.contains("hush") && !error.contains("two"), "{error}");
+        }
+    }
+
+    #[cfg(not(feature = "genai"))]
+    #[test]
+    fn what_is_not_in_this_build_says_how_to_get_it() {
+        for model in [
+            "gemini/m",
+            "vertex/gemini-3",
+            "bedrock/m",
+            "ollama-native/m",
+        ] {
+            let builder = builder(model).key(Secret::new(HUSH));
+            let error = builder.provider_with(&env).map(|_| ()).unwrap_err();
+            assert!(error.to_string().contains("--features genai"), "{error}");
         }
     }
 

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
+use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::openai_chat::{
     AnswerStream, Delivery, Dialect, RenderInput, StreamState, ToolStyle, Voice, read_turn, render,
 };
@@ -17,6 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
+use crate::models::ModelFacts;
 use crate::responses::{Server, effort_of, profile_of};
 
 /// The bits of a seed that are sent: the wire has signed numbers.
@@ -55,6 +57,10 @@ impl Provider for OpenAiChat {
         self.line.endpoint()
     }
 
+    fn server(&self) -> Option<ServerAddress> {
+        self.line.http.base.server()
+    }
+
     async fn call(
         &self,
         request: &Request,
@@ -77,6 +83,10 @@ impl Provider for OpenAiChat {
                 .await?
         };
         self.line.heard(reply, limit)
+    }
+
+    fn known_window(&self) -> Option<Tokens> {
+        self.line.known_window()
     }
 
     async fn window(&self) -> Option<Tokens> {
@@ -107,7 +117,7 @@ impl OpenAiChat {
             system: Some(&*request.system).filter(|system| !system.is_empty()),
             tools: &request.tools,
             tool_choice: tool_choice(request),
-            max_output: request.max_output.map(|tokens| tokens.0),
+            max_output: self.line.most(request.max_output).map(|tokens| tokens.0),
             temperature: request.sampling.temperature,
             // Servers take 63 bits at most.
             seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
@@ -127,7 +137,7 @@ impl OpenAiChat {
     /// The keys that a request has besides; what the host says of the effort goes before ours.
     fn extra(&self, level: ThinkingLevel) -> Cow<'_, Map<String, Value>> {
         let extra = &self.line.extra;
-        let effort = effort(level, &self.line.model, &self.dialect);
+        let effort = effort(level, &self.line.model, &self.line.facts, &self.dialect);
         let Some(effort) = effort.filter(|_| !extra.contains_key(EFFORT)) else {
             return Cow::Borrowed(extra);
         };
@@ -142,11 +152,16 @@ const EFFORT: &str = "reasoning_effort";
 
 /// How a server is told how hard the model is to think: with the nearest value that the model is known
 /// to take. `None` where the server knows no such key, the model does not reason, or nothing is asked for.
-fn effort(level: ThinkingLevel, model: &ModelRef, dialect: &Dialect) -> Option<&'static str> {
+pub(crate) fn effort(
+    level: ThinkingLevel,
+    model: &ModelRef,
+    facts: &ModelFacts,
+    dialect: &Dialect,
+) -> Option<&'static str> {
     if matches!(dialect.voice, Voice::Mistral | Voice::Template) {
         return None;
     }
-    let profile = profile_of(model, Server::Another);
+    let profile = facts.responses(profile_of(model, Server::Another));
     profile.effort(effort_of(level)?).map(Effort::name)
 }
 
@@ -170,7 +185,8 @@ mod tests {
         ] {
             let dialect = Dialect::named(dialect).unwrap();
             let model = ModelRef::parse(&format!("openai-compatible/{model}")).unwrap();
-            assert_eq!(effort(level, &model, &dialect), said, "{model:?} {level:?}");
+            let sent = effort(level, &model, &ModelFacts::default(), &dialect);
+            assert_eq!(sent, said, "{model:?} {level:?}");
         }
     }
 }

@@ -111,6 +111,10 @@ impl Provider for Genai {
         self.line.heard(reply, request.max_output)
     }
 
+    fn known_window(&self) -> Option<Tokens> {
+        self.line.known_window()
+    }
+
     async fn window(&self) -> Option<Tokens> {
         self.line.window().await
     }

@@ -3,12 +3,12 @@
 //!
 //! ```no_run
 //! use plimsoll_core::Provider;
-//! use plimsoll_providers::{ModelRef, OpenAiChat, resolve_window};
+//! use plimsoll_providers::{ModelBook, ModelRef, OpenAiChat, resolve_window};
 //!
 //! # async fn example() -> Result<(), plimsoll_providers::ProviderError> {
 //! let model = ModelRef::parse("ollama/qwen3:8b")?;
 //! let chat = OpenAiChat::builder(model.clone()).build()?;
-//! let window = resolve_window(None, chat.window().await, &model);
+//! let window = resolve_window(None, chat.window().await, &ModelBook::built_in().facts(&model));
 //! # Ok(())
 //! # }
 //! ```
@@ -29,7 +29,7 @@ pub mod local;
 mod messages;
 mod model_config;
 mod model_ref;
-mod prices;
+mod models;
 mod receive;
 mod refusal;
 mod responses;
@@ -57,15 +57,17 @@ pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
 pub use messages::AnthropicMessages;
 pub use model_config::ModelConfig;
 pub use model_ref::ModelRef;
-pub use prices::{
-    MAX_PRICE, MIN_PRICE, PriceBook, PriceError, known_prices, known_rates, parse_prices,
+pub use models::{
+    Change, Fact, MAX_MODELS, MAX_PRICE, MAX_TABLE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS,
+    MODEL_KEYS_OF_PRICES, ModelBook, ModelError, ModelFacts, ModelRow, Origin, Prices, Published,
+    TABLE_URL, TableError, fetch_table, known_prices, known_rates, known_window, published,
 };
 pub use receive::MAX_STREAM;
-pub use responses::OpenAiResponses;
+pub use responses::{OpenAiResponses, responses_profile};
 pub use secret::Secret;
 pub use timeouts::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,
     USAGE_GRACE,
 };
 pub use vendor::{Blank, Place, Tells, VENDORS, Vendor, Wire};
-pub use windows::{Window, WindowSource, known_window, resolve_window};
+pub use windows::{Window, WindowSource, resolve_window};

@@ -15,6 +15,7 @@ use crate::discovery::{self, Loading, Report};
 use crate::http::{Http, error_body, pieces};
 use crate::incoming::Incoming;
 use crate::model_ref::ModelRef;
+use crate::models::{Fact, ModelFacts};
 use crate::receive::receive;
 use crate::refusal::Call;
 use crate::secret::Secret;
@@ -37,6 +38,8 @@ pub(crate) struct Line {
     pub(crate) extra: Map<String, Value>,
     /// What the server reported; empty until it answered.
     pub(crate) reported: OnceCell<Option<Tokens>>,
+    /// What is known of the model.
+    pub(crate) facts: ModelFacts,
     /// Whether it says what a request weighs.
     pub(crate) scales: Scales,
 }
@@ -77,6 +80,18 @@ impl Line {
     pub(crate) async fn window(&self) -> Option<Tokens> {
         let reported = self.reported.get_or_try_init(|| self.report()).await;
         reported.ok().copied().flatten()
+    }
+
+    /// The window as far as it is known without asking.
+    pub(crate) fn known_window(&self) -> Option<Tokens> {
+        self.facts.window.map(|fact| fact.value)
+    }
+
+    /// The tokens of an answer that may be asked for: what is asked for, or less where the user says
+    /// that the model writes less.
+    pub(crate) fn most(&self, asked: Option<Tokens>) -> Option<Tokens> {
+        let most = self.facts.max_output.as_ref().and_then(Fact::own);
+        asked.map(|asked| asked.min(most.unwrap_or(Tokens::MAX)))
     }
 
     /// Sends a request and reads the reply to it, each piece handed on as it comes.

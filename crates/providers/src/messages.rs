@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
+use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::anthropic::{
     Delivery, Profile, RenderInput, Rendered, StreamState, Thinking, render,
 };
@@ -62,6 +63,7 @@ impl AnthropicMessages {
             tools: &request.tools,
             tool_choice: tool_choice(request),
             max_output: request.max_output.map(|tokens| tokens.0),
+            room: request.expects.room.map(|room| room.0),
             thinking: thinking(request.sampling.thinking),
             temperature: request.sampling.temperature,
             delivery: Delivery::Stream,
@@ -84,6 +86,10 @@ impl Provider for AnthropicMessages {
 
     fn endpoint(&self) -> String {
         self.line.endpoint()
+    }
+
+    fn server(&self) -> Option<ServerAddress> {
+        self.line.http.base.server()
     }
 
     async fn call(
@@ -109,6 +115,10 @@ impl Provider for AnthropicMessages {
         let headers = headers(&rendered.betas);
         let weighed = self.line.weigh(&path, headers, &rendered.body, &COUNT_KEYS);
         weighed.await
+    }
+
+    fn known_window(&self) -> Option<Tokens> {
+        self.line.known_window()
     }
 
     async fn window(&self) -> Option<Tokens> {

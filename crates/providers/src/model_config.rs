@@ -12,7 +12,7 @@ use crate::chat::OpenAiChat;
 use crate::error::ProviderError;
 use crate::key::{Variables, environment};
 use crate::model_ref::ModelRef;
-use crate::prices::known_prices;
+use crate::models::known_prices;
 use crate::secret::Secret;
 use crate::vendor::Wire;
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::ProviderError;
+use crate::models;
 use crate::vendor::Vendor;
-use crate::windows;
 
 /// A model of a provider.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl ModelRef {
             Ok(vendor) => vendor,
             // Without a slash it is rather a model than a provider.
             Err(ProviderError::UnknownProvider { suggestion, .. }) if !text.contains('/') => {
-                let model = windows::provider_of(text).map(|owner| format!("{owner}/{text}"));
+                let model = models::provider_of(text).map(|owner| format!("{owner}/{text}"));
                 return Err(ProviderError::NoProvider {
                     given: text.to_owned(),
                     suggestion: model.or(suggestion.map(|vendor| format!("{vendor}/NAME"))),

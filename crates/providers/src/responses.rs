@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
+use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::openai_responses::{
     Delivery, Effort, Profile, RenderInput, StreamState, render,
 };
@@ -70,7 +71,7 @@ impl OpenAiResponses {
             system: Some(&*request.system).filter(|system| !system.is_empty()),
             tools: &request.tools,
             tool_choice: tool_choice(request),
-            max_output: request.max_output.map(|tokens| tokens.0),
+            max_output: self.line.most(request.max_output).map(|tokens| tokens.0),
             effort: effort_of(request.sampling.thinking),
             temperature: request.sampling.temperature,
             delivery: Delivery::Stream,
@@ -97,6 +98,10 @@ impl Provider for OpenAiResponses {
 
     fn endpoint(&self) -> String {
         self.line.endpoint()
+    }
+
+    fn server(&self) -> Option<ServerAddress> {
+        self.line.http.base.server()
     }
 
     async fn call(
@@ -126,6 +131,10 @@ impl Provider for OpenAiResponses {
         weighed.await
     }
 
+    fn known_window(&self) -> Option<Tokens> {
+        self.line.known_window()
+    }
+
     async fn window(&self) -> Option<Tokens> {
         self.line.window().await
     }
@@ -138,6 +147,16 @@ pub(crate) enum Server {
     Vendors,
     /// It may be any that speaks like it.
     Another,
+}
+
+/// What OpenAI's model of that name wants of a request; its newest demands where the name says
+/// nothing.
+#[must_use]
+pub fn responses_profile(name: &str) -> Profile {
+    ModelRef::parse(&format!("openai-responses/{name}")).map_or_else(
+        |_| Profile::openai(),
+        |model| profile_of(&model, Server::Vendors),
+    )
 }
 
 /// What a model wants of a request, as far as its name tells.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::providers::{self, PriceBook, ServerState, VENDORS};
+use plimsoll::providers::{self, ModelBook, ServerState, VENDORS};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
     Agent, AgentOutput, EndReason, Error, Gate, Observer, Session, SessionId, SessionStore,
@@ -355,7 +355,7 @@ impl Chat {
         let vendors = VENDORS.iter().map(|vendor| format!("{}/", vendor.name));
         let current = [self.choice.provider.model().to_owned()];
         self.words.add_models(current.into_iter().chain(vendors));
-        let known = PriceBook::built_in().models();
+        let known = ModelBook::built_in().models();
         let known = known.filter(|(vendor, _)| VENDORS.iter().any(|of| of.name == *vendor));
         self.words
             .add_models(known.map(|(vendor, name)| format!("{vendor}/{name}")));

@@ -61,7 +61,7 @@ fn what_is_good_is_said_with_its_thresholds() {
         ("", vec!["the model's window decides", "fires above 80 %"]),
         (
             "[pricing.openai.\"gpt-9\"]\ninput = 2.0\noutput = 8.0\n",
-            vec!["prices: 1 models of your own"],
+            vec!["models: 1 of your own"],
         ),
     ] {
         let said = check(config, &[]).done();

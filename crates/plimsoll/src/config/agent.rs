@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use plimsoll_agent::{Failure, MAX_RULES, Request};
 use plimsoll_context::{Chars4, Delta, PriceSheet, Rates, Reply, Threshold, nearest};
 use plimsoll_core::{Agent, Error, Provider, Tool};
-use plimsoll_providers::{ModelRef, OpenAiChat, OpenAiChatBuilder, PriceBook, Timeouts};
+use plimsoll_providers::{
+    ModelBook, ModelFacts, ModelRef, OpenAiChat, OpenAiChatBuilder, Timeouts,
+};
 use plimsoll_tools::{Root, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
 
@@ -86,27 +88,27 @@ impl AgentConfig {
         Some((&found.value, &found.origin))
     }
 
+    /// What is known of a model by this configuration, and by what is known at all.
+    #[must_use]
+    pub fn facts(&self, model: &ModelRef) -> ModelFacts {
+        let book = ModelBook::built_in().clone();
+        book.overlay(self.shared.models.clone()).facts(model)
+    }
+
     /// What a model costs by this configuration, or as far as it is known at all.
     #[must_use]
     pub fn prices(&self, model: &ModelRef) -> Option<PriceSheet> {
-        let own = self.shared.prices.find(model.vendor().name, model.name());
-        own.or_else(|| PriceBook::built_in().sheet(model))
+        self.facts(model).sheet()
     }
 
-    /// The prices that the configuration has.
+    /// What the configuration says of models.
     #[must_use]
-    pub fn own_prices(&self) -> &PriceBook {
-        &self.shared.prices
-    }
-
-    /// How many models it prices.
-    #[must_use]
-    pub fn models_priced(&self) -> usize {
-        self.shared.models_priced
+    pub fn own_models(&self) -> &ModelBook {
+        &self.shared.models
     }
 
     /// A model's name and the settings of its provider: the key, the address and the headers that
-    /// `[providers.NAME]` says, and the timeouts and the style of tool calls of the agent.
+    /// `[providers.NAME]` says, what `[models]` says of it, and the timeouts and the style of tool calls of the agent.
     ///
     /// # Errors
     /// Where nobody is named like its provider, or its key is not where it should be.
@@ -129,7 +131,8 @@ impl AgentConfig {
             let dialect = model.vendor().dialect();
             chat = chat.dialect(Dialect { tools, ..dialect });
         }
-        Ok((model, chat.timeouts(self.timeouts())))
+        let facts = self.facts(&model);
+        Ok((model, chat.facts(facts).timeouts(self.timeouts())))
     }
 
     /// How long silence is waited through.

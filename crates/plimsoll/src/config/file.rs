@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_context::nearest;
-use plimsoll_providers::PriceBook;
+use plimsoll_providers::{ModelBook, Origin};
 
 use super::agent::AgentConfig;
 use super::document::{self, Entry, Node, Table, Written};
@@ -41,8 +41,8 @@ pub struct Config {
 pub(crate) struct Shared {
     pub(crate) mcp: Vec<McpServer>,
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
-    pub(crate) prices: PriceBook,
-    pub(crate) models_priced: usize,
+    /// What it says of models.
+    pub(crate) models: ModelBook,
     /// What holds for all agents.
     pub(crate) defaults: Layer,
     pub(crate) agents: Vec<AgentPart>,
@@ -287,31 +287,40 @@ impl Shared {
                 shared.providers.insert(entry.key, settings);
             }
         }
-        if let Some(entry) = one(table, &["prices", "pricing"], reader.faults) {
-            shared.prices(entry, reader.faults);
+        if let Some(entry) = one(table, &["models", "prices", "pricing"], reader.faults) {
+            shared.models(entry, reader.faults);
         }
         shared
     }
 
-    /// Each model by itself, so that each fault is said.
-    fn prices(&mut self, entry: Entry, faults: &mut Faults) {
-        for vendor in table_of("[prices]", entry, faults) {
-            let place = format!("[prices.{}]", vendor.key);
-            let name = vendor.key.clone();
-            for model in table_of(&place, vendor, faults) {
-                let line = model.line;
-                let mut rows = toml::Table::new();
-                let mut row = toml::Table::new();
-                row.insert(model.key, value(model.node.value));
-                rows.insert(name.clone(), toml::Value::Table(row));
-                match PriceBook::of(&rows) {
-                    Ok(book) => {
-                        self.models_priced += 1;
-                        self.prices = std::mem::take(&mut self.prices).overlay(book);
-                    }
-                    Err(error) => faults.at(line, error.to_string()),
-                }
+    /// Each model by itself, so that each fault is said: `vendor.model` or `"vendor/model"`.
+    fn models(&mut self, entry: Entry, faults: &mut Faults) {
+        let name = format!("[{}]", entry.key);
+        let table = entry.key.clone();
+        for vendor in table_of(&name, entry, faults) {
+            if vendor.key.contains('/') {
+                self.model(None, vendor, faults);
+                continue;
             }
+            let place = format!("[{table}.{}]", vendor.key);
+            let of = vendor.key.clone();
+            for model in table_of(&place, vendor, faults) {
+                self.model(Some(&of), model, faults);
+            }
+        }
+    }
+
+    fn model(&mut self, vendor: Option<&str>, entry: Entry, faults: &mut Faults) {
+        let line = entry.line;
+        let mut rows = toml::Table::new();
+        rows.insert(entry.key, value(entry.node.value));
+        if let Some(vendor) = vendor {
+            let row = std::mem::take(&mut rows);
+            rows.insert(vendor.to_owned(), toml::Value::Table(row));
+        }
+        match ModelBook::of(&rows, Origin::Configuration) {
+            Ok(book) => self.models = std::mem::take(&mut self.models).overlay(book),
+            Err(error) => faults.at(line, error.to_string()),
         }
     }
 }

@@ -11,6 +11,8 @@ use super::kind::Kind;
 use super::mcp::MCP_FIELDS;
 use super::permission::PERMISSION_FIELDS;
 use super::provider::PROVIDER_FIELDS;
+use plimsoll_providers::MODEL_KEYS;
+use plimsoll_wire::openai_responses::Effort;
 
 /// The schema.
 #[must_use]
@@ -27,10 +29,13 @@ pub fn schema() -> Value {
     }
     let mut agent = table(agent);
     put_word(&mut agent, "required", json!(["name"]));
-    let prices = json!({
-        "description": "Prices of your own: a table for a provider, in it one for a model.",
+    let models = json!({
+        "description": "What you know of models: a table for a provider, in it one for a model; or \
+                        one for \"provider/model\".",
         "type": "object",
-        "additionalProperties": { "type": "object", "additionalProperties": price() },
+        "additionalProperties": { "type": "object", "anyOf": [
+            model(), { "additionalProperties": model() },
+        ] },
     });
     let more = [
         ("agents", json!({ "type": "array", "items": agent })),
@@ -42,8 +47,9 @@ pub fn schema() -> Value {
             "providers",
             json!({ "type": "object", "additionalProperties": of_fields(PROVIDER_FIELDS, &[]) }),
         ),
-        ("prices", prices.clone()),
-        ("pricing", prices),
+        ("models", models.clone()),
+        ("prices", models.clone()),
+        ("pricing", models),
     ];
     for (name, schema) in more {
         top.insert(name.to_owned(), schema);
@@ -216,17 +222,24 @@ fn of_fields(fields: &[Field], required: &[&str]) -> Value {
     schema
 }
 
-fn price() -> Value {
+fn model() -> Value {
     let dollars = json!({ "type": "number", "minimum": 0 });
     let whole = json!({ "type": "integer", "minimum": 1 });
+    let flag = json!({ "type": "boolean" });
+    let efforts = json!({ "type": "array", "items": { "enum": Effort::ALL.map(Effort::name) } });
+    let properties = MODEL_KEYS.into_iter().map(|key| {
+        let schema = match key {
+            "cache_lives" | "longer_lives" | "min_cacheable" | "window" | "max_output" => &whole,
+            "images" | "thinking" | "tools" => &flag,
+            "efforts" => &efforts,
+            _ => &dollars,
+        };
+        (key.to_owned(), schema.clone())
+    });
     json!({
         "type": "object",
-        "properties": {
-            "input": dollars, "output": dollars, "cache_read": dollars, "cache_write": dollars,
-            "longer_write": dollars, "cache_lives": whole, "longer_lives": whole,
-            "min_cacheable": whole,
-        },
-        "required": ["input", "output"],
+        "properties": properties.collect::<Map<_, _>>(),
+        "dependentRequired": { "input": ["output"], "output": ["input"] },
         "additionalProperties": false,
     })
 }

@@ -198,8 +198,8 @@ fn everything_wrong_is_said_at_once_with_its_line() {
         "line 17: `max_steps` (line 16) and `max_turns` (line 17) are two settings of one thing",
         "line 19: two agents are named `a` (the other is on line 14)",
         "line 23: a server has a `command` or a `url`",
-        "line 24: prices, openai, x, input",
-        "line 27: prices, opnai: there is no such provider; did you mean `openai`?",
+        "line 24: models, openai, x, input",
+        "line 27: models, opnai: there is no such provider; did you mean `openai`?",
         "line 30: [providers.mine] needs a `base_url`",
         "line 31: `api_key_env` is no name of a variable",
     ];

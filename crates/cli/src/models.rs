@@ -1,0 +1,318 @@
+//! `plimsoll models`: what is known of models and who says so, and fetching what is published since.
+//! Not the local models; those are `plimsoll model`.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+use plimsoll::Tokens;
+use plimsoll::providers::{
+    Change, Fact, MAX_TABLE, ModelBook, ModelFacts, Origin, Published, TABLE_URL, fetch_table,
+    published,
+};
+use serde_json::{Value, json};
+
+use crate::args::{ModelsArgs, ModelsCommand};
+use crate::exit::{DONE, FAILED, Stop};
+use crate::known;
+use crate::out::out;
+
+/// Changes that are listed for people; JSON has all.
+const MAX_LISTED: usize = 40;
+
+/// Runs the command.
+pub(crate) async fn run(args: &ModelsArgs) -> Result<u8, Stop> {
+    match &args.command {
+        None => list(args),
+        Some(ModelsCommand::Update { from, check, json }) => {
+            update(from.as_deref().unwrap_or(TABLE_URL), *check, *json).await
+        }
+    }
+}
+
+fn list(args: &ModelsArgs) -> Result<u8, Stop> {
+    let resolved = args.sources.resolve()?;
+    let book = known::book(resolved.agent.own_models())?;
+    let pattern = args.pattern.as_deref().unwrap_or("").to_lowercase();
+    let found: Vec<(&str, &str)> = book
+        .models()
+        .filter(|(vendor, name)| format!("{vendor}/{name}").contains(&pattern))
+        .collect();
+    if args.json {
+        let rows: Vec<Value> = found
+            .iter()
+            .map(|(vendor, name)| as_json(&format!("{vendor}/{name}"), &book.find(vendor, name)))
+            .collect();
+        let text = known::published_text()?.unwrap_or_default();
+        let (from, date) = Published::head(&text);
+        let own = known::own_path()?;
+        out!(
+            "{}",
+            json!({
+                "models": rows,
+                "published": date.map(|date| json!({ "from": from, "date": date })),
+                "own": own.exists().then_some(own),
+            })
+        );
+        return Ok(DONE);
+    }
+    if found.is_empty() {
+        out!("no model that is known has `{pattern}` in its name");
+        return Ok(FAILED);
+    }
+    let longest = found
+        .iter()
+        .map(|(vendor, name)| vendor.len() + name.len() + 1);
+    let width = longest.max().unwrap_or_default();
+    out!(
+        "{:width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>6}  can",
+        "model",
+        "window",
+        "output",
+        "$ in",
+        "$ out",
+        "$ cached",
+        "cache≥"
+    );
+    for (vendor, name) in found {
+        let facts = book.find(vendor, name);
+        let model = format!("{vendor}/{name}");
+        out!("{}", line(&model, &facts, width).trim_end());
+    }
+    out!("");
+    for text in legend(&book)? {
+        out!("{text}");
+    }
+    Ok(DONE)
+}
+
+/// One model. A figure that is not built in has a mark: see [`mark`].
+fn line(model: &str, facts: &ModelFacts, width: usize) -> String {
+    let size = |fact: &Option<Fact<Tokens>>| match fact {
+        Some(fact) => format!("{}{}", fact.value, mark(fact.from)),
+        None => "-".to_owned(),
+    };
+    let price = |of: fn(&plimsoll::Rates) -> Option<plimsoll::Money>| {
+        let fact = facts.prices.as_ref();
+        let said = fact.and_then(|fact| Some((of(&fact.value.rates)?, fact.from)));
+        said.map_or("-".to_owned(), |(money, from)| {
+            format!(
+                "{}{}",
+                money.to_string().trim_start_matches('$'),
+                mark(from)
+            )
+        })
+    };
+    let can = [
+        ("images", &facts.images),
+        ("thinking", &facts.thinking),
+        ("tools", &facts.tools),
+    ];
+    let can: Vec<String> = can
+        .into_iter()
+        .filter_map(|(word, fact)| {
+            let fact = fact.as_ref()?;
+            let no = if fact.value { "" } else { "no " };
+            Some(format!("{no}{word}{}", mark(fact.from)))
+        })
+        .collect();
+    format!(
+        "{model:width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>6}  {}",
+        size(&facts.window),
+        size(&facts.max_output),
+        price(|rates| Some(rates.input)),
+        price(|rates| Some(rates.output)),
+        price(|rates| rates.cache_read),
+        size(&facts.min_cacheable),
+        can.join(", ")
+    )
+}
+
+/// What stands behind a figure that is not built in.
+fn mark(from: Origin) -> &'static str {
+    match from {
+        Origin::BuiltIn => "",
+        Origin::Published => "'",
+        Origin::User => "*",
+        Origin::Configuration => "+",
+    }
+}
+
+fn legend(book: &ModelBook) -> Result<Vec<String>, Stop> {
+    let mut lines = vec![format!(
+        "{} models; sizes in tokens, prices in dollars for a million of them, - is not known",
+        book.len()
+    )];
+    if let Some(text) = known::published_text()? {
+        let (from, date) = Published::head(&text);
+        lines.push(format!(
+            "' published {}, from {}",
+            date.unwrap_or("at an unknown time"),
+            from.unwrap_or("an unknown place")
+        ));
+    }
+    let own = known::own_path()?;
+    if own.exists() {
+        lines.push(format!("* yours, in {}", own.display()));
+    }
+    Ok(lines)
+}
+
+/// What is known of a model, each figure with who says so.
+pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
+    let prices = facts.prices.as_ref().map(|fact| {
+        let rates = fact.value.rates;
+        let dollars = |money: plimsoll::Money| money.0 as f64 / 1e9;
+        json!({ "value": {
+            "input": dollars(rates.input),
+            "output": dollars(rates.output),
+            "cache_read": rates.cache_read.map(dollars),
+            "cache_write": rates.cache_write.map(dollars),
+            "longer_write": fact.value.longer.map(|longer| dollars(longer.cache_write)),
+            "longer_lives": fact.value.longer.map(|longer| longer.lives.as_secs()),
+        }, "from": fact.from })
+    });
+    let lives = facts.cache_lives.as_ref();
+    json!({
+        "model": model,
+        "window": facts.window,
+        "max_output": facts.max_output,
+        "prices": prices,
+        "cache_lives": lives.map(|fact| json!({ "value": fact.value.as_secs(), "from": fact.from })),
+        "min_cacheable": facts.min_cacheable,
+        "images": facts.images,
+        "thinking": facts.thinking,
+        "efforts": facts.efforts,
+        "tools": facts.tools,
+    })
+}
+
+async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
+    let bytes = match from.starts_with("http://") || from.starts_with("https://") {
+        true => fetch_table(from).await.map_err(Stop::failed)?,
+        false => file(Path::new(from))?,
+    };
+    let now = httpdate::fmt_http_date(SystemTime::now());
+    let table = published(&bytes, from, &now).map_err(Stop::failed)?;
+    let before = known::without_user().unwrap_or_else(|_| ModelBook::built_in().clone());
+    let after = ModelBook::built_in().clone().overlay(table.book.clone());
+    let changes = after.changes(&before);
+    let path = known::published_path()?;
+    let stale = !changes.is_empty() || !path.exists();
+    if !check {
+        write(&path, &table.text)?;
+    }
+    if json {
+        out!(
+            "{}",
+            json!({
+                "from": from,
+                "date": now,
+                "file": path,
+                "written": !check,
+                "models": table.book.len(),
+                "left_out": table.left_out,
+                "changes": changes,
+            })
+        );
+    } else {
+        tell(&changes, &before)?;
+        let count = table.book.len();
+        let odd = match table.left_out {
+            0 => String::new(),
+            left_out => format!("; {left_out} figures that cannot be so are left out"),
+        };
+        match check {
+            true => out!("{count} models of {from}{odd}; nothing was written"),
+            false => out!("{count} models of {from} are in {}{odd}", path.display()),
+        }
+        let own = known::own_path()?;
+        if own.exists() {
+            out!("what stands in {} goes before that", own.display());
+        }
+    }
+    Ok(if check && stale { FAILED } else { DONE })
+}
+
+/// What is new, what changed and what is gone, model by model.
+fn tell(changes: &[Change], before: &ModelBook) -> Result<(), Stop> {
+    let old: Vec<String> = before
+        .models()
+        .map(|(vendor, name)| format!("{vendor}/{name}"))
+        .collect();
+    let mut by_model: Vec<(&str, Vec<String>)> = Vec::new();
+    for change in changes {
+        let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+        let text = match &change.was {
+            None => format!("{} {}", change.figure, word(&change.now)),
+            was => format!("{} {} → {}", change.figure, word(was), word(&change.now)),
+        };
+        match by_model.last_mut() {
+            Some((model, texts)) if *model == change.model => texts.push(text),
+            _ => by_model.push((&change.model, vec![text])),
+        }
+    }
+    let is_new = |model: &str| {
+        old.binary_search_by(|known| known.as_str().cmp(model))
+            .is_err()
+    };
+    let (new, changed): (Vec<_>, Vec<_>) = by_model.iter().partition(|(model, _)| is_new(model));
+    for (model, texts) in changed.iter().take(MAX_LISTED) {
+        out!("{model}: {}", texts.join(", "));
+    }
+    let rest = changed.len().saturating_sub(MAX_LISTED);
+    if rest > 0 {
+        out!("… and {rest} more (--json has all)");
+    }
+    let names: Vec<&str> = new
+        .iter()
+        .map(|(model, _)| *model)
+        .take(MAX_LISTED)
+        .collect();
+    if !names.is_empty() {
+        let rest = new.len().saturating_sub(names.len());
+        let more = if rest > 0 {
+            format!(" and {rest} more")
+        } else {
+            String::new()
+        };
+        out!("new: {}{more}", names.join(", "));
+    }
+    if changes.is_empty() {
+        out!("nothing has changed");
+    }
+    Ok(())
+}
+
+/// A table that is here.
+fn file(path: &Path) -> Result<Vec<u8>, Stop> {
+    let at = |what: &dyn std::fmt::Display| Stop::usage(format!("{}: {what}", path.display()));
+    let size = fs::metadata(path).map_err(|error| at(&error))?.len();
+    if size > MAX_TABLE.0 {
+        return Err(at(&format!(
+            "has {size} bytes, which no table of models has"
+        )));
+    }
+    fs::read(path).map_err(|error| at(&error))
+}
+
+/// Writes beside the place and puts it there whole, so that nobody reads half of it.
+fn write(path: &Path, text: &str) -> Result<(), Stop> {
+    let bad = |error: std::io::Error| {
+        Stop::failed(format!("{} cannot be written: {error}", path.display()))
+    };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(bad)?;
+    }
+    let beside = path.with_extension(format!("toml.{}", std::process::id()));
+    let written = fs::File::create(&beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    let placed = written.and_then(|()| fs::rename(&beside, path));
+    placed.map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        bad(error)
+    })
+}

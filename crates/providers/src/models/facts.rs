@@ -1,0 +1,186 @@
+//! [`ModelFacts`]: what is known of one model, each figure with who says so. Not where it is
+//! looked up; that is a [`super::ModelBook`].
+
+use std::fmt;
+use std::time::Duration;
+
+use plimsoll_context::{LongerCache, PriceSheet, Rates, Tokens};
+use plimsoll_wire::anthropic;
+use plimsoll_wire::openai_chat::{Dialect, Images};
+use plimsoll_wire::openai_responses::{self as responses, Effort};
+use serde::{Deserialize, Serialize};
+
+use super::row::ModelRow;
+
+/// Who says something of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// We, in this version.
+    BuiltIn,
+    /// A table of models that was fetched since.
+    Published,
+    /// The user, in a file of theirs.
+    User,
+    /// A configuration.
+    Configuration,
+}
+
+/// A figure, and who says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact<T> {
+    /// The figure.
+    pub value: T,
+    /// Who says so.
+    pub from: Origin,
+}
+
+/// Prices that go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prices {
+    /// Of a million tokens.
+    pub rates: Rates,
+    /// Of a longer life in the cache, where that can be bought.
+    pub longer: Option<LongerCache>,
+}
+
+/// What is known of a model; what is not known is `None`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelFacts {
+    /// Its window, or where the input has a smaller limit of its own, that.
+    pub window: Option<Fact<Tokens>>,
+    /// Tokens of one answer, at most.
+    pub max_output: Option<Fact<Tokens>>,
+    /// What it costs.
+    pub prices: Option<Fact<Prices>>,
+    /// What an entry of its prompt cache surely does not outlive unused.
+    pub cache_lives: Option<Fact<Duration>>,
+    /// A shorter prompt is not cached.
+    pub min_cacheable: Option<Fact<Tokens>>,
+    /// Whether it takes images.
+    pub images: Option<Fact<bool>>,
+    /// Whether it thinks before it answers.
+    pub thinking: Option<Fact<bool>>,
+    /// How hard it can be asked to think, the lowest first.
+    pub efforts: Option<Fact<Vec<Effort>>>,
+    /// Whether it calls tools.
+    pub tools: Option<Fact<bool>>,
+}
+
+impl ModelFacts {
+    /// What it costs and how its cache behaves; `None` where no price is known.
+    #[must_use]
+    pub fn sheet(&self) -> Option<PriceSheet> {
+        let prices = self.prices?.value;
+        Some(PriceSheet {
+            rates: prices.rates,
+            cache_lives: self.cache_lives.map(|fact| fact.value),
+            longer: prices.longer,
+            min_cacheable: self.min_cacheable.map(|fact| fact.value),
+        })
+    }
+
+    /// A dialect as the user's own figures want it.
+    pub(crate) fn dialect(&self, dialect: Dialect) -> Dialect {
+        let images = match self.images.as_ref().and_then(Fact::own) {
+            Some(true) => Images::Supported,
+            Some(false) => Images::Unsupported,
+            None => dialect.images,
+        };
+        Dialect { images, ..dialect }
+    }
+
+    /// The same of a profile of Responses.
+    pub(crate) fn responses(&self, profile: responses::Profile) -> responses::Profile {
+        let images = match self.images.as_ref().and_then(Fact::own) {
+            Some(true) => Images::Supported,
+            Some(false) => Images::Unsupported,
+            None => profile.images,
+        };
+        let thinks = self.thinking.as_ref().and_then(Fact::own);
+        let efforts = self.efforts.as_ref().filter(|fact| fact.is_own());
+        let profile = match thinks {
+            Some(false) => responses::Profile {
+                name: profile.name,
+                cache: profile.cache,
+                ..responses::Profile::plain()
+            },
+            // It does, and we did not know.
+            Some(true) if profile.efforts.is_empty() => responses::Profile {
+                cache: profile.cache,
+                ..responses::Profile::openai()
+            },
+            _ => profile,
+        };
+        responses::Profile {
+            images,
+            efforts: efforts.map_or(profile.efforts, |fact| fact.value.clone()),
+            ..profile
+        }
+    }
+
+    /// The same of a profile of Messages.
+    pub(crate) fn messages(&self, profile: anthropic::Profile) -> anthropic::Profile {
+        let most = self.max_output.as_ref().and_then(Fact::own);
+        let most = most.map(|tokens| tokens.0).or(profile.max_output);
+        let least = self.min_cacheable.as_ref().and_then(Fact::own);
+        let thinking = match self.thinking.as_ref().and_then(Fact::own) {
+            Some(false) => anthropic::ThinkingStyle::None,
+            _ => profile.thinking,
+        };
+        anthropic::Profile {
+            max_output: most,
+            default_output: profile.default_output.min(most.unwrap_or(u64::MAX)),
+            min_cacheable: least.unwrap_or(profile.min_cacheable),
+            thinking,
+            ..profile
+        }
+    }
+
+    /// Adds what a row says and nothing before it has said.
+    pub(super) fn add(&mut self, row: &ModelRow, from: Origin) {
+        add(&mut self.window, &row.window, from);
+        add(&mut self.max_output, &row.max_output, from);
+        add(&mut self.prices, &row.prices, from);
+        add(&mut self.cache_lives, &row.cache_lives, from);
+        add(&mut self.min_cacheable, &row.min_cacheable, from);
+        add(&mut self.images, &row.images, from);
+        add(&mut self.thinking, &row.thinking, from);
+        add(&mut self.efforts, &row.efforts, from);
+        add(&mut self.tools, &row.tools, from);
+    }
+}
+
+impl<T> Fact<T> {
+    /// Whether the user or their configuration says so.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        matches!(self.from, Origin::User | Origin::Configuration)
+    }
+}
+
+impl<T: Copy> Fact<T> {
+    /// The figure, where the user or their configuration says so: that is enforced, while what is
+    /// published may be out of date, and the provider has the last word.
+    #[must_use]
+    pub fn own(&self) -> Option<T> {
+        self.is_own().then_some(self.value)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BuiltIn => "built in",
+            Self::Published => "published",
+            Self::User => "yours",
+            Self::Configuration => "configured",
+        })
+    }
+}
+
+fn add<T: Clone>(fact: &mut Option<Fact<T>>, said: &Option<T>, from: Origin) {
+    if fact.is_none() {
+        *fact = said.clone().map(|value| Fact { value, from });
+    }
+}

@@ -1,0 +1,229 @@
+//! [`ModelRow`]: what one source says of one model, read and judged. Not which source goes before
+//! which.
+
+use std::time::Duration;
+
+use plimsoll_context::{LongerCache, Money, Rates, Tokens};
+use plimsoll_wire::openai_responses::Effort;
+use toml::{Table, Value};
+
+use super::facts::Prices;
+use super::{did_you_mean, nearest};
+
+/// Prices above this, in dollars for a million tokens, are taken for a slip.
+pub const MAX_PRICE: f64 = 1_000_000.0;
+/// Prices below this, but above nothing, are taken for prices of one token: no model costs so
+/// little.
+pub const MIN_PRICE: f64 = 0.000_1;
+/// A smaller window is taken for a slip: no system prompt and no answer fit into it.
+pub const MIN_WINDOW: Tokens = Tokens(512);
+/// A larger window is taken for a slip: it is ten times the largest that is sold.
+pub const MAX_WINDOW: Tokens = Tokens(100_000_000);
+
+/// What a row may say.
+pub const MODEL_KEYS: [&str; 14] = [
+    "input",
+    "output",
+    "cache_read",
+    "cache_write",
+    "cache_lives",
+    "longer_write",
+    "longer_lives",
+    "min_cacheable",
+    "window",
+    "max_output",
+    "images",
+    "thinking",
+    "efforts",
+    "tools",
+];
+/// Those of them that are prices; the others stand for themselves.
+pub const MODEL_KEYS_OF_PRICES: [&str; 6] = [
+    "input",
+    "output",
+    "cache_read",
+    "cache_write",
+    "longer_write",
+    "longer_lives",
+];
+
+/// What one source says of one model; what it does not say is `None`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelRow {
+    /// Its window, or where the input has a smaller limit of its own, that.
+    pub window: Option<Tokens>,
+    /// Tokens of one answer, at most.
+    pub max_output: Option<Tokens>,
+    /// What it costs.
+    pub prices: Option<Prices>,
+    /// What an entry of its prompt cache surely does not outlive unused.
+    pub cache_lives: Option<Duration>,
+    /// A shorter prompt is not cached.
+    pub min_cacheable: Option<Tokens>,
+    /// Whether it takes images.
+    pub images: Option<bool>,
+    /// Whether it thinks before it answers.
+    pub thinking: Option<bool>,
+    /// How hard it can be asked to think, the lowest first.
+    pub efforts: Option<Vec<Effort>>,
+    /// Whether it calls tools.
+    pub tools: Option<bool>,
+}
+
+/// What is wrong with a row: the key, where it is one key's, and what to do.
+type Wrong = (Option<String>, String);
+
+impl ModelRow {
+    /// Reads one.
+    pub(super) fn of(row: &Table) -> Result<Self, Wrong> {
+        if let Some(unknown) = row.keys().find(|key| !MODEL_KEYS.contains(&key.as_str())) {
+            let known = MODEL_KEYS.join(", ");
+            let mean = did_you_mean(nearest(unknown, MODEL_KEYS));
+            let fault = format!("there is no such key; {mean}known are: {known}");
+            return Err((Some(unknown.clone()), fault));
+        }
+        Ok(Self {
+            window: size(row, "window")?,
+            max_output: size(row, "max_output")?,
+            prices: prices(row)?,
+            cache_lives: whole(row, "cache_lives")?.map(Duration::from_secs),
+            min_cacheable: whole(row, "min_cacheable")?.map(Tokens),
+            images: flag(row, "images")?,
+            thinking: flag(row, "thinking")?,
+            efforts: efforts(row)?,
+            tools: flag(row, "tools")?,
+        })
+    }
+}
+
+fn prices(row: &Table) -> Result<Option<Prices>, Wrong> {
+    if !MODEL_KEYS_OF_PRICES
+        .iter()
+        .any(|key| row.contains_key(*key))
+    {
+        return Ok(None);
+    }
+    let needed = |key: &str| {
+        let missing = format!("`{key}` is missing; give dollars for a million tokens");
+        price(row, key)?.ok_or((None, missing))
+    };
+    let (input, output) = (needed("input")?, needed("output")?);
+    let cache_read = price(row, "cache_read")?;
+    let longer = match (price(row, "longer_write")?, whole(row, "longer_lives")?) {
+        (None, None) => None,
+        (Some(cache_write), Some(seconds)) => Some(LongerCache {
+            lives: Duration::from_secs(seconds),
+            cache_write,
+        }),
+        _ => {
+            let fault = "`longer_write` and `longer_lives` belong together; give both";
+            return Err((None, fault.to_owned()));
+        }
+    };
+    let cache_write = price(row, "cache_write")?.or(cache_read.map(|_| input));
+    Ok(Some(Prices {
+        rates: Rates {
+            input,
+            output,
+            cache_read,
+            cache_write,
+        },
+        longer,
+    }))
+}
+
+fn price(row: &Table, key: &str) -> Result<Option<Money>, Wrong> {
+    let wrong = |fault: String| (Some(key.to_owned()), fault);
+    let dollars = match row.get(key) {
+        None => return Ok(None),
+        Some(Value::Float(dollars)) => *dollars,
+        Some(Value::Integer(dollars)) => *dollars as f64,
+        Some(other) => {
+            let fault =
+                format!("{other} is no price; give dollars for a million tokens as a number");
+            return Err(wrong(fault));
+        }
+    };
+    dollars_of(dollars).map(Some).map_err(wrong)
+}
+
+/// A price, judged.
+pub(super) fn dollars_of(dollars: f64) -> Result<Money, String> {
+    let money = Money::from_dollars(dollars).ok_or_else(|| {
+        format!("{dollars} is no price; give dollars for a million tokens, 0 or more")
+    })?;
+    if dollars > 0.0 && dollars < MIN_PRICE {
+        let million = dollars * 1e6;
+        return Err(format!(
+            "{dollars} looks like the price of one token; a million of them cost {million:.4}"
+        ));
+    }
+    if dollars > MAX_PRICE {
+        return Err(format!(
+            "{dollars} is more than {MAX_PRICE} dollars for a million tokens; check it"
+        ));
+    }
+    Ok(money)
+}
+
+fn whole(row: &Table, key: &str) -> Result<Option<u64>, Wrong> {
+    match row.get(key) {
+        None => Ok(None),
+        Some(Value::Integer(number)) if *number > 0 => Ok(u64::try_from(*number).ok()),
+        Some(value) => {
+            let fault = format!("{value} is no whole number above 0");
+            Err((Some(key.to_owned()), fault))
+        }
+    }
+}
+
+/// A number of tokens that a model may have.
+fn size(row: &Table, key: &str) -> Result<Option<Tokens>, Wrong> {
+    let tokens = whole(row, key)?.map(Tokens);
+    let least = match key {
+        "window" => MIN_WINDOW,
+        _ => Tokens(1),
+    };
+    match tokens {
+        Some(tokens) if tokens < least || tokens > MAX_WINDOW => {
+            let fault = format!(
+                "{tokens} is no number of tokens that a model has; {least} to {MAX_WINDOW} are believed"
+            );
+            Err((Some(key.to_owned()), fault))
+        }
+        tokens => Ok(tokens),
+    }
+}
+
+fn flag(row: &Table, key: &str) -> Result<Option<bool>, Wrong> {
+    match row.get(key) {
+        None => Ok(None),
+        Some(Value::Boolean(flag)) => Ok(Some(*flag)),
+        Some(value) => {
+            let fault = format!("{value} is neither true nor false");
+            Err((Some(key.to_owned()), fault))
+        }
+    }
+}
+
+fn efforts(row: &Table) -> Result<Option<Vec<Effort>>, Wrong> {
+    let key = "efforts";
+    let Some(value) = row.get(key) else {
+        return Ok(None);
+    };
+    let known = Effort::ALL.map(Effort::name).join(", ");
+    let wrong = || {
+        let fault = format!("{value} is no list of efforts; known are: {known}");
+        (Some(key.to_owned()), fault)
+    };
+    let listed = value.as_array().ok_or_else(wrong)?;
+    let mut efforts = Vec::new();
+    for name in listed {
+        let name = name.as_str().ok_or_else(wrong)?;
+        let found = Effort::ALL.into_iter().find(|effort| effort.name() == name);
+        efforts.push(found.ok_or_else(wrong)?);
+    }
+    efforts.sort_unstable();
+    efforts.dedup();
+    Ok(Some(efforts))
+}

@@ -1,0 +1,463 @@
+//! [`published`]: what LiteLLM's table of models says of our providers' models, as rows of our own
+//! form; what it says that cannot be so is left out and counted. Fetches and writes nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde_json::{Map, Value as Json};
+use toml::{Table, Value};
+
+use super::facts::{ModelFacts, Origin};
+use super::row::ModelRow;
+use super::{ModelBook, vendor};
+
+/// Rows that are kept, at most; the whole table has half as many today.
+pub const MAX_MODELS: usize = 10_000;
+/// A longer name is none.
+const MAX_NAME: usize = 200;
+/// Seconds that the longer lifetime is in which the table prices writing the cache.
+const LONGER: i64 = 3_600;
+/// What a table says first that was made by us.
+const HEAD: &str = "# Written by `plimsoll models update`, which writes over it; your own figures stand in models.toml.";
+
+/// Whose rows of the table are whose of ours; their names may begin so.
+const PROVIDERS: [(&str, &str, &str); 14] = [
+    ("openai", "openai", "openai/"),
+    ("anthropic", "anthropic", "anthropic/"),
+    ("openrouter", "openrouter", "openrouter/"),
+    ("groq", "groq", "groq/"),
+    ("mistral", "mistral", "mistral/"),
+    ("deepseek", "deepseek", "deepseek/"),
+    ("xai", "xai", "xai/"),
+    ("together_ai", "together", "together_ai/"),
+    ("moonshot", "kimi", "moonshot/"),
+    ("gemini", "gemini", "gemini/"),
+    ("bedrock", "bedrock", "bedrock/"),
+    ("bedrock_converse", "bedrock", "bedrock/"),
+    ("cohere_chat", "cohere", "cohere_chat/"),
+    ("cohere", "cohere", "cohere/"),
+];
+/// Where models are called that generate text.
+const MODES: [&str; 2] = ["chat", "responses"];
+/// Whose prices depend on more than tokens: on the hour.
+const NO_PRICES: [&str; 1] = ["deepseek"];
+/// In some rows of OpenAI's the table gives the whole window in place of what the input may take
+/// of it; beyond that a request is refused.
+const WHOLE_WINDOWS: [(i64, i64); 2] = [(400_000, 272_000), (1_050_000, 922_000)];
+
+/// What a table says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// As rows of ours.
+    pub book: ModelBook,
+    /// The same as a file.
+    pub text: String,
+    /// Figures that cannot be so, and rows beyond [`MAX_MODELS`].
+    pub left_out: usize,
+}
+
+/// Why a table is of no use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// It is no JSON.
+    #[error(
+        "the table of models is no JSON: {0}; name LiteLLM's model_prices_and_context_window.json"
+    )]
+    NotJson(String),
+    /// It knows none of our providers' models.
+    #[error(
+        "the table of models has no model of a provider that we know; name LiteLLM's model_prices_and_context_window.json"
+    )]
+    Nothing,
+}
+
+/// One figure of one model that is not what it was.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Change {
+    /// The model.
+    pub model: String,
+    /// The figure.
+    pub figure: &'static str,
+    /// What it was; `None` where it was not known.
+    pub was: Option<String>,
+    /// What it is; `None` where it is not known any more.
+    pub now: Option<String>,
+}
+
+/// Reads a table. `source` and `date` stand in the file, for people.
+///
+/// # Errors
+/// Where it is no such table.
+pub fn published(json: &[u8], source: &str, date: &str) -> Result<Published, TableError> {
+    let table: Map<String, Json> =
+        serde_json::from_slice(json).map_err(|error| TableError::NotJson(error.to_string()))?;
+    let mut left_out = 0;
+    let mut rows: BTreeMap<&str, BTreeMap<String, Table>> = BTreeMap::new();
+    let mut kept = 0;
+    for (name, entry) in &table {
+        let Some((vendor, name)) = whose(name, entry) else {
+            continue;
+        };
+        if kept == MAX_MODELS {
+            left_out += 1;
+            continue;
+        }
+        let row = row(vendor, entry, &mut left_out);
+        if !row.is_empty() {
+            kept += 1;
+            rows.entry(vendor).or_default().insert(name, row);
+        }
+    }
+    if kept == 0 {
+        return Err(TableError::Nothing);
+    }
+    let source: String = source.chars().filter(|c| !c.is_control()).collect();
+    let mut text = format!("{HEAD}\n# from: {source}\n# date: {date}\n");
+    for (vendor, models) in &rows {
+        let _ = write!(text, "\n[{vendor}]\n");
+        for (name, row) in models {
+            // A dated name is the name without it.
+            if super::undated(name).and_then(|name| models.get(name)) == Some(row) {
+                continue;
+            }
+            let name = Value::String(name.clone());
+            let row = Value::Table(row.clone());
+            let _ = writeln!(text, "{name} = {row}");
+        }
+    }
+    let book = ModelBook::parse(&text, Origin::Published);
+    let book = book.map_err(|error| TableError::NotJson(error.to_string()))?;
+    Ok(Published {
+        book,
+        text,
+        left_out,
+    })
+}
+
+impl Published {
+    /// Where a file that was made of a table says it comes from, and of which day it is.
+    #[must_use]
+    pub fn head(text: &str) -> (Option<&str>, Option<&str>) {
+        let line = |key: &str| text.lines().take(3).find_map(|line| line.strip_prefix(key));
+        (line("# from: "), line("# date: "))
+    }
+}
+
+impl ModelBook {
+    /// What is not as `before` has it, model by model.
+    #[must_use]
+    pub fn changes(&self, before: &Self) -> Vec<Change> {
+        let mut names: Vec<(&str, &str)> = self.models().chain(before.models()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut changes = Vec::new();
+        for (vendor, name) in names {
+            let was = figures(&before.find(vendor, name));
+            let now = figures(&self.find(vendor, name));
+            for ((figure, was), (_, now)) in was.into_iter().zip(now) {
+                if was != now {
+                    let model = format!("{vendor}/{name}");
+                    changes.push(Change {
+                        model,
+                        figure,
+                        was,
+                        now,
+                    });
+                }
+            }
+        }
+        changes
+    }
+}
+
+/// What is known, in words, always in the same order.
+fn figures(facts: &ModelFacts) -> Vec<(&'static str, Option<String>)> {
+    let prices = facts.prices.as_ref().map(|fact| {
+        let rates = fact.value.rates;
+        let mut text = format!("{} in, {} out", rates.input, rates.output);
+        if let Some(read) = rates.cache_read {
+            let _ = write!(text, ", {read} cached");
+        }
+        text
+    });
+    fn word<T: ToString>(fact: Option<&super::Fact<T>>) -> Option<String> {
+        fact.map(|fact| fact.value.to_string())
+    }
+    vec![
+        ("window", word(facts.window.as_ref())),
+        ("max_output", word(facts.max_output.as_ref())),
+        ("prices", prices),
+        ("min_cacheable", word(facts.min_cacheable.as_ref())),
+        ("images", word(facts.images.as_ref())),
+        ("thinking", word(facts.thinking.as_ref())),
+        ("tools", word(facts.tools.as_ref())),
+    ]
+}
+
+/// The provider and the name of a row that concerns us.
+fn whose<'a>(name: &str, entry: &'a Json) -> Option<(&'a str, String)> {
+    let text = |key: &str| entry.get(key).and_then(Json::as_str);
+    if !MODES.contains(&text("mode")?) {
+        return None;
+    }
+    let of = text("litellm_provider")?;
+    let (_, ours, prefix) = PROVIDERS.iter().find(|(theirs, ..)| *theirs == of)?;
+    let ours = vendor(ours).ok()?;
+    let name = name.strip_prefix(prefix).unwrap_or(name);
+    let name = name.to_ascii_lowercase();
+    let good = !name.is_empty() && name.len() <= MAX_NAME && !name.contains(char::is_control);
+    good.then_some((ours, name))
+}
+
+/// What an entry says, group by group; a group that cannot be so is left out.
+fn row(vendor: &str, entry: &Json, left_out: &mut usize) -> Table {
+    let mut row = Table::new();
+    let mut add = |group: Vec<(&str, Option<Value>)>| {
+        let said = group
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let group: Table = said.collect();
+        match ModelRow::of(&group) {
+            Ok(_) => row.extend(group),
+            Err(_) => *left_out += 1,
+        }
+    };
+    let whole = |key: &str| entry.get(key).and_then(number);
+    let most = whole("max_output_tokens");
+    let window = whole("max_input_tokens").map(|window| {
+        let totals = WHOLE_WINDOWS.iter().filter(|_| vendor == "openai");
+        let input = totals
+            .filter(|(total, _)| *total == window)
+            .map(|(_, input)| *input);
+        input.last().unwrap_or(window)
+    });
+    add(vec![("window", window.map(Value::Integer))]);
+    add(vec![("max_output", most.map(Value::Integer))]);
+    add(prices(vendor, entry));
+    let minimum = whole("prompt_cache_min_tokens").map(Value::Integer);
+    add(vec![("min_cacheable", minimum)]);
+    for (theirs, ours) in [
+        ("supports_vision", "images"),
+        ("supports_reasoning", "thinking"),
+        ("supports_function_calling", "tools"),
+    ] {
+        let said = entry.get(theirs).and_then(Json::as_bool);
+        add(vec![(ours, said.map(Value::Boolean))]);
+    }
+    row
+}
+
+/// Prices, where they are the same for every request.
+fn prices(vendor: &str, entry: &Json) -> Vec<(&'static str, Option<Value>)> {
+    let keys = entry.as_object().into_iter().flat_map(Map::keys);
+    let mut keys = keys.filter(|key| key.contains("put_cost_per_token_above_"));
+    let dollars = |key: &str| {
+        let one = entry.get(key).and_then(Json::as_f64)?;
+        // What is written with six decimals for one token has none for a million of them.
+        Some((one * 1e12).round() / 1e6)
+    };
+    let (input, output) = (
+        dollars("input_cost_per_token"),
+        dollars("output_cost_per_token"),
+    );
+    // Nothing is what the table has where a price is not known.
+    let known = input.is_some_and(|input| input > 0.0) && output.is_some();
+    if !known || keys.next().is_some() || NO_PRICES.contains(&vendor) {
+        return Vec::new();
+    }
+    let some = |price: Option<f64>| price.filter(|price| *price > 0.0).map(Value::Float);
+    let longer = some(dollars("cache_creation_input_token_cost_above_1hr"));
+    vec![
+        ("input", some(input)),
+        ("output", output.map(Value::Float)),
+        ("cache_read", some(dollars("cache_read_input_token_cost"))),
+        (
+            "cache_write",
+            some(dollars("cache_creation_input_token_cost")),
+        ),
+        (
+            "longer_lives",
+            longer.as_ref().map(|_| Value::Integer(LONGER)),
+        ),
+        ("longer_write", longer),
+    ]
+}
+
+/// A whole number, however it is written.
+fn number(value: &Json) -> Option<i64> {
+    let text = value.as_str().and_then(|text| text.parse::<i64>().ok());
+    let float = || {
+        let float = value.as_f64()?;
+        (float.fract() == 0.0 && float.abs() < 1e15).then_some(float as i64)
+    };
+    value.as_i64().or(text).or_else(float)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ModelRef;
+    use plimsoll_context::{Money, Tokens};
+
+    /// Rows of LiteLLM 1.109.1's table (MIT), with the keys that are of interest here.
+    const TABLE: &[u8] = include_bytes!("../../tests/tables/litellm.json");
+    const FROM: &str = "https://example.org/table.json";
+    const DATE: &str = "Sat, 21 Nov 2026 20:00:00 GMT";
+
+    fn table() -> Published {
+        published(TABLE, FROM, DATE).unwrap()
+    }
+
+    fn facts(name: &str) -> ModelFacts {
+        table().book.facts(&ModelRef::parse(name).unwrap())
+    }
+
+    fn one(entry: Json) -> Result<Published, TableError> {
+        let table = serde_json::json!({ "gpt-9": entry });
+        published(table.to_string().as_bytes(), FROM, DATE)
+    }
+
+    #[test]
+    fn rows_of_our_providers_are_kept_under_our_names() {
+        let five = facts("openai/gpt-5");
+        assert_eq!(five.window.unwrap().value, Tokens(272_000));
+        assert_eq!(five.max_output.unwrap().value, Tokens(128_000));
+        assert!(five.thinking.unwrap().value && five.images.unwrap().value);
+        let prices = five.prices.unwrap();
+        assert_eq!(prices.from, Origin::Published);
+        assert_eq!(Some(prices.value.rates.input), Money::from_dollars(1.25));
+        assert_eq!(prices.value.rates.cache_read, Money::from_dollars(0.125));
+        let claude = facts("anthropic/claude-sonnet-4-5-20250929");
+        let prices = claude.prices.unwrap().value;
+        assert_eq!(prices.rates.cache_write, Money::from_dollars(3.75));
+        let longer = prices.longer.unwrap();
+        assert_eq!(Some(longer.cache_write), Money::from_dollars(6.0));
+        assert_eq!(longer.lives.as_secs(), 3_600);
+        assert_eq!(claude.min_cacheable.unwrap().value, Tokens(1_024));
+        assert!(facts("kimi/kimi-k2.5").window.is_some());
+        assert!(facts("together/openai/gpt-oss-120b").prices.is_some());
+        let names: Vec<String> = table()
+            .book
+            .models()
+            .map(|(vendor, name)| format!("{vendor}/{name}"))
+            .collect();
+        for not_ours in ["azure", "embedding", "sample_spec", "llama3"] {
+            assert!(
+                !names.iter().any(|name| name.contains(not_ours)),
+                "{names:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_request_may_not_rely_on_is_left_out() {
+        assert_eq!(
+            facts("openai/gpt-5.4").prices,
+            None,
+            "dearer beyond a length"
+        );
+        assert_eq!(facts("deepseek/deepseek-chat").prices, None, "by the hour");
+        assert!(facts("deepseek/deepseek-chat").window.is_some());
+        let input = |name: &str| facts(name).window.unwrap().value;
+        assert_eq!(input("openai/gpt-5.4"), Tokens(922_000), "the input's part");
+        assert_eq!(input("openai/gpt-5.1-codex"), Tokens(272_000));
+        // A dated name is the name without it, unless it is another model's figures.
+        let text = table().text;
+        assert!(!text.contains("gpt-4o-2024-08-06"), "{text}");
+        assert!(text.contains("gpt-4o-2024-05-13"), "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_so_is_left_out_and_counted() {
+        let good = serde_json::json!({ "litellm_provider": "openai", "mode": "chat",
+            "max_input_tokens": 9_000, "max_output_tokens": 900,
+            "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6 });
+        let with = |key: &str, value: Json| {
+            let mut entry = good.clone();
+            entry[key] = value;
+            one(entry).unwrap()
+        };
+        assert_eq!(one(good.clone()).unwrap().left_out, 0);
+        for (key, value) in [
+            ("max_input_tokens", Json::from(12)),
+            ("max_input_tokens", 1e12.into()),
+            ("max_output_tokens", (-1).into()),
+            ("input_cost_per_token", 5.into()),
+            ("output_cost_per_token", (-1e-6).into()),
+        ] {
+            let odd = with(key, value.clone());
+            assert_eq!(odd.left_out, 1, "{key} {value}");
+            assert_eq!(odd.book.len(), 1, "the rest of the row is kept");
+        }
+        let unknown = with("input_cost_per_token", 0.into());
+        assert!(!unknown.text.contains("input ="), "{}", unknown.text);
+        let written = with("max_input_tokens", "8192".into());
+        assert!(written.text.contains("window = 8192"), "{}", written.text);
+        assert_eq!(
+            published(b"<html>", FROM, DATE)
+                .unwrap_err()
+                .to_string()
+                .split(':')
+                .next(),
+            Some("the table of models is no JSON")
+        );
+        for nothing in [
+            "{}",
+            r#"{"a": 1}"#,
+            r#"{"a": {"litellm_provider": "azure", "mode": "chat"}}"#,
+        ] {
+            assert_eq!(
+                published(nothing.as_bytes(), FROM, DATE),
+                Err(TableError::Nothing)
+            );
+        }
+        // A name is no TOML, whatever is in it.
+        let strange = serde_json::json!({ "x\" = 1 ]\n[openai": good });
+        assert_eq!(
+            published(strange.to_string().as_bytes(), FROM, DATE),
+            Err(TableError::Nothing)
+        );
+        let quoted = serde_json::json!({ "a\"b = {": good });
+        let quoted = published(quoted.to_string().as_bytes(), "from\nhere", DATE).unwrap();
+        assert_eq!(
+            quoted.book.models().collect::<Vec<_>>(),
+            [("openai", "a\"b = {")]
+        );
+    }
+
+    #[test]
+    fn its_file_is_read_back_the_same_and_says_where_it_is_from() {
+        let table = table();
+        let again = ModelBook::parse(&table.text, Origin::Published).unwrap();
+        assert_eq!(again, table.book);
+        assert_eq!(Published::head(&table.text), (Some(FROM), Some(DATE)));
+    }
+
+    #[test]
+    fn changes_are_told_figure_by_figure() {
+        let ours = ModelBook::built_in();
+        let newer = "[openai.gpt-5]\nwindow = 400_000\n[openai.gpt-9]\nwindow = 900_000";
+        let newer = ModelBook::parse(newer, Origin::Published).unwrap();
+        let newer = ours.clone().overlay(newer);
+        let changes = newer.changes(ours);
+        let said: Vec<_> = changes
+            .iter()
+            .map(|change| {
+                (
+                    change.model.as_str(),
+                    change.figure,
+                    change.was.as_deref(),
+                    change.now.as_deref(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            said,
+            [
+                ("openai/gpt-5", "window", Some("272000"), Some("400000")),
+                ("openai/gpt-9", "window", None, Some("900000")),
+            ]
+        );
+        assert_eq!(ours.changes(ours), []);
+    }
+}

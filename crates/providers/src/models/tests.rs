@@ -1,0 +1,267 @@
+//! What rows say, whose goes before whose, and what is refused with its place.
+
+use std::time::Duration;
+
+use plimsoll_context::Money;
+use plimsoll_wire::anthropic;
+use plimsoll_wire::openai_responses::Effort;
+
+use super::*;
+
+fn dollars(dollars: f64) -> Option<Money> {
+    Money::from_dollars(dollars)
+}
+
+fn model(name: &str) -> ModelRef {
+    ModelRef::parse(name).unwrap()
+}
+
+fn book(text: &str, from: Origin) -> ModelBook {
+    ModelBook::parse(text, from).unwrap()
+}
+
+fn window(name: &str) -> Option<u64> {
+    known_window(&model(name)).map(|tokens| tokens.0)
+}
+
+#[test]
+fn our_data_is_sound() {
+    let text = include_str!("../../data/models.toml");
+    let read = book(text, Origin::BuiltIn);
+    assert_eq!(&read, ModelBook::built_in());
+    assert!(read.len() > 80, "{}", read.len());
+    for (vendor, name) in read.models() {
+        let facts = read.find(vendor, name);
+        let window = facts.window.as_ref().unwrap().value;
+        assert!((4_096..=4_000_000).contains(&window.0), "{name}");
+        if let Some(most) = &facts.max_output {
+            assert!(most.value <= window, "{name}");
+        }
+        let Some(sheet) = facts.sheet() else { continue };
+        let rates = sheet.rates;
+        assert!(rates.cache_read.unwrap() < rates.input, "{name}");
+        assert!(rates.cache_write.unwrap() >= rates.input, "{name}");
+        assert!(rates.output > rates.input, "{name}");
+        let longer = sheet.longer.map(|longer| longer.cache_write);
+        assert!(longer.is_none() || longer > rates.cache_write, "{name}");
+    }
+}
+
+/// What a request of Messages is rendered by is a table of `wire`'s; the two must not part.
+#[test]
+fn our_data_and_the_profiles_of_anthropic_say_the_same() {
+    let read = ModelBook::built_in();
+    for (_, name) in read.models().filter(|(vendor, _)| *vendor == "anthropic") {
+        let facts = read.find("anthropic", name);
+        let profile = anthropic::Profile::of_model(name);
+        assert_ne!(profile.name, "claude", "{name}");
+        if let Some(most) = &facts.max_output {
+            assert_eq!(Some(most.value.0), profile.max_output, "{name}");
+        }
+        if let Some(least) = &facts.min_cacheable {
+            assert_eq!(least.value, profile.min_cacheable, "{name}");
+        }
+        if facts.thinking.is_some() {
+            assert_ne!(profile.thinking, anthropic::ThinkingStyle::None, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_known_stays_unknown() {
+    let dated = known_prices(&model("openai/gpt-4o-2024-08-06")).unwrap();
+    assert_eq!(Some(dated.rates.input), dollars(2.5));
+    assert_eq!(dated.rates.cache_write, dollars(2.5), "nothing extra");
+    assert_eq!(dated.min_cacheable, Some(Tokens(1_024)));
+    assert_eq!(known_rates(&model("openai/new")), None);
+    for here in ["llama.cpp/x", "local"] {
+        assert_eq!(known_rates(&model(here)), Some(Rates::FREE));
+    }
+    let claude = known_prices(&model("anthropic/claude-sonnet-4-5-20250929")).unwrap();
+    assert_eq!(claude.cache_lives, Some(Duration::from_secs(300)));
+    let longer = claude.longer.unwrap();
+    assert_eq!(Some(longer.cache_write), dollars(6.0));
+    assert_eq!(longer.lives, Duration::from_secs(3_600));
+}
+
+#[test]
+fn names_are_found_with_and_without_a_date() {
+    assert_eq!(window("openai/gpt-4o"), Some(128_000));
+    assert_eq!(window("openai/GPT-4o-2024-08-06"), Some(128_000));
+    assert_eq!(window("openai-responses/gpt-4o"), Some(128_000));
+    assert_eq!(window("anthropic/claude-opus-4-5-20251101"), Some(200_000));
+    assert_eq!(window("groq/openai/gpt-oss-20b"), Some(131_072));
+    for unknown in [
+        "openai/gpt-4o-next",
+        "openai/gpt-4o-2024-8-06",
+        "openai/gpt-99",
+        "openai-compatible/gpt-4o",
+        "ollama/qwen3",
+        "openai/ä-2024-08-06",
+    ] {
+        assert_eq!(window(unknown), None, "{unknown}");
+    }
+    assert_eq!(provider_of("gpt-4o"), Some("openai"));
+    assert_eq!(provider_of("qwen3"), None);
+}
+
+#[test]
+fn a_users_rows_go_before_ours_figure_by_figure() {
+    let mine = "
+        [openai.\"GPT-4o\"]
+        input = 1
+        output = 2
+        [grok.grok-9]
+        input = 0.5
+        output = 0
+        cache_read = 0.05
+        [openai.gpt-5]
+        window = 400_000
+        max_output = 64_000
+        min_cacheable = 2048
+        images = false
+        efforts = [\"high\", \"low\"]
+        [ollama.\"qwen3:8b\"]
+        input = 0.01
+        output = 0.02";
+    let both = ModelBook::built_in()
+        .clone()
+        .overlay(book(mine, Origin::User));
+    let gpt = both.facts(&model("openai/gpt-4o"));
+    let sheet = gpt.sheet().unwrap();
+    assert_eq!(Some(sheet.rates.input), dollars(1.0));
+    assert_eq!(sheet.rates.cache_read, None, "prices go together");
+    assert_eq!(sheet.rates.cache_write, None);
+    assert_eq!(gpt.window.unwrap().from, Origin::BuiltIn);
+    assert_eq!(gpt.prices.unwrap().from, Origin::User);
+    let five = both.facts(&model("openai-responses/gpt-5"));
+    assert_eq!(five.window.unwrap().value, Tokens(400_000));
+    assert_eq!(
+        five.max_output.as_ref().unwrap().own(),
+        Some(Tokens(64_000))
+    );
+    assert_eq!(five.sheet().unwrap().min_cacheable, Some(Tokens(2_048)));
+    assert_eq!(five.prices.unwrap().from, Origin::BuiltIn);
+    assert!(!five.images.unwrap().value);
+    assert_eq!(five.efforts.unwrap().value, [Effort::Low, Effort::High]);
+    assert!(five.thinking.unwrap().own().is_none(), "ours is no order");
+    let grok = both.facts(&model("xai/grok-9")).sheet().unwrap();
+    assert_eq!(grok.rates.cache_write, dollars(0.5));
+    assert_eq!(grok.rates.output, Money(0), "nothing is a price");
+    let local = both.facts(&model("ollama/qwen3:8b")).sheet().unwrap();
+    assert_eq!(Some(local.rates.input), dollars(0.01));
+    assert!(book("", Origin::User).is_empty());
+    let short = book("[\"openai/gpt-9\"]\nwindow = 9000", Origin::User);
+    assert_eq!(
+        short.facts(&model("openai/gpt-9")).window.unwrap().value,
+        Tokens(9_000)
+    );
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_its_place() {
+    let row = |rest: &str| format!("[openai.m]\noutput = 1.0\n{rest}");
+    let of = |rest: &str| format!("[openai.m]\n{rest}");
+    let rows = [
+        (
+            row("input = -1.0"),
+            "models, openai, m, input: -1 is no price",
+        ),
+        (
+            row("input = nan"),
+            "models, openai, m, input: NaN is no price",
+        ),
+        (
+            row("input = inf"),
+            "models, openai, m, input: inf is no price",
+        ),
+        (
+            row("input = \"1\""),
+            "models, openai, m, input: \"1\" is no price",
+        ),
+        (
+            row("input = 0.000003"),
+            "one token; a million of them cost 3.0000",
+        ),
+        (
+            row("input = 1e9"),
+            "models, openai, m, input: 1000000000 is more than",
+        ),
+        (row(""), "models, openai, m: `input` is missing"),
+        (of("input = 1"), "models, openai, m: `output` is missing"),
+        (
+            of("cache_read = 1"),
+            "models, openai, m: `input` is missing",
+        ),
+        (
+            row("input = 1\ncache_reed = 1"),
+            "did you mean `cache_read`?",
+        ),
+        (
+            row("input = 1\nfrobnicate = 1"),
+            "no such key; known are: input",
+        ),
+        (
+            row("input = 1\ncache_read = -0.1"),
+            "cache_read: -0.1 is no price",
+        ),
+        (
+            row("input = 1\ncache_lives = 0"),
+            "cache_lives: 0 is no whole number",
+        ),
+        (
+            row("input = 1\nmin_cacheable = 1.5"),
+            "min_cacheable: 1.5 is no whole",
+        ),
+        (row("input = 1\nlonger_lives = 3600"), "belong together"),
+        (
+            of("window = 200"),
+            "window: 200 is no number of tokens that a model has",
+        ),
+        (
+            of("window = 1_000_000_000"),
+            "512 to 100000000 are believed",
+        ),
+        (
+            of("max_output = -1"),
+            "max_output: -1 is no whole number above 0",
+        ),
+        (of("images = 1"), "images: 1 is neither true nor false"),
+        (
+            of("efforts = \"high\""),
+            "no list of efforts; known are: none, minimal",
+        ),
+        (of("efforts = [\"hard\"]"), "no list of efforts"),
+        (
+            "[opnai.m]\ninput = 1".to_owned(),
+            "models, opnai: there is no such provider; did you mean `openai`?",
+        ),
+        (
+            "[\"opnai/m\"]\ninput = 1".to_owned(),
+            "models, opnai/m: there is no such provider",
+        ),
+        (
+            "[frobnicate.m]".to_owned(),
+            "no such provider; known are: openai",
+        ),
+        (
+            "openai = 1".to_owned(),
+            "models, openai: expected a table of models",
+        ),
+        (
+            "[openai]\nm = 1".to_owned(),
+            "models, openai, m: expected a table",
+        ),
+        ("[openai.m]\ninput = ".to_owned(), "models, line 2: no TOML"),
+        (
+            "[openai.m]\ninput = 1\ninput = 2".to_owned(),
+            "models, line 3: no TOML",
+        ),
+    ];
+    for (text, part) in rows {
+        let error = ModelBook::parse(&text, Origin::User)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(part), "{text}\n{error}");
+    }
+}
