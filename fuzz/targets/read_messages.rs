@@ -9,6 +9,7 @@ use plimsoll_wire::anthropic::{
     Profile, RenderInput, Thinking, ToolChoice, read, render, validate,
 };
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 const THINKING: [Thinking; 5] = [
     Thinking::Off,
@@ -56,8 +57,15 @@ fuzz_target!(|data: &[u8]| {
     };
     let body = render(&settings, &messages, &profile).unwrap().body;
     let text = String::from_utf8(body).unwrap();
-    let rendered: Value =
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    // Numbers that no machine holds are passed through with the block that they stand in.
+    let rendered: Value = match serde_json::from_str(&text) {
+        Ok(rendered) => rendered,
+        Err(error) => {
+            assert!(input.opaques() == Opaques::Kept, "{error}\n{text}");
+            assert!(serde_json::from_str::<&RawValue>(&text).is_ok(), "{text}");
+            return;
+        }
+    };
     let faults = ours(validate(&rendered, &profile), &before);
     assert!(
         !strict || faults.is_empty(),

@@ -50,7 +50,16 @@ fuzz_target!(|data: &[u8]| {
     };
     let body = render(&settings, &messages, profile).unwrap().body;
     let text = String::from_utf8(body).unwrap();
-    let rendered: Value = serde_json::from_str(&text).unwrap();
+    // Numbers that no machine holds are passed through with the block that they stand in.
+    let rendered: Value = match serde_json::from_str(&text) {
+        Ok(rendered) => rendered,
+        Err(error) => {
+            let raw = !chat.hosted_tools.is_empty() || input.opaques() == Opaques::Kept;
+            assert!(raw, "{error}\n{text}");
+            assert!(serde_json::from_str::<&RawValue>(&text).is_ok(), "{text}");
+            return;
+        }
+    };
     let faults = ours(validate(&rendered, profile), &before);
     assert!(
         !strict || faults.is_empty(),

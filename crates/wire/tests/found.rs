@@ -116,7 +116,7 @@ fn the_model_does_not_say_what_it_is_told() {
 }
 
 #[test]
-fn a_part_of_a_message_is_no_item() {
+fn a_part_of_a_message_is_no_item_and_no_item_a_part() {
     for kind in ["output_text", "input_image", "refusal"] {
         let text = json!([{"type": kind, "text": "t"}]).to_string();
         let error = openai_responses::read(&text).unwrap_err().to_string();

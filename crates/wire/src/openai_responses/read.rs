@@ -314,7 +314,13 @@ fn part(raw: &str, place: &str) -> Result<Part, WireError> {
         "input_text" | "output_text" | "text" => Ok(Part::text(string(&part, "text", place)?)),
         "input_image" => Ok(image(&part).unwrap_or_else(|| Part::Opaque(items::opaque(raw)))),
         "input_file" => Ok(file(&part).unwrap_or_else(|| Part::Opaque(items::opaque(raw)))),
-        _ => Ok(Part::Opaque(items::opaque(raw))),
+        kind if items::is_content(kind) => Ok(Part::Opaque(items::opaque(raw))),
+        // It would be taken for an item.
+        _ => {
+            let place = format!("{place}.type");
+            let expected = "the type of a part of a message";
+            Err(WireError::expected(place, expected, part.get("type")))
+        }
     }
 }
 
