@@ -25,11 +25,17 @@ impl Run {
     /// It is made of the last report: what has come since weighs by our counter what it weighs, or,
     /// where ours counts more than the provider does, as much less as it did then. So only a much
     /// smaller report is a sign that the server has cut the request.
-    pub(crate) fn expects(&self, counted: Tokens, max_output: Option<Tokens>) -> Expects {
+    pub(crate) fn expects(
+        &self,
+        counted: Tokens,
+        max_output: Option<Tokens>,
+        room: Option<Tokens>,
+    ) -> Expects {
         let line = self.line();
         let heard = self.state.heard;
         Expects {
             window: line.window,
+            room,
             output: max_output.or_else(|| line.window.map(|_| line.reserve())),
             input: heard.and_then(|(then, reported)| self.expected(counted, then, reported)),
             previous: heard.map(|(_, reported)| reported),

@@ -18,6 +18,8 @@ const MAX_RUNGS: u32 = 4;
 const KEPT: usize = 2;
 /// A smaller window is a misreading of the provider's text; to believe it would end the session.
 const LEAST_WINDOW: Tokens = Tokens(256);
+/// With less room behind it the request itself is too long: no answer is worth that little.
+const LEAST_ROOM: Tokens = Tokens(256);
 
 impl Run {
     /// A model call has failed for good; the driver has retried what may be retried.
@@ -35,13 +37,13 @@ impl Run {
                 // The answer's share of the window was too much, not what is sent. One that was cut
                 // short would be cut shorter.
                 if lesson == Lesson::Told
-                    && let (Some(used), Some(window), Some(asked)) = (used, window, call.max_output)
-                    && used < window
-                    && asked > window.minus(used)
-                    && self.lower_output(Some(window.minus(used)), Some(asked))
+                    && let Some(room) = room(used, window)
+                    && call.max_output.is_none_or(|asked| asked > room)
                 {
+                    // Whoever asked for nothing was given more than there is, and would be again.
+                    self.max_output = Some(self.max_output.unwrap_or(room));
                     self.notify_overflow(&failure, rung);
-                    return self.call(rung);
+                    return self.call(rung, Some(room));
                 }
                 // With numbers, the line itself says how far down to go.
                 let halve = rung > 1 || (used.is_none() && window.is_none());
@@ -63,7 +65,7 @@ impl Run {
             }
             Failure::OutputTooLarge { limit, .. } if self.lower_output(*limit, call.max_output) => {
                 self.notify_overflow(&failure, rung);
-                return self.call(rung);
+                return self.call(rung, None);
             }
             _ => {}
         }
@@ -187,4 +189,10 @@ impl Run {
         self.max_output = Some(lower);
         true
     }
+}
+
+/// What a refusal leaves for the answer, where the request itself was not too long.
+fn room(used: Option<Tokens>, window: Option<Tokens>) -> Option<Tokens> {
+    let room = window?.minus(used?);
+    (room >= LEAST_ROOM).then_some(room)
 }

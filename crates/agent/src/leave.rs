@@ -110,7 +110,7 @@ impl Run {
         }
         match next {
             Next::Request => {}
-            Next::Retry(refused) => self.call(refused.rung),
+            Next::Retry(refused) => self.call(refused.rung, None),
             Next::Nothing => self.compacted(),
         }
     }

@@ -39,6 +39,9 @@ pub struct Request {
 pub struct Expects {
     /// The model's window.
     pub window: Option<Tokens>,
+    /// What is left of it behind the request: a provider that has to name a limit of the answer where
+    /// none was asked for names no more.
+    pub room: Option<Tokens>,
     /// What may be written: what was asked for or, where that was left to the provider, set aside.
     pub output: Option<Tokens>,
     /// The request. `None` where nothing can be said of it, or it is no larger than the one before.

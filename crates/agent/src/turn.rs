@@ -71,7 +71,7 @@ impl Run {
                 failure: Failure::Garbled { message },
             });
         }
-        self.call(0);
+        self.call(0, None);
     }
 
     /// The turn may begin.
@@ -155,8 +155,8 @@ impl Run {
         }
     }
 
-    /// Sends the view as it stands.
-    pub(crate) fn call(&mut self, rung: u32) {
+    /// Sends the view as it stands, with so much of an answer at most as a refusal has left room for.
+    pub(crate) fn call(&mut self, rung: u32, left: Option<Tokens>) {
         // What a refused request has used counts too.
         if self.is_spent() {
             return;
@@ -169,14 +169,13 @@ impl Run {
             ToolChoice::Auto
         };
         // What is asked for must fit behind the request, or providers refuse it unread.
-        let room = self
-            .line()
-            .window
-            .map(|window| window.minus(self.state.calibration.reported(counted)));
-        let max_output = match (self.max_output, room) {
-            (Some(asked), Some(room)) => Some(asked.min(room).max(Tokens(1))),
-            (asked, _) => asked,
-        };
+        let reported = self.state.calibration.reported(counted);
+        let window = self.line().window;
+        let room = window.map(|window| window.minus(reported).max(Tokens(1)));
+        let room = [room, left].into_iter().flatten().min();
+        let max_output = self
+            .max_output
+            .map(|asked| room.map_or(asked, |room| asked.min(room)));
         let items = self.state.transcript.items();
         let request = Request {
             system: Arc::clone(&self.setup.system),
@@ -189,7 +188,7 @@ impl Run {
             sampling: self.setup.sampling,
             counted,
             cache: self.cache_plan(),
-            expects: self.expects(counted, max_output),
+            expects: self.expects(counted, max_output, room),
         };
         self.queue.push_back(Step::Call(Box::new(request)));
         self.phase = Phase::Calling(Calling {
@@ -248,7 +247,8 @@ impl Run {
         self.end_turn();
         if let Some(reason) = self.finalizing.take() {
             self.finish(reason);
-        } else if self.waits(Waiting::Steer) {
+        } else if stop == StopReason::Paused || self.waits(Waiting::Steer) {
+            // What was only paused goes on from where it stands.
             self.phase = Phase::Ready;
         } else {
             self.decide(Deciding::FollowUp);

@@ -294,6 +294,49 @@ fn an_output_too_large_lowers_only_the_output() {
     audit(&stage);
 }
 
+/// The window was taken to be larger than it is, and only the answer's share went over it: the window is
+/// learned, that request is sent once more with less of an answer, and no other is refused for it.
+#[test]
+fn a_request_that_fits_without_its_answer_teaches_the_window() {
+    for asked in [None, Some(20_000)] {
+        let mut stage = Stage::new(Setup {
+            max_output: asked.map(Tokens),
+            ..strategy(ContextStrategy::default(), Some(24_000))
+        });
+        stage.say(&"word ".repeat(500));
+        let sent = |stage: &Stage, at: usize| stage.requests[at].request.clone();
+        let first = sent(&stage, 0);
+        let used = Tokens(first.counted.0 + 100);
+        stage.refuse(overflow(Some(used.0), Some(16_000)));
+        let again = sent(&stage, 1);
+        assert_eq!(again.counted, first.counted, "{asked:?}: nothing has left");
+        assert_eq!(again.max_output, Some(Tokens(16_000).minus(used)));
+        stage.calls(&["a:read"]).done("a", &"word ".repeat(2_000));
+        let next = sent(&stage, 2);
+        assert_eq!(next.expects.window, Some(Tokens(16_000)));
+        let room = next.expects.room.unwrap();
+        assert!(room <= Tokens(16_000).minus(next.counted), "{room:?}");
+        assert_eq!(next.max_output, Some(room), "{asked:?}");
+        stage.text("ok");
+        audit(&stage);
+    }
+    // Where next to nothing is left for an answer, it is the request that is too long.
+    let mut stage = Stage::new(Setup {
+        max_output: Some(Tokens(4_000)),
+        ..strategy(ContextStrategy::default(), Some(24_000))
+    });
+    stage
+        .say("go")
+        .calls(&["a:read"])
+        .done("a", &"word ".repeat(6_000));
+    let (before, asked) = (counted(&stage), stage.requests.len());
+    stage.refuse(overflow(Some(15_900), Some(16_000)));
+    assert_eq!(stage.requests.len(), asked + 1);
+    assert!(counted(&stage) < before);
+    stage.text("ok");
+    audit(&stage);
+}
+
 /// Whatever a provider says of sizes, the machine ends.
 #[test]
 fn nonsense_numbers_do_no_harm() {

@@ -17,8 +17,6 @@ use crate::receive::Broken;
 use crate::retry_after::retry_after_ms;
 use crate::secret::Secret;
 
-/// An output limit below this is no answer: it is the request that is too large.
-const MIN_OUTPUT: Tokens = Tokens(256);
 /// Keys of an error that its sentence already tells of, or that say nothing to people.
 const PLAIN_KEYS: [&str; 10] = [
     "message",
@@ -142,12 +140,13 @@ impl Call<'_> {
                 window: overflow.window,
                 message,
             },
+            // The window is told as well; what is to give way, the run decides.
             Verdict::OutputTooLarge {
-                limit,
-                used: Some(used),
-                window,
-            } if limit < MIN_OUTPUT => Failure::Overflow {
-                used: Some(used),
+                used: used @ Some(_),
+                window: window @ Some(_),
+                ..
+            } => Failure::Overflow {
+                used,
                 window,
                 message,
             },

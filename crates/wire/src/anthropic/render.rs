@@ -34,6 +34,8 @@ pub struct RenderInput<'a> {
     pub tool_choice: ToolChoice,
     /// Output limit in tokens; the wire must have one, so the profile's stands for none.
     pub max_output: Option<u64>,
+    /// What is left of the window behind the request; the limit that stands for none is no more.
+    pub room: Option<u64>,
     /// How hard the model thinks.
     pub thinking: Thinking,
     /// Sampling temperature.

@@ -86,7 +86,9 @@ impl Settings {
         let both = profile
             .default_output
             .saturating_add(input.thinking.budget());
-        let wanted = input.max_output.unwrap_or(both).max(1);
+        // What would not fit behind the request is refused with it.
+        let fits = input.room.map_or(both, |room| both.min(room));
+        let wanted = input.max_output.unwrap_or(fits).max(1);
         let max = profile.max_output.map_or(wanted, |max| wanted.min(max));
         if input.max_output.is_some_and(|wanted| max < wanted) {
             self.note(LeftOut::OutputCapped);
