@@ -154,32 +154,41 @@ pub fn repair(messages: Vec<Message>) -> Repaired {
     }
 }
 
+impl Repair {
+    /// The message that was mended.
+    #[must_use]
+    pub fn at(&self) -> usize {
+        match self {
+            Self::ClosedCall { at, .. }
+            | Self::DroppedResult { at, .. }
+            | Self::MovedResult { at, .. }
+            | Self::DroppedCall { at, .. }
+            | Self::DroppedEmpty { at } => *at,
+        }
+    }
+
+    /// What was wrong and what was done, without the place.
+    #[must_use]
+    pub fn done(&self) -> String {
+        match self {
+            Self::ClosedCall { call, .. } => {
+                format!("call `{call}` has no result; closed it as aborted")
+            }
+            Self::DroppedResult { call, .. } => {
+                format!("this result answers no open call `{call}`; dropped it")
+            }
+            Self::MovedResult { call, .. } => format!("moved this result to its call `{call}`"),
+            Self::DroppedCall { call, .. } => {
+                format!("dropped the second call with the id `{call}`")
+            }
+            Self::DroppedEmpty { .. } => "it says nothing; dropped it".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClosedCall { at, call } => {
-                write!(
-                    f,
-                    "messages[{at}]: call `{call}` has no result; closed it as aborted"
-                )
-            }
-            Self::DroppedResult { at, call } => {
-                write!(
-                    f,
-                    "messages[{at}]: this result answers no open call `{call}`; dropped it"
-                )
-            }
-            Self::MovedResult { at, call } => {
-                write!(f, "messages[{at}]: moved this result to its call `{call}`")
-            }
-            Self::DroppedCall { at, call } => {
-                write!(
-                    f,
-                    "messages[{at}]: dropped the second call with the id `{call}`"
-                )
-            }
-            Self::DroppedEmpty { at } => write!(f, "messages[{at}]: it says nothing; dropped it"),
-        }
+        write!(f, "messages[{}]: {}", self.at(), self.done())
     }
 }
 

@@ -34,9 +34,11 @@ pub use read::{Chat, read};
 pub use render::{LeftOut, Note, RenderInput, Rendered, Thinking, Ttl, render};
 pub use settings::MIN_BUDGET;
 pub use shape::ORIGIN;
+pub(crate) use shape::MARK;
 pub use simulate::{sign, unsigned};
 pub use stream::{StreamState, read_reply};
 pub use usage::{CacheCreation, WireUsage};
 pub use validate::{MAX_FAULTS, refusal, validate};
+pub(crate) use validate::unfit;
 
 pub use crate::openai_chat::{Delivery, MAX_REPLY, Prefill, ToolChoice};

@@ -115,6 +115,7 @@
 pub mod anthropic;
 pub mod bedrock;
 mod error;
+pub mod canonical;
 mod fault;
 pub mod frames;
 pub mod gemini;

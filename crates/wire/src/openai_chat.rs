@@ -30,6 +30,7 @@ pub use response::{
     CallPiece, Choice, CompletionDetails, ErrorBody, ErrorDetail, FunctionPiece, PromptDetails,
     Response, Said, WireUsage,
 };
+pub use shape::ORIGIN;
 pub use stream::{MAX_REPLY, StreamState, read_reply};
 pub use types::{
     Call, CallFunction, ChatMessage, Content, ContentPart, Extra, FilePart, ImageUrl, Request,

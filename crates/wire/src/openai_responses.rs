@@ -22,6 +22,7 @@ mod validate;
 pub use crate::openai_chat::{Delivery, Images, ParallelCalls, Slot, SystemRole, ToolChoice};
 pub use count::validate_count;
 pub use items::ORIGIN;
+pub(crate) use items::PAIRS;
 pub use profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};
 pub use read::{Chat, read};
 pub use render::{LeftOut, MIN_OUTPUT, Note, RenderInput, Rendered, render, request};
@@ -32,4 +33,5 @@ pub use types::{
     Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Reasoning, Request,
     Tool,
 };
+pub(crate) use validate::unfit;
 pub use validate::{MAX_FAULTS, refusal, validate};

@@ -2,8 +2,10 @@
 //! opened keeps all of its thinking or loses all of it (V4, AM10). Changes no message.
 
 use plimsoll_context::{Message, Part, ToolSpec};
+use serde_json::Value;
 
 use super::binding::{Bound, Prefix, Told, Trace};
+use super::pause;
 use super::profile::{Binding, Profile, ThinkingStyle};
 use super::render::{LeftOut, RenderInput};
 use crate::frames;
@@ -52,7 +54,9 @@ pub(super) fn judge(
     match (input.context, messages.last()) {
         (Some(context), _) => trace.context(context),
         // What is said last in the assistant's place stands in this request only, too.
-        (None, Some(Message::Assistant { .. })) => trace.context(frames::GO_ON),
+        (None, Some(Message::Assistant { .. })) if !pause::is_paused(messages) => {
+            trace.context(frames::GO_ON);
+        }
         _ => {}
     }
     Verdict {
@@ -78,6 +82,19 @@ fn asks(message: &Message) -> bool {
     )
 }
 
+/// Whether anybody signed a block: one without a signature is no provider's.
+fn is_signed(block: &str) -> bool {
+    let block: Value = serde_json::from_str(block).unwrap_or_default();
+    let text = |key| block.get(key).and_then(Value::as_str);
+    match text("type") {
+        Some("thinking") => {
+            text("thinking").is_some() && text("signature").is_some_and(|text| !text.is_empty())
+        }
+        Some("redacted_thinking") => text("data").is_some(),
+        _ => false,
+    }
+}
+
 /// Why a loop loses its thinking.
 fn fault(
     trace: &mut Trace,
@@ -98,6 +115,9 @@ fn fault(
             let Some(bound) = thinking.opaque.as_ref().and_then(Bound::of) else {
                 return Some(LeftOut::ForeignThinking);
             };
+            if !is_signed(bound.block) {
+                return Some(LeftOut::ForeignThinking);
+            }
             if profile.thinking == ThinkingStyle::None
                 || bound.model.is_some_and(|bound| bound != model)
             {

@@ -65,6 +65,23 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 }
 
 /// The faults found so far.
+/// The first rule that a block breaks wherever in a message of this role it is put; `tool` stands
+/// for what a result holds. `None` for a block that may stand there.
+pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Fault> {
+    let mut check = Check {
+        profile,
+        faults: Vec::new(),
+    };
+    match role {
+        "tool" => {
+            let result = json!({"type": "tool_result", "tool_use_id": "x", "content": [block]});
+            validate_block::check(&mut check, "content", "user", &result);
+        }
+        role => validate_block::check(&mut check, "content", role, block),
+    }
+    check.faults.into_iter().next()
+}
+
 pub(super) struct Check<'p> {
     pub(super) profile: &'p Profile,
     faults: Vec<Fault>,

@@ -20,7 +20,7 @@ use super::types::{Call, CallFunction, ContentPart, FilePart, ImageUrl, Text};
 use crate::frames;
 
 /// Whose blocks this wire gives back.
-pub(super) const ORIGIN: &str = "openai-chat";
+pub const ORIGIN: &str = "openai-chat";
 
 /// One message as it will be sent.
 #[derive(Debug)]

@@ -293,6 +293,8 @@ impl<'a, 'p> Shaper<'a, 'p> {
                 extra,
             });
         }
+        // Its id may have been a text's before.
+        self.custom.remove(call.id.0.as_str());
         Item::Call(Call {
             kind: "function_call".into(),
             id: self.item_id(id, "fc"),

@@ -137,9 +137,14 @@ pub(crate) fn unfit(block: &Value, role: &str, stored: bool, profile: &Profile) 
         "assistant" => &OUTPUT_PARTS,
         _ => &INPUT_PARTS,
     };
-    match items::is_content(items::kind(block)) {
-        true => check.parts("content", std::slice::from_ref(block), kinds),
-        false => check.item("item", block),
+    let kind = items::kind(block);
+    if items::is_content(kind) {
+        check.parts("content", std::slice::from_ref(block), kinds);
+    } else if kind == "message" || items::is_clients(kind) == (role == "assistant") {
+        let words = format!("an item of the kind '{kind}' is not said there");
+        check.fault(Rule::Shape, "item".into(), words);
+    } else {
+        check.item("item", block);
     }
     check.faults.into_iter().next()
 }

@@ -1,0 +1,62 @@
+//! Makes any imported or damaged transcript valid, and says what it did: [`mend`] a request in a
+//! wire's own words, [`canonical`] messages. Deterministic, and content with its own work: mending
+//! twice changes nothing more. What is valid keeps its bytes.
+//!
+//! The order is that of the field's own repairs, generalised: duplicate results are dropped, open
+//! calls closed, orphaned results dropped, what was said in between held until after the batch
+//! (`plimsoll_context::repair`); blocks of the provider's own that it would refuse are taken out;
+//! then, only where the validator of the wire refuses what is there, a message is written as the
+//! wire renders it: neighbours merged, blank text left out, foreign reasoning dropped for whole
+//! tool loops, ids mapped, the first and the last word given to the user. At last come breakpoints
+//! of the cache and settings that the history does not allow.
+//!
+//! Not for sessions of our own, which are never damaged and rendered anew for each request.
+
+mod attempt;
+mod difference;
+mod drawn;
+mod given;
+mod own;
+mod patch;
+mod repair;
+mod report;
+mod request;
+mod target;
+
+use plimsoll_context::{Message, repair as close};
+
+pub use repair::Repair;
+pub use request::{Mended, Reasoning, mend};
+pub use target::Target;
+
+use repair::Finding;
+
+/// A whole transcript, and what was done to make it so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Canonical {
+    /// The messages, each with its place in the input; `None` where it was added.
+    pub messages: Vec<(Option<usize>, Message)>,
+    /// What was done, in input order; empty where nothing was wrong.
+    pub repairs: Vec<Repair>,
+}
+
+/// Mends messages, so that what the wire of `target` renders of them is valid. What only has another
+/// form there (ids, roles, reasoning of another provider) stays as it is: rendering does that, and
+/// notes it.
+#[must_use]
+pub fn canonical(mut messages: Vec<Message>, target: &Target) -> Canonical {
+    // Rendered requests ask servers to keep nothing.
+    let mut findings = own::clean(&mut messages, target, false);
+    let whole = close(messages);
+    findings.extend(whole.repairs.iter().map(|one| Finding::of(one, target)));
+    let repair = |one: Finding| Repair {
+        place: format!("messages[{}]", one.at),
+        rule: one.rule,
+        done: one.done,
+        words: one.words,
+    };
+    Canonical {
+        messages: whole.messages,
+        repairs: findings.into_iter().map(repair).collect(),
+    }
+}

@@ -1,0 +1,333 @@
+//! [`Attempt`]: one try at a valid request. Every message is kept as it came until the validator
+//! says that it cannot stay, and is then written as the wire renders it. So what is valid keeps its
+//! bytes, and no rule is known here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_context::{Message, Part, repair};
+use serde_json::{Value, json};
+
+use super::drawn::Drawn;
+use super::given::Given;
+use super::own;
+use super::patch::{array, patched, with_mark_of};
+use super::repair::Finding;
+use super::target::Target;
+use crate::error::WireError;
+use crate::fault::{Fault, Rule};
+
+/// How often the validator is asked; after that, everything is written as it is rendered. Each
+/// time, it names up to a hundred faults, and most requests need two.
+const ROUNDS: usize = 8;
+
+/// One try.
+pub(super) struct Attempt<'g, 'a> {
+    pub(super) given: &'g Given<'a>,
+    target: &'g Target,
+    /// For each message of the mended transcript, where it was read.
+    pub(super) origins: Vec<Option<usize>>,
+    /// The mended transcript.
+    pub(super) messages: Vec<Message>,
+    /// What was mended in it.
+    pub(super) findings: Vec<Finding>,
+    /// Messages that lost something, as they were read.
+    pub(super) touched: BTreeSet<usize>,
+    /// Whether results were moved and nothing else was mended.
+    only_moved: bool,
+    pub(super) drawn: Drawn,
+    /// For each turn, the units that may stand for it; `None` where none may.
+    pub(super) keeps: Vec<Option<Vec<usize>>>,
+    /// Which turns are written as they are rendered, and what was wrong with what they were.
+    pub(super) written: BTreeMap<usize, Option<Fault>>,
+    /// Whether the system prompt beside the messages is written anew.
+    pub(super) system: bool,
+    /// Which turn each entry of the list is of.
+    turn_at: Vec<usize>,
+    /// What is still wrong.
+    pub(super) faults: Vec<Fault>,
+    /// The request.
+    pub(super) text: String,
+}
+
+impl<'g, 'a> Attempt<'g, 'a> {
+    /// Mends a request; the messages in `stripped` lose their thinking.
+    pub(super) fn new(
+        given: &'g Given<'a>,
+        target: &'g Target,
+        stripped: &BTreeSet<usize>,
+    ) -> Result<Self, WireError> {
+        let mut messages = given.messages.clone();
+        let mut touched = BTreeSet::new();
+        for index in stripped {
+            if messages.get_mut(*index).is_some_and(strip) {
+                touched.insert(*index);
+            }
+        }
+        let before = messages.clone();
+        let mut findings = own::clean(&mut messages, target, given.is_stored());
+        let differs =
+            |(index, (one, other)): (usize, (&Message, &Message))| (one != other).then_some(index);
+        touched.extend(before.iter().zip(&messages).enumerate().filter_map(differs));
+        let mended = repair(messages);
+        let moved = |one: &plimsoll_context::Repair| {
+            matches!(one, plimsoll_context::Repair::MovedResult { .. })
+        };
+        let only_moved = touched.is_empty() && mended.repairs.iter().all(moved);
+        for one in &mended.repairs {
+            if let plimsoll_context::Repair::DroppedCall { at, .. } = one {
+                touched.insert(*at);
+            }
+            findings.push(Finding::of(one, target));
+        }
+        let (origins, messages): (Vec<_>, Vec<_>) = mended.messages.into_iter().unzip();
+        let model = given.key("model").unwrap_or_default().trim_matches('"');
+        let drawn = Drawn::of(&messages, target, model)?;
+        let mut attempt = Self {
+            given,
+            target,
+            origins,
+            messages,
+            findings,
+            touched,
+            only_moved,
+            drawn,
+            keeps: Vec::new(),
+            written: BTreeMap::new(),
+            system: false,
+            turn_at: Vec::new(),
+            faults: Vec::new(),
+            text: String::new(),
+        };
+        attempt.keep_what_may_stay();
+        attempt.settle();
+        Ok(attempt)
+    }
+
+    /// Whether nothing was wrong that anybody would refuse.
+    pub(super) fn was_valid(&self) -> bool {
+        self.only_moved
+            && self.given.unreadable.is_empty()
+            && self.judge(self.given.text).is_empty()
+    }
+
+    /// The turn in which a fault is, if it is in one.
+    pub(super) fn turn_of(&self, fault: &Fault) -> Option<usize> {
+        let rest = fault.place.strip_prefix(self.target.list())?;
+        let rest = rest.strip_prefix(['[', '.'])?;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        let entry: usize = digits.parse().ok()?;
+        self.turn_at.get(entry).copied()
+    }
+
+    /// The request with this list and the keys that it has besides.
+    pub(super) fn compose(&self, list: &str) -> String {
+        let key = self.target.list();
+        let system = self.drawn.system.clone().filter(|_| self.system);
+        match (&self.given.object, system) {
+            (Some(object), None) if !self.system => object.with(&[(key, Some(list.to_owned()))]),
+            (Some(object), system) => {
+                object.with(&[("system", system), (key, Some(list.to_owned()))])
+            }
+            (None, Some(system)) => format!("{{\"system\":{system},\"{key}\":{list}}}"),
+            (None, None) => list.to_owned(),
+        }
+    }
+
+    /// The faults of a request; a history is judged as if somebody sent it.
+    pub(super) fn judge(&self, text: &str) -> Vec<Fault> {
+        let mut request: Value = serde_json::from_str(text).unwrap_or_default();
+        if let Target::Messages(profile) = self.target {
+            if request.is_array() {
+                request = json!({"messages": request});
+            }
+            if let Some(keys) = request.as_object_mut() {
+                keys.entry("model").or_insert_with(|| "-".into());
+                let output = keys.entry("max_tokens");
+                output.or_insert_with(|| profile.default_output.into());
+            }
+        }
+        self.target.validate(&request)
+    }
+
+    /// The units whose bytes may stand for a turn: those whose messages it says, all of them, in
+    /// their order, and no others.
+    fn keep_what_may_stay(&mut self) {
+        let mut messages_of: Vec<Vec<usize>> = vec![Vec::new(); self.given.units.len()];
+        for (message, unit) in self.given.unit_of.iter().enumerate() {
+            if let Some(list) = unit.and_then(|unit| messages_of.get_mut(unit)) {
+                list.push(message);
+            }
+        }
+        let mut said: BTreeMap<usize, usize> = BTreeMap::new();
+        for index in self.drawn.turns.iter().flat_map(|turn| &turn.from) {
+            *said.entry(*index).or_default() += 1;
+        }
+        let legacy_stays = self.given.units.iter().all(|unit| !unit.legacy)
+            || (self.findings.is_empty() && self.touched.is_empty());
+        let keep = |from: &[usize]| -> Option<Vec<usize>> {
+            let mut units: Vec<usize> = Vec::new();
+            let mut origins = Vec::new();
+            for index in from {
+                let origin = self.origins.get(*index).copied().flatten()?;
+                if self.touched.contains(&origin) || said.get(index) != Some(&1) {
+                    return None;
+                }
+                let unit = self.given.unit_of.get(origin).copied().flatten()?;
+                if units.last() != Some(&unit) {
+                    units.push(unit);
+                }
+                origins.push(origin);
+            }
+            let whole = units.iter().filter_map(|unit| messages_of.get(*unit));
+            let whole: Vec<usize> = whole.flatten().copied().collect();
+            let legacy = |unit: &usize| self.given.units.get(*unit).is_some_and(|u| u.legacy);
+            let fits = whole == origins && (legacy_stays || !units.iter().any(legacy));
+            fits.then_some(units)
+        };
+        let keeps = self.drawn.turns.iter().map(|turn| keep(&turn.from));
+        self.keeps = keeps.collect();
+        for (turn, keep) in self.keeps.iter().enumerate() {
+            if keep.is_none() {
+                self.written.insert(turn, None);
+            }
+        }
+        // A system message among the others that is said beside them.
+        let said_beside = self.origins.iter().enumerate().any(|(index, origin)| {
+            let unit = origin.and_then(|origin| self.given.unit_of.get(origin).copied().flatten());
+            unit.is_some()
+                && !said.contains_key(&index)
+                && matches!(self.messages.get(index), Some(Message::System { .. }))
+        });
+        self.system = said_beside && matches!(self.target, Target::Messages(_));
+    }
+
+    /// Writes anew what the validator refuses, until it refuses nothing more.
+    fn settle(&mut self) {
+        for round in 0..=ROUNDS {
+            let list = self.list();
+            self.text = self.compose(&list);
+            self.faults = self.judge(&self.text);
+            let mut faults = self.faults.clone();
+            faults.retain(|fault| self.is_of_messages(fault));
+            let mut more = false;
+            for fault in &faults {
+                more |= self.refuse(fault);
+            }
+            if !more && !faults.is_empty() || round + 1 == ROUNDS {
+                // Perhaps another than the one that is named is to blame.
+                for turn in 0..self.drawn.turns.len() {
+                    more |= self.write(turn, faults.first());
+                }
+            }
+            if !more {
+                return;
+            }
+        }
+    }
+
+    /// Whether writing a message anew may cure a fault: none of settings, of the size or of
+    /// breakpoints.
+    fn is_of_messages(&self, fault: &Fault) -> bool {
+        let beside = fault.place.starts_with("system");
+        (beside || fault.place.starts_with(self.target.list())) && fault.rule != Rule::Am11
+    }
+
+    /// Writes anew what a fault is about; says whether that is new.
+    fn refuse(&mut self, fault: &Fault) -> bool {
+        if fault.place.starts_with("system") && self.given.key("system").is_some() {
+            return !std::mem::replace(&mut self.system, true);
+        }
+        let Some(turn) = self.turn_of(fault) else {
+            return false;
+        };
+        let mut more = self.write(turn, Some(fault));
+        // What only makes room stands next to what needs it.
+        for next in [turn.checked_sub(1), turn.checked_add(1)] {
+            let room = next.filter(|next| {
+                let turn = self.drawn.turns.get(*next);
+                turn.is_some_and(|turn| turn.from.is_empty())
+            });
+            more |= room.is_some_and(|next| self.write(next, Some(fault)));
+        }
+        more
+    }
+
+    fn write(&mut self, turn: usize, fault: Option<&Fault>) -> bool {
+        if self.written.contains_key(&turn) {
+            return false;
+        }
+        self.written.insert(turn, fault.cloned());
+        true
+    }
+
+    /// The list of the request, and whose each entry is.
+    fn list(&mut self) -> String {
+        let mut texts: Vec<String> = Vec::new();
+        self.turn_at.clear();
+        for (index, turn) in self.drawn.turns.iter().enumerate() {
+            let units = self.units_of(index);
+            match self.written.contains_key(&index) {
+                false => {
+                    for unit in units {
+                        texts.extend(unit.raws.iter().map(|raw| (*raw).to_owned()));
+                    }
+                }
+                true => {
+                    let chat = matches!(self.target, Target::Chat(_));
+                    match (turn.raws.as_slice(), units.as_slice()) {
+                        ([raw], [unit]) if chat && self.is_only(index) => {
+                            texts.extend(unit.raws.first().map(|before| patched(before, raw)));
+                        }
+                        (raws, units) if matches!(self.target, Target::Messages(_)) => {
+                            let marked = |raw: &String| with_mark_of(units, raw);
+                            texts.extend(raws.iter().map(marked));
+                        }
+                        (raws, _) => texts.extend(raws.iter().cloned()),
+                    }
+                }
+            }
+            self.turn_at.resize(texts.len(), index);
+        }
+        array(&texts)
+    }
+
+    /// The units that a turn says something of.
+    pub(super) fn units_of(&self, turn: usize) -> Vec<&'g super::given::Unit<'a>> {
+        let mut units: Vec<usize> = Vec::new();
+        for index in self.from(turn) {
+            let origin = self.origins.get(*index).copied().flatten();
+            let unit = origin.and_then(|at| self.given.unit_of.get(at).copied().flatten());
+            if let Some(unit) = unit.filter(|unit| !units.contains(unit)) {
+                units.push(unit);
+            }
+        }
+        let units = units.into_iter();
+        units
+            .filter_map(|unit| self.given.units.get(unit))
+            .collect()
+    }
+
+    /// The messages that a turn says.
+    pub(super) fn from(&self, turn: usize) -> &[usize] {
+        let turn = self.drawn.turns.get(turn);
+        turn.map(|turn| turn.from.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether nobody else says what a turn says.
+    pub(super) fn is_only(&self, turn: usize) -> bool {
+        let mine = self.from(turn);
+        let others = self.drawn.turns.iter().enumerate();
+        let mut others = others.filter(|(other, _)| *other != turn);
+        !others.any(|(_, other)| other.from.iter().any(|index| mine.contains(index)))
+    }
+}
+
+/// Takes the thinking out of a message; says whether there was any.
+fn strip(message: &mut Message) -> bool {
+    let Message::Assistant { parts } = message else {
+        return false;
+    };
+    let before = parts.len();
+    parts.retain(|part| !matches!(part, Part::Thinking(_)));
+    parts.len() < before
+}

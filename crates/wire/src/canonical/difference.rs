@@ -1,0 +1,93 @@
+//! [`places`]: where two JSON values differ, in a few words. Not a patch; it is for people.
+
+use serde_json::Value;
+
+/// Places named at most; a message that differs in more was written anew.
+const MAX_PLACES: usize = 4;
+/// Longer values are not shown.
+const SHOWN: usize = 40;
+
+/// The places in which a value differs from what it was.
+pub(super) fn places(before: &Value, after: &Value) -> Vec<String> {
+    let mut places = Vec::new();
+    compare("", before, after, &mut places);
+    places
+}
+
+/// That there was a change in these places; `None` where there are none.
+pub(super) fn changed(places: Vec<String>) -> Option<String> {
+    match places.len() {
+        0 => None,
+        1..=MAX_PLACES => Some(format!("changed {}", places.join(", "))),
+        many => {
+            let first: Vec<String> = places.into_iter().take(MAX_PLACES).collect();
+            let more = many - first.len();
+            Some(format!("changed {}, and {more} more", first.join(", ")))
+        }
+    }
+}
+
+fn compare(place: &str, before: &Value, after: &Value, places: &mut Vec<String>) {
+    if before == after {
+        return;
+    }
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, value) in old {
+                let place = join(place, key);
+                match new.get(key) {
+                    Some(other) => compare(&place, value, other, places),
+                    None => places.push(format!("{place} (taken out)")),
+                }
+            }
+            for key in new.keys().filter(|key| !old.contains_key(*key)) {
+                places.push(format!("{} (put in)", join(place, key)));
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (index, (value, other)) in old.iter().zip(new).enumerate() {
+                compare(&format!("{place}[{index}]"), value, other, places);
+            }
+        }
+        (old, new) => {
+            let (old, new) = (old.to_string(), new.to_string());
+            places.push(match old.len() <= SHOWN && new.len() <= SHOWN {
+                true => format!("{place} from {old} to {new}"),
+                false => place.to_owned(),
+            });
+        }
+    }
+}
+
+fn join(place: &str, key: &str) -> String {
+    match place {
+        "" => key.to_owned(),
+        place => format!("{place}.{key}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_differs_is_named() {
+        let before = json!({"role": "tool", "tool_call_id": "call_1", "content": "x", "n": [1, 2]});
+        for (after, said) in [
+            (before.clone(), None),
+            (
+                json!({"role": "tool", "tool_call_id": "a", "content": "x", "n": [1, 3]}),
+                Some("changed tool_call_id from \"call_1\" to \"a\", n[1] from 2 to 3"),
+            ),
+            (
+                json!({"role": "tool", "tool_call_id": "call_1", "name": "f", "n": [1]}),
+                Some("changed content (taken out), n from [1,2] to [1], name (put in)"),
+            ),
+        ] {
+            let said_now = changed(places(&before, &after));
+            assert_eq!(said_now.as_deref(), said);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! [`Given`]: a request as it came: its messages, and which text of it each of them was read from.
+//! What cannot be read is set aside with its reason. Mends nothing.
+
+use plimsoll_context::Message;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::repair::Repair;
+use super::target::Target;
+use crate::error::WireError;
+use crate::openai_chat::Prefill;
+use crate::raw::RawObject;
+use crate::{anthropic, openai_chat, openai_responses};
+
+/// A request that was read.
+#[derive(Debug)]
+pub(super) struct Given<'a> {
+    /// It.
+    pub(super) text: &'a str,
+    /// Its messages.
+    pub(super) messages: Vec<Message>,
+    /// For each, the unit that it stands in; `None` for a system prompt beside the list.
+    pub(super) unit_of: Vec<Option<usize>>,
+    /// What the list is made of.
+    pub(super) units: Vec<Unit<'a>>,
+    /// The keys of the request; `None` for a bare list.
+    pub(super) object: Option<RawObject<'a>>,
+    /// What is no message.
+    pub(super) unreadable: Vec<Repair>,
+}
+
+/// What one message of the wire is: a text of the list, or, where a turn is several items, some.
+#[derive(Debug)]
+pub(super) struct Unit<'a> {
+    /// Its place in the request.
+    pub(super) place: String,
+    /// Its texts.
+    pub(super) raws: Vec<&'a str>,
+    /// Whether it is in a form that only stands with others of its kind.
+    pub(super) legacy: bool,
+}
+
+/// Messages, and how many texts each was read from; `None` for what stands beside the list.
+type Read = (Vec<Message>, Vec<Option<usize>>);
+
+impl<'a> Given<'a> {
+    /// Reads a bare list or a request.
+    pub(super) fn read(text: &'a str, target: &Target) -> Result<Self, WireError> {
+        let text = text.trim();
+        let object: Option<RawObject<'a>> = match text.starts_with('{') {
+            true => Some(parse(text)?),
+            false => None,
+        };
+        let key = target.list();
+        let list = match &object {
+            Some(object) => object
+                .get(key)
+                .ok_or_else(|| WireError::expected(key, "an array of messages", None))?,
+            None => text,
+        };
+        let mut given = Self {
+            text,
+            messages: Vec::new(),
+            unit_of: Vec::new(),
+            units: Vec::new(),
+            object,
+            unreadable: Vec::new(),
+        };
+        // One text that the user says.
+        if list.starts_with('"') && given.object.is_some() && key == "input" {
+            given.messages.push(Message::user(parse::<String>(list)?));
+            given.unit_of.push(None);
+            return Ok(given);
+        }
+        if !list.starts_with('[') {
+            let value: Value = parse(list)?;
+            let expected = "an array of messages";
+            return Err(WireError::expected(key, expected, Some(&value)));
+        }
+        let raws: Vec<&'a RawValue> = parse(list)?;
+        let raws: Vec<(String, &'a str)> = raws
+            .into_iter()
+            .enumerate()
+            .map(|(index, raw)| (format!("{key}[{index}]"), raw.get()))
+            .collect();
+        given.units(raws, target)?;
+        Ok(given)
+    }
+
+    /// Whether it is sent to a model as it is, and no mere history.
+    pub(super) fn is_request(&self) -> bool {
+        self.key("model").is_some()
+    }
+
+    /// Whether a server of Responses keeps what is said to it.
+    pub(super) fn is_stored(&self) -> bool {
+        self.object.is_some() && self.key("store") != Some("false")
+    }
+
+    pub(super) fn key(&self, name: &str) -> Option<&'a str> {
+        self.object.as_ref()?.get(name)
+    }
+
+    /// The target for this request: a history may end as it likes, and who thinks is never given
+    /// the beginning of its answer.
+    pub(super) fn target(&self, target: &Target) -> Target {
+        let history = !self.is_request();
+        match target {
+            Target::Chat(dialect) if history => Target::Chat(openai_chat::Dialect {
+                prefill: Prefill::Allowed,
+                ..dialect.clone()
+            }),
+            Target::Messages(profile) => {
+                let thinks = self.key("thinking").is_some_and(|thinking| {
+                    let thinking: Value = serde_json::from_str(thinking).unwrap_or_default();
+                    let kind = thinking.get("type").and_then(Value::as_str);
+                    matches!(kind, Some("enabled" | "adaptive"))
+                });
+                let prefill = match (history, thinks) {
+                    (true, _) => Prefill::Allowed,
+                    (false, true) => Prefill::Refused,
+                    (false, false) => profile.prefill,
+                };
+                Target::Messages(anthropic::Profile {
+                    prefill,
+                    ..profile.clone()
+                })
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn units(&mut self, raws: Vec<(String, &'a str)>, target: &Target) -> Result<(), WireError> {
+        let all: Vec<&str> = raws.iter().map(|(_, raw)| *raw).collect();
+        let system = match target {
+            Target::Messages(_) => self.key("system"),
+            Target::Chat(_) | Target::Responses(_) => None,
+        };
+        let (readable, read) = match read(&all, system, target) {
+            Ok(read) => (raws, read),
+            Err(_) => {
+                let mut readable = Vec::with_capacity(raws.len());
+                for (place, raw) in raws {
+                    match self::read(&[raw], None, target) {
+                        Ok(_) => readable.push((place, raw)),
+                        Err(error) => {
+                            let done = format!("it is no message ({error}); left it out");
+                            self.unreadable.push(Repair::new(place, done));
+                        }
+                    }
+                }
+                let all: Vec<&str> = readable.iter().map(|(_, raw)| *raw).collect();
+                let read = self::read(&all, system, target)?;
+                (readable, read)
+            }
+        };
+        let (messages, counts) = read;
+        self.messages = messages;
+        let mut raws = readable.into_iter();
+        let is_chat = matches!(target, Target::Chat(_));
+        for count in counts {
+            match count {
+                None => self.unit_of.push(None),
+                // One more message of the unit before it.
+                Some(0) => self.unit_of.push(self.units.len().checked_sub(1)),
+                Some(count) => {
+                    let taken: Vec<(String, &'a str)> = raws.by_ref().take(count).collect();
+                    let Some((place, _)) = taken.first() else {
+                        break;
+                    };
+                    self.unit_of.push(Some(self.units.len()));
+                    let place = place.clone();
+                    let raws: Vec<&'a str> = taken.into_iter().map(|(_, raw)| raw).collect();
+                    let legacy = is_chat && raws.iter().any(|raw| is_legacy(raw));
+                    self.units.push(Unit {
+                        place,
+                        raws,
+                        legacy,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a list of texts.
+fn read(raws: &[&str], system: Option<&str>, target: &Target) -> Result<Read, WireError> {
+    let list = format!("[{}]", raws.join(","));
+    match target {
+        Target::Chat(_) => {
+            let chat = openai_chat::read(&list)?;
+            let counts = vec![Some(1); chat.messages.len()];
+            Ok((chat.messages, counts))
+        }
+        Target::Responses(_) => {
+            let chat = openai_responses::read(&list)?;
+            let counts = (0..chat.messages.len()).map(|index| Some(chat.originals(index).len()));
+            let counts = counts.collect();
+            Ok((chat.messages, counts))
+        }
+        Target::Messages(_) => {
+            let system = system.map_or(String::new(), |system| format!("\"system\":{system},"));
+            let text = format!("{{{system}\"messages\":{list}}}");
+            let chat = anthropic::read(&text)?;
+            let mut before = None;
+            let counts = chat.from.iter().map(|from| {
+                let count = from.map(|from| usize::from(before.replace(from) != Some(from)));
+                count
+            });
+            let counts = counts.collect();
+            Ok((chat.messages, counts))
+        }
+    }
+}
+
+/// The form that Chat Completions had before `tool_calls`: it names no ids.
+fn is_legacy(raw: &str) -> bool {
+    let Ok(object) = serde_json::from_str::<RawObject<'_>>(raw) else {
+        return false;
+    };
+    let has = |key| object.get(key).is_some_and(|raw| raw != "null");
+    has("function_call") || object.get("role") == Some("\"function\"")
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
+    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
+}

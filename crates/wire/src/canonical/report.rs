@@ -1,0 +1,250 @@
+//! [`told`]: what became of a request, message by message. Finds it by comparing what came with what
+//! goes, so that nothing can be changed in silence.
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::Message;
+use serde_json::Value;
+
+use super::attempt::Attempt;
+use super::difference::{changed, places};
+use super::given::Unit;
+use super::repair::Repair;
+use super::request::Reasoning;
+use crate::fault::{Fault, Rule};
+
+/// Characters shown of a message that was put in.
+const SHOWN: usize = 60;
+
+/// Everything that was done, in the order of the request.
+pub(super) fn told(
+    attempt: &Attempt<'_, '_>,
+    stripped: &BTreeSet<usize>,
+    reasoning: Reasoning,
+) -> Vec<Repair> {
+    let mut repairs = attempt.given.unreadable.clone();
+    for finding in &attempt.findings {
+        repairs.push(Repair {
+            place: place(attempt, finding.at),
+            rule: finding.rule,
+            done: finding.done.clone(),
+            words: finding.words.clone(),
+        });
+    }
+    for index in stripped {
+        let repair = Repair::new(place(attempt, *index), "left out its thinking");
+        repairs.push(match reasoning {
+            Reasoning::Drop => repair,
+            Reasoning::Keep => Repair {
+                rule: Some(Rule::Am10),
+                ..repair
+            },
+        });
+    }
+    for (turn, fault) in &attempt.written {
+        let turn = Written {
+            attempt,
+            turn: *turn,
+            fault: fault.as_ref(),
+        };
+        turn.told(&mut repairs);
+    }
+    vanished(attempt, &mut repairs);
+    system(attempt, &mut repairs);
+    let mut seen: Vec<Repair> = Vec::with_capacity(repairs.len());
+    for repair in repairs {
+        let same = |one: &Repair| one.place == repair.place && one.done == repair.done;
+        if !seen.iter().any(same) {
+            seen.push(repair);
+        }
+    }
+    seen.sort_by_key(|repair| number(&repair.place));
+    seen
+}
+
+/// A turn that is written as it is rendered.
+struct Written<'t, 'g, 'a> {
+    attempt: &'t Attempt<'g, 'a>,
+    turn: usize,
+    fault: Option<&'t Fault>,
+}
+
+impl Written<'_, '_, '_> {
+    fn told(&self, repairs: &mut Vec<Repair>) {
+        let attempt = self.attempt;
+        let Some(turn) = attempt.drawn.turns.get(self.turn) else {
+            return;
+        };
+        let units = attempt.units_of(self.turn);
+        match units.as_slice() {
+            // A closing result, which is told where its call is.
+            [] if !turn.from.is_empty() => {}
+            [] => repairs.push(self.put_in(&turn.raws)),
+            [unit] if attempt.is_whole(self.turn, unit) => {
+                let told = turn.from.iter().any(|index| {
+                    let origin = attempt.origins.get(*index).copied().flatten();
+                    origin.is_some_and(|origin| attempt.touched.contains(&origin))
+                });
+                if let Some(done) = differs(unit, &turn.raws, told) {
+                    repairs.push(Repair::new(&unit.place, done).because(self.fault));
+                }
+            }
+            [unit] => {
+                let done = "the messages of its turn are parted otherwise";
+                repairs.push(Repair::new(&unit.place, done).because(self.fault));
+            }
+            [first, ..] => {
+                let places: Vec<&str> = units.iter().map(|unit| unit.place.as_str()).collect();
+                let done = format!("made one message of {}", places.join(", "));
+                repairs.push(Repair::new(&first.place, done).because(self.fault));
+            }
+        }
+        for index in &turn.from {
+            let Some(origin) = attempt.origins.get(*index).copied().flatten() else {
+                continue;
+            };
+            let notes = attempt.drawn.notes.iter();
+            for (_, note) in notes.filter(|(of, _)| of == index) {
+                let place = place(attempt, origin);
+                repairs.push(Repair::new(place, *note).because(self.fault));
+            }
+        }
+    }
+
+    /// A message that only makes room.
+    fn put_in(&self, raws: &[String]) -> Repair {
+        let next = (self.turn + 1..self.attempt.drawn.turns.len())
+            .find_map(|turn| self.attempt.units_of(turn).first().copied());
+        let place = match next {
+            Some(unit) => unit.place.clone(),
+            None => "the end".to_owned(),
+        };
+        let raw = raws.first().map(String::as_str).unwrap_or_default();
+        let message: Value = serde_json::from_str(raw).unwrap_or_default();
+        let role = message.get("role").and_then(Value::as_str);
+        let role = role.unwrap_or_default();
+        let said: String = text(&message).chars().take(SHOWN).collect();
+        let before = match next {
+            Some(_) => " before it",
+            None => "",
+        };
+        let done = format!("put a message of the {role}'s{before}: {said:?}");
+        Repair::new(place, done).because(self.fault)
+    }
+}
+
+impl Attempt<'_, '_> {
+    /// Whether a turn says a unit and nothing else does.
+    fn is_whole(&self, turn: usize, unit: &Unit<'_>) -> bool {
+        let turns = 0..self.drawn.turns.len();
+        let mut others = turns.filter(|other| *other != turn);
+        !others.any(|other| {
+            let mut units = self.units_of(other).into_iter();
+            units.any(|one| std::ptr::eq(one, unit))
+        })
+    }
+}
+
+/// Messages of which nothing is left.
+fn vanished(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
+    let turns = attempt.drawn.turns.iter();
+    let said: BTreeSet<usize> = turns.flat_map(|turn| turn.from.iter().copied()).collect();
+    for (index, message) in attempt.messages.iter().enumerate() {
+        let origin = attempt.origins.get(index).copied().flatten();
+        let unit = origin.and_then(|at| attempt.given.unit_of.get(at).copied().flatten());
+        let Some(unit) = unit.and_then(|unit| attempt.given.units.get(unit)) else {
+            continue;
+        };
+        if said.contains(&index) {
+            continue;
+        }
+        let mut notes = attempt.drawn.notes.iter();
+        let (rule, done) = match notes.find(|(of, _)| *of == index) {
+            _ if matches!(message, Message::System { .. }) => {
+                (Some(Rule::Shape), "it stands in the system prompt now")
+            }
+            Some((_, note)) => (None, *note),
+            None => (
+                None,
+                "left it out: it says nothing that this provider reads",
+            ),
+        };
+        repairs.push(Repair {
+            rule,
+            ..Repair::new(&unit.place, done)
+        });
+    }
+}
+
+/// The system prompt beside the messages.
+fn system(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
+    if !attempt.system {
+        return;
+    }
+    let value = |raw: Option<&str>| -> Value {
+        raw.and_then(|raw| serde_json::from_str(raw).ok())
+            .unwrap_or_default()
+    };
+    let before = value(attempt.given.key("system"));
+    let after = value(attempt.drawn.system.as_deref());
+    if before != after {
+        let done = match (&before, &after) {
+            (Value::Null, _) => "put in",
+            (_, Value::Null) => "taken out: it says nothing",
+            _ => "wrote it anew",
+        };
+        repairs.push(Repair {
+            rule: Some(Rule::Am6),
+            ..Repair::new("system", done)
+        });
+    }
+}
+
+/// In what a unit differs from what it was; what of it was taken out may be told already.
+fn differs(unit: &Unit<'_>, after: &[String], told: bool) -> Option<String> {
+    if unit.raws.len() != after.len() {
+        let (old, new) = (unit.raws.len(), after.len());
+        return (!told).then(|| format!("wrote its {old} items as {new}"));
+    }
+    let mut all = Vec::new();
+    for (old, new) in unit.raws.iter().zip(after) {
+        let old: Value = serde_json::from_str(old).unwrap_or_default();
+        let new: Value = serde_json::from_str(new).unwrap_or_default();
+        all.extend(places(&old, &new));
+    }
+    if told {
+        let whole = ["content", "tool_calls", "reasoning_content (taken out)"];
+        all.retain(|place| !whole.contains(&place.as_str()));
+    }
+    changed(all)
+}
+
+fn place(attempt: &Attempt<'_, '_>, message: usize) -> String {
+    let unit = attempt.given.unit_of.get(message).copied().flatten();
+    match unit.and_then(|unit| attempt.given.units.get(unit)) {
+        Some(unit) => unit.place.clone(),
+        None => "system".to_owned(),
+    }
+}
+
+/// The number in a place; what has none comes first, the end last.
+fn number(place: &str) -> usize {
+    let digits: String = place.chars().filter(char::is_ascii_digit).collect();
+    match place {
+        "the end" => usize::MAX,
+        _ => digits.parse().unwrap_or(0),
+    }
+}
+
+fn text(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let texts = blocks
+                .iter()
+                .filter_map(|block| block.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join(" ")
+        }
+        _ => String::new(),
+    }
+}
