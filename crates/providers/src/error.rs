@@ -134,5 +134,7 @@ mod tests {
             variable: "GROQ_API_KEY",
         };
         assert!(error.to_string().contains("set GROQ_API_KEY"));
+        let error = ProviderError::NotBuiltIn { provider: "gemini" };
+        assert!(error.to_string().contains("--features genai"), "{error}");
     }
 }

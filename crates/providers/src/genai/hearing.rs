@@ -19,6 +19,7 @@ use super::ollama::Ollama;
 use crate::line::Line;
 use crate::receive::{Broken, Sink};
 use crate::sse::MAX_EVENT;
+use crate::timeouts::USAGE_GRACE;
 
 /// Silences that one frame may take to become whole: its bytes are signs of life that are not seen
 /// here, and the library has no bound for a frame without an end.
@@ -99,7 +100,12 @@ pub(super) async fn hear(
     let patience = idle.saturating_mul(SILENCES_A_FRAME);
     let mut progress = Progress::default();
     loop {
-        let next = timeout(patience, unlogged(stream.next())).await;
+        // A reply that has ended is worth more than the usage that may never come.
+        let wait = match answer.has_ended() {
+            true => patience.min(USAGE_GRACE),
+            false => patience,
+        };
+        let next = timeout(wait, unlogged(stream.next())).await;
         let taken = frames.take();
         let came = !taken.frames.is_empty();
         for frame in &taken.frames {
@@ -117,7 +123,6 @@ pub(super) async fn hear(
             Ok(Some(Ok(_))) => {}
             // What the library cannot read in a frame, its reader here has judged.
             Ok(Some(Err(Error::ChatResponse { .. } | Error::StreamParse { .. }))) if came => {}
-            // A reply that has ended is worth more than what may follow it.
             Ok(Some(Err(_))) | Err(_) if answer.has_ended() => break,
             Ok(Some(Err(error))) => return Err(Unheard::Error(Box::new(error))),
             Err(_) if came => {}

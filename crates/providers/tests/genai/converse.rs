@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::eventstream::{event, exception, reply, stream};
 use super::fake::Answer;
 use super::{
-    CONVERSE, KEY, answered, builder, call, provider, request, request_of, server, text_of,
+    CONVERSE, KEY, answered, builder, call, hasty, provider, request, request_of, server, text_of,
     tool_call,
 };
 
@@ -366,12 +366,12 @@ async fn what_ended_a_reply_is_told() {
     // Usage comes last, and a reply is a reply without.
     let mut frames = reply(&[json!({"text": "so"})], "end_turn", &usage());
     frames.pop();
-    let fake = server(CONVERSE, [stream(frames)]).await;
-    let reply = call(&provider(CONVERSE, &fake), &request())
-        .await
-        .0
-        .unwrap();
-    assert_eq!((reply.usage, reply.stop), (None, StopReason::Stop));
+    let script = [stream(frames.clone()), stream(frames).then_hang()];
+    let fake = server(CONVERSE, script).await;
+    for _ in 0..2 {
+        let reply = call(&hasty(CONVERSE, &fake), &request()).await.0.unwrap();
+        assert_eq!((reply.usage, reply.stop), (None, StopReason::Stop));
+    }
 }
 
 #[tokio::test]
