@@ -42,6 +42,7 @@ mod run;
 mod screen;
 mod sessions;
 mod settings;
+mod telemetry;
 mod view;
 
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ use crate::exit::Stop;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    let telemetry = telemetry::begin();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) => count::run(args),
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => wait_for(doctor::run(args)),
         Command::Mock(args) => wait_for(mock::run(args)),
     };
+    telemetry::end(telemetry);
     match code {
         Ok(code) => ExitCode::from(code),
         Err(stop) => {

@@ -50,10 +50,12 @@ pub const EXPORTS: bool = cfg!(feature = "otlp");
 #[non_exhaustive]
 pub enum TelemetryError {
     /// An address is none.
-    #[error("{variable} is no address of a collector: write it as http://host:4318")]
+    #[error(
+        "where {what} are to be sent is no address: write OTEL_EXPORTER_OTLP_ENDPOINT as http://host:4318"
+    )]
     Address {
-        /// Where it stands.
-        variable: &'static str,
+        /// Spans or metrics.
+        what: &'static str,
     },
     /// A protocol that is not spoken.
     #[error(

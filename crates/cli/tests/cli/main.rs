@@ -39,6 +39,8 @@ mod recorded;
 mod responses;
 mod runs;
 mod sessions;
+#[cfg(feature = "otlp")]
+mod telemetry;
 mod terminal;
 mod tools;
 mod windows;

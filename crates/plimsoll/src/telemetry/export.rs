@@ -66,15 +66,15 @@ pub(super) fn begin(
         .build()
         .map_err(|error| unmade(&error))?;
     let fault: FirstFault = Arc::new(OnceLock::new());
-    let carrier = |to: &str, variable| -> Result<Carrier, TelemetryError> {
-        let url = address(to, variable)?;
+    let carrier = |to: &str, what| -> Result<Carrier, TelemetryError> {
+        let url = address(to, what)?;
         let handle = runtime.handle().clone();
         Carrier::new(&url, settings.timeout, handle, Arc::clone(&fault))
             .map_err(|error| unmade(&error))
     };
     let mut sending = (None, None);
     if let Some(to) = &settings.traces {
-        let carrier = carrier(to, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")?;
+        let carrier = carrier(to, "spans")?;
         let traces = traces(to, carrier, settings).map_err(|error| unmade(&error))?;
         let tracer = traces.tracer("plimsoll");
         let layer = tracing_opentelemetry::layer()
@@ -92,7 +92,7 @@ pub(super) fn begin(
         sending.0 = Some(traces);
     }
     if let Some(to) = &settings.metrics {
-        let carrier = carrier(to, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")?;
+        let carrier = carrier(to, "metrics")?;
         let metrics = metrics(to, carrier, settings).map_err(|error| unmade(&error))?;
         let ours = Targets::new().with_target(METRICS_TARGET, LevelFilter::INFO);
         let layer = MetricsLayer::new(metrics.clone());
@@ -218,10 +218,10 @@ fn resource(service: &str) -> Resource {
     }
 }
 
-fn address(to: &str, variable: &'static str) -> Result<Url, TelemetryError> {
+fn address(to: &str, what: &'static str) -> Result<Url, TelemetryError> {
     let url = Url::parse(to).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    url.ok_or(TelemetryError::Address { variable })
+    url.ok_or(TelemetryError::Address { what })
 }
 
 fn unmade(error: &dyn std::error::Error) -> TelemetryError {
