@@ -79,6 +79,11 @@ pub(crate) trait Api: Debug + Send + Sync {
     /// What a client may ask about the server itself.
     fn about(&self, path: &str, place: &Place<'_>) -> Option<Answer>;
 
+    /// The header that names a request in its answer.
+    fn names_request(&self) -> &'static str {
+        "x-request-id"
+    }
+
     /// There is nothing at this path.
     fn nowhere(&self, method: &str, path: &str) -> Answer;
 }

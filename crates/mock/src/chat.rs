@@ -77,7 +77,7 @@ impl Api for Chat {
     }
 
     fn broken(&self, failure: &Answer, call: &Called<'_>, _: usize) -> String {
-        say::broken(failure, call)
+        say::broken(failure, call, &self.0)
     }
 
     fn counted(&self, tokens: Tokens) -> Value {

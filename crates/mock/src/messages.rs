@@ -178,6 +178,7 @@ impl Api for Messages {
                 "id": id,
                 "display_name": id,
                 "created_at": "2025-01-01T00:00:00Z",
+                "lifecycle": "active",
                 "max_input_tokens": place.window,
                 "max_tokens": Profile::of_model(id).max_output,
             })
@@ -190,6 +191,10 @@ impl Api for Messages {
         }
         let (_, id) = path.split_once("/v1/models/")?;
         Some(Answer::new(200, model(id)))
+    }
+
+    fn names_request(&self) -> &'static str {
+        "request-id"
     }
 
     fn nowhere(&self, method: &str, path: &str) -> Answer {

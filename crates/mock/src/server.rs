@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
@@ -57,6 +58,8 @@ struct Shared {
     desk: Desk,
     pages: Mutex<Vec<Page>>,
     recorded: Mutex<VecDeque<Recorded>>,
+    /// How many requests there were.
+    came_so_far: AtomicU64,
     /// Told of every request.
     came: Notify,
 }
@@ -77,6 +80,7 @@ impl Server {
             pages: Mutex::new(mock.pages.clone()),
             desk: Desk::new(mock),
             recorded: Mutex::default(),
+            came_so_far: AtomicU64::new(0),
             came: Notify::new(),
         });
         let app = Router::new()
@@ -168,14 +172,17 @@ impl Shared {
         })
     }
 
-    fn record(&self, recorded: Recorded) {
+    /// Keeps a request and gives it a name.
+    fn record(&self, recorded: Recorded) -> String {
         let mut all = lock(&self.recorded);
         if all.len() == MAX_RECORDED {
             all.pop_front();
         }
         all.push_back(recorded);
+        let number = self.came_so_far.fetch_add(1, Ordering::Relaxed) + 1;
         drop(all);
         self.came.notify_waiters();
+        format!("req_mock{number}")
     }
 }
 
@@ -213,7 +220,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let value =
         |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = headers.iter();
-    shared.record(Recorded {
+    let name = shared.record(Recorded {
         path,
         headers: headers
             .map(|(name, given)| (name.as_str().to_owned(), value(given)))
@@ -223,7 +230,8 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         tokens: handled.tokens,
         fault: handled.fault,
     });
-    handled.answer.into_response()
+    let named = shared.desk.api().names_request();
+    handled.answer.header(named, name).into_response()
 }
 
 /// A body; where there is none, null.

@@ -25,12 +25,16 @@ pub(crate) fn say(turn: &Turn, call: &Called<'_>, dialect: &Dialect) -> Said {
     }
 }
 
-/// The chunk that ends a stream with a failure, as OpenRouter has it.
-pub(crate) fn broken(failure: &Answer, call: &Called<'_>) -> String {
+/// The chunk that ends a stream with a failure: the error alone, but at OpenRouter, which tells whose
+/// it is.
+pub(crate) fn broken(failure: &Answer, call: &Called<'_>, dialect: &Dialect) -> String {
     let error = match &failure.body {
         Said::Whole(body) => body.get("error").cloned().unwrap_or_else(|| body.clone()),
         _ => Value::Null,
     };
+    if dialect.name != "openrouter" {
+        return data(&json!({ "error": error }));
+    }
     let message = error.get("message").cloned().unwrap_or_default();
     let mut chunk = head(call, "chat.completion.chunk");
     let choice = json!({"index": 0, "delta": {"role": "assistant", "content": ""},

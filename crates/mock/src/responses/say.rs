@@ -53,7 +53,9 @@ pub(crate) fn ended(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Value {
     let used = &call.used;
     let usage = json!({
         "input_tokens": used.input,
-        "input_tokens_details": {"cached_tokens": used.cached.read},
+        "input_tokens_details": {
+            "cached_tokens": used.cached.read, "cache_write_tokens": used.cached.written(),
+        },
         "output_tokens": used.output,
         "output_tokens_details": {"reasoning_tokens": used.reasoning},
         "total_tokens": used.input + used.output,

@@ -225,8 +225,8 @@ async fn a_stream_may_fail_after_it_began_well() {
     let said = events(&text);
     assert_eq!(said[1].1["choices"][0]["delta"]["content"], "This beg");
     let last = &said.last().unwrap().1;
-    assert_eq!(last["error"]["code"], 529);
-    assert_eq!(last["choices"][0]["finish_reason"], "error");
+    assert_eq!(last["error"]["message"], "overloaded");
+    assert_eq!(last["error"]["type"], "server_error");
     let mut whole = ask("hi");
     whole["stream"] = false.into();
     assert_eq!(post(&server, &whole).await.0, 502, "not in a stream");
@@ -234,6 +234,18 @@ async fn a_stream_may_fail_after_it_began_well() {
     assert_eq!((status, events(&text).len()), (200, 2));
     let verdict = plimsoll_wire::overflow::classify(None, &events(&text)[1].1.to_string());
     assert!(format!("{verdict:?}").contains("1000"), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn a_gateway_tells_whose_failure_it_is() {
+    let script = r#"{"say": "This begins well", "fail_in_stream": 529, "message": "overloaded"}"#;
+    let server = server(Mock::chat("openrouter").unwrap(), script).await;
+    let body = json!({"model": "m", "messages": [user("hi")], "stream": true});
+    let (_, text) = post(&server, &body).await;
+    let last = &events(&text).last().unwrap().1.clone();
+    assert_eq!(last["error"]["code"], 529);
+    assert_eq!(last["error"]["metadata"]["raw"]["message"], "overloaded");
+    assert_eq!(last["choices"][0]["finish_reason"], "error");
 }
 
 #[tokio::test]
