@@ -364,6 +364,21 @@ fn a_steer_at_the_last_answer_goes_on() {
 }
 
 #[test]
+fn a_turn_that_was_only_paused_goes_on() {
+    let mut stage = Stage::new(setup());
+    stage.say("go").pause("let me see");
+    assert!(stage.outcomes.is_empty(), "it is not over");
+    assert_eq!(stage.last_request(), "u go / a let me see");
+    stage.pause("still at it").text("done");
+    assert_eq!(stage.outcome().text, "done");
+    audit(&stage);
+    // A pause is a turn: it cannot go on forever.
+    let mut stage = Stage::new(limits(3, None, AtLimit::Stop));
+    stage.say("go").pause("1").pause("2").pause("3");
+    assert_eq!(stage.outcomes.len(), 1);
+}
+
+#[test]
 fn steers_are_bounded_and_none_is_lost_in_silence() {
     let mut stage = Stage::new(setup());
     stage.say("go");

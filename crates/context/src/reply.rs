@@ -34,6 +34,9 @@ pub enum StopReason {
     Window,
     /// The provider withheld the rest.
     ContentFilter,
+    /// It has only paused, because a tool of the provider's own is still at work: what it said goes
+    /// back as it is, and it goes on.
+    Paused,
     /// Anything else.
     Other,
 }

@@ -9,6 +9,7 @@ mod media;
 mod models;
 mod object;
 mod pairing;
+mod pause;
 mod profile;
 mod read;
 mod read_block;
@@ -33,12 +34,12 @@ pub use profile::{Binding, Effort, ForcedTools, LaterSystem, Profile, Temperatur
 pub use read::{Chat, read};
 pub use render::{LeftOut, Note, RenderInput, Rendered, Thinking, Ttl, render};
 pub use settings::MIN_BUDGET;
-pub use shape::ORIGIN;
 pub(crate) use shape::MARK;
+pub use shape::ORIGIN;
 pub use simulate::{sign, unsigned};
 pub use stream::{StreamState, read_reply};
 pub use usage::{CacheCreation, WireUsage};
-pub use validate::{MAX_FAULTS, refusal, validate};
 pub(crate) use validate::unfit;
+pub use validate::{MAX_FAULTS, refusal, validate};
 
 pub use crate::openai_chat::{Delivery, MAX_REPLY, Prefill, ToolChoice};

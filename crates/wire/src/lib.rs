@@ -109,13 +109,14 @@
 //!   breakpoint. **Citations** stand behind the text that they are of, and go when it is changed.
 //!
 //! [`anthropic::Note`] tells what of a view was left out or changed. What a reply can say and
-//! `Reply` does not keep: its id, the text that ended it, how long what was cached lives, and that a
-//! turn was only paused (`pause_turn` is [`StopReason::Other`](plimsoll_context::StopReason)).
+//! `Reply` does not keep: its id, the text that ended it, and how long what was cached lives. A turn
+//! that was only paused ([`StopReason::Paused`](plimsoll_context::StopReason)) goes back as it stands,
+//! and a call of the provider's own tool that stayed without a result is left out.
 
 pub mod anthropic;
 pub mod bedrock;
-mod error;
 pub mod canonical;
+mod error;
 mod fault;
 pub mod frames;
 pub mod gemini;

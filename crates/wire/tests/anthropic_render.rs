@@ -701,6 +701,58 @@ fn breakpoints_stand_where_they_may() {
     );
 }
 
+/// A tool of the provider's own was still at work: the turn goes back as it stands, to every model.
+#[test]
+fn a_paused_turn_goes_on_from_where_it_stands() {
+    let call = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query": "q"}}"#;
+    let found = r#"{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}"#;
+    let block = |data: &str| {
+        Part::Opaque(Opaque {
+            origin: "anthropic".into(),
+            data: data.into(),
+        })
+    };
+    let paused = Message::Assistant {
+        parts: vec![Part::text("Let me see."), block(call)],
+    };
+    let asked = [Message::user("q"), paused.clone()];
+    for model in ["claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5-5"] {
+        let profile = Profile::of_model(model);
+        let input = RenderInput {
+            model,
+            context: Some("It is late."),
+            thinking: Thinking::High,
+            ..RenderInput::default()
+        };
+        let out = render(&input, &asked, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&out.body).unwrap();
+        assert_eq!(validate(&body, &profile), [], "{model}");
+        let messages = body["messages"].as_array().unwrap();
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        assert!(String::from_utf8_lossy(&out.body).contains(call));
+        assert_eq!(out.notes, []);
+        // The rest of it is one turn with what was there.
+        let rest = Message::Assistant {
+            parts: vec![block(found), Part::text("It is so.")],
+        };
+        let whole = [Message::user("q"), paused.clone(), rest, Message::user("r")];
+        let out = render(&input, &whole, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&out.body).unwrap();
+        assert_eq!(validate(&body, &profile), [], "{model}");
+        assert_eq!(body["messages"].as_array().unwrap().len(), 3);
+        assert_eq!(body["messages"][1]["content"].as_array().unwrap().len(), 4);
+        assert_eq!(out.notes, []);
+        // Somebody said something else: the call has no result, and stays away.
+        let left = [Message::user("q"), paused.clone(), Message::user("stop")];
+        let out = render(&input, &left, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&out.body).unwrap();
+        assert_eq!(validate(&body, &profile), [], "{model}");
+        assert_eq!(body["messages"][1]["content"].as_array().unwrap().len(), 1);
+        let what: Vec<LeftOut> = out.notes.iter().map(|note| note.what).collect();
+        assert_eq!(what, [LeftOut::ServerCall]);
+    }
+}
+
 /// AM12 with the planner: turn after turn, however many blocks one has, the newest entry of the
 /// request before is found again.
 #[test]

@@ -231,7 +231,7 @@ fn the_providers_own_blocks_and_citations_are_passed_through() {
             Part::Opaque(opaque(&cited.to_string())),
         ]
     );
-    assert_eq!(reply.stop, StopReason::Other, "it is not over");
+    assert_eq!(reply.stop, StopReason::Paused, "it is not over");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn every_reason_to_stop() {
         ("max_tokens", StopReason::Length),
         ("model_context_window_exceeded", StopReason::Window),
         ("refusal", StopReason::ContentFilter),
-        ("pause_turn", StopReason::Other),
+        ("pause_turn", StopReason::Paused),
         ("something_new", StopReason::Other),
         // Nothing was called after all.
         ("tool_use", StopReason::Stop),

@@ -141,6 +141,9 @@ fn am1_and_am2_hold_for_the_providers_own_tools_too() {
         // The turn was paused: it goes on from here.
         &[question(), said(json!([call]))],
     );
+    // That is no prefill.
+    let paused = request(&[question(), said(json!([text("so"), call]))]);
+    assert_eq!(rules(&paused, ADAPTIVE), [""; 0]);
 }
 
 #[test]

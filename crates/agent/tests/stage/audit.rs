@@ -8,7 +8,8 @@ use plimsoll_agent::{
     EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, Named, Request, State, ToolNames,
 };
 use plimsoll_context::{
-    Calibration, CallId, Line, Message, Part, Pin, Pinned, Ppm, Seq, Threshold, Tokens, Usage,
+    Calibration, CallId, Line, Message, Part, Pin, Pinned, Ppm, Seq, StopReason, Threshold, Tokens,
+    Usage,
 };
 
 use super::{Sent, Stage};
@@ -100,8 +101,14 @@ fn request(stage: &Stage, sent: &Sent) {
     let first = messages.first().unwrap();
     assert!(!matches!(first, Message::Assistant { .. }), "{first:?}");
     let last = messages.last().unwrap();
+    let mut replies = stage.log[..sent.at].iter().rev();
+    let newest = replies.find_map(|entry| match entry {
+        Entry::Replied { stop, .. } => Some(*stop),
+        _ => None,
+    });
+    // A turn that was only paused goes back as it stands.
     assert!(
-        !matches!(last, Message::Assistant { .. }),
+        !matches!(last, Message::Assistant { .. }) || newest == Some(StopReason::Paused),
         "it ends with an answer: {}",
         super::words::show(request)
     );

@@ -361,6 +361,19 @@ impl Stage {
         self
     }
 
+    /// The provider pauses in the middle of the turn.
+    pub(crate) fn pause(&mut self, text: &str) -> &mut Self {
+        assert!(self.calling, "nobody has called the model");
+        self.calling = false;
+        self.tell(Input::Reply(Box::new(Ok(Reply {
+            parts: vec![Part::text(text)],
+            stop: StopReason::Paused,
+            usage: None,
+            model: None,
+        }))));
+        self
+    }
+
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         self.reply(vec![Part::text(text)], None)
     }

@@ -57,6 +57,7 @@ pub(super) fn finish(stop: StopReason) -> &'static str {
         StopReason::ToolCalls => "tool_call",
         StopReason::Length | StopReason::Window => "length",
         StopReason::ContentFilter => "content_filter",
+        StopReason::Paused => "pause",
         StopReason::Other => "other",
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::pause::calls_server;
 use super::validate::{Check, content, kind, role, text};
 use crate::fault::Rule;
 
@@ -114,7 +115,7 @@ fn of_servers(check: &mut Check<'_>, messages: &[Value]) {
         }
         for (at, block) in content(message).iter().enumerate() {
             let kind = kind(block);
-            if matches!(kind, "server_tool_use" | "mcp_tool_use") {
+            if calls_server(kind) {
                 open.push((text(block, "id"), text(block, "name"), index));
             } else if kind.ends_with("_tool_result") {
                 let id = text(block, "tool_use_id");

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::binding::Prefix;
 use super::loops;
 use super::object::{Object, array};
+use super::pause;
 use super::profile::Profile;
 use super::settings::{self, Settings};
 use super::shape::{Shaper, newest, says};
@@ -121,6 +122,8 @@ pub enum LeftOut {
     ForeignBlock,
     /// Citations whose text was changed are left out.
     Citations,
+    /// A call of the provider's own tool that stayed without a result is left out.
+    ServerCall,
     /// Thinking that this provider did not sign is left out, in the whole tool loop.
     ForeignThinking,
     /// Thinking of another model is left out, in the whole tool loop.
@@ -161,8 +164,15 @@ pub fn render<'a>(
     let messages: Vec<&'a Message> = messages.into_iter().collect();
     let mut tools: Vec<&ToolSpec> = input.tools.iter().collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
+    // What was paused goes back as it stands: nothing is said after it.
+    let paused = pause::is_paused(&messages);
+    let context = input.context.filter(|_| !paused);
+    let input = &RenderInput {
+        context,
+        ..input.clone()
+    };
     let verdict = loops::judge(input, &tools, &messages, profile);
-    let mut shaper = Shaper::new(input, &verdict.without);
+    let mut shaper = Shaper::new(input, &verdict.without, pause::unanswered(&messages));
     // Leading system messages follow the prompt, which carries the breakpoint.
     if let Some(system) = input.system.filter(|system| says(system)) {
         shaper.system(system);
@@ -172,7 +182,9 @@ pub fn render<'a>(
     }
     let mut shaped = shaper.finish(input.context);
     let settings = Settings::of(input, profile, settings::loop_began(&shaped.turns));
-    last_word(&mut shaped.turns, profile, &settings);
+    if !paused {
+        last_word(&mut shaped.turns, profile, &settings);
+    }
     shaped.notes.extend(settings.notes.iter().cloned());
 
     let managed = settings

@@ -3,6 +3,7 @@
 //! came before, so that a longer transcript begins with the same turns; thinking is `loops.rs`'s.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use plimsoll_context::{Breakpoint, MAX_BREAKPOINTS, Message, Opaque, Part, ToolCall, ToolResult};
 
@@ -12,6 +13,7 @@ use super::binding::Bound;
 use super::ids::Ids;
 use super::media;
 use super::object::{Object, array};
+use super::pause;
 use super::render::{LeftOut, Note, RenderInput, Ttl};
 use super::turn::{Block, Role, Turn, What};
 use crate::frames;
@@ -39,6 +41,8 @@ pub(super) struct Shaper<'a, 'd> {
     /// The results that they are of.
     attached: Vec<usize>,
     ids: Ids,
+    /// Calls of the provider's own tools that nobody answered.
+    unanswered: BTreeSet<String>,
     notes: Vec<Note>,
     /// Whether files are named by ids of the provider.
     files: bool,
@@ -56,7 +60,11 @@ pub(super) struct Shaped<'a> {
 }
 
 impl<'a, 'd> Shaper<'a, 'd> {
-    pub(super) fn new(input: &RenderInput<'d>, without: &'d [Option<LeftOut>]) -> Self {
+    pub(super) fn new(
+        input: &RenderInput<'d>,
+        without: &'d [Option<LeftOut>],
+        unanswered: BTreeSet<String>,
+    ) -> Self {
         let marks = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
         Self {
             marks: newest(marks),
@@ -67,6 +75,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
             attachments: Vec::new(),
             attached: Vec::new(),
             ids: Ids::default(),
+            unanswered,
             notes: Vec::new(),
             files: false,
             index: 0,
@@ -335,6 +344,12 @@ impl<'a, 'd> Shaper<'a, 'd> {
         previous: Option<&str>,
         blocks: &mut Vec<Block<'a>>,
     ) -> Option<Block<'a>> {
+        let unanswered = !self.unanswered.is_empty()
+            && pause::call(opaque).is_some_and(|id| self.unanswered.contains(&id));
+        if unanswered {
+            self.note(LeftOut::ServerCall);
+            return None;
+        }
         let object = (opaque.origin == ORIGIN)
             .then(|| serde_json::from_str::<RawObject<'a>>(&opaque.data).ok())
             .flatten();

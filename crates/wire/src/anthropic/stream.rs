@@ -398,7 +398,7 @@ fn stop_reason(reason: &str) -> StopReason {
         "max_tokens" => StopReason::Length,
         "model_context_window_exceeded" => StopReason::Window,
         "refusal" => StopReason::ContentFilter,
-        // `pause_turn` among them: a tool of the provider's own is still running.
+        "pause_turn" => StopReason::Paused,
         _ => StopReason::Other,
     }
 }

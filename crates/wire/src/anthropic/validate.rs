@@ -10,6 +10,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::pause::calls_server;
 use super::profile::{LaterSystem, Profile};
 use super::{pairing, simulate, validate_block, validate_marks, validate_settings};
 use crate::fault::{Fault, Rule};
@@ -64,7 +65,6 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     (status, json!({"type": "error", "error": error}))
 }
 
-/// The faults found so far.
 /// The first rule that a block breaks wherever in a message of this role it is put; `tool` stands
 /// for what a result holds. `None` for a block that may stand there.
 pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Fault> {
@@ -82,6 +82,7 @@ pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Faul
     check.faults.into_iter().next()
 }
 
+/// The faults found so far.
 pub(super) struct Check<'p> {
     pub(super) profile: &'p Profile,
     faults: Vec<Fault>,
@@ -187,6 +188,13 @@ impl Check<'_> {
             return;
         };
         let place = format!("messages.{}", messages.len() - 1);
+        // A turn that was paused goes on from there: it is no prefill.
+        if content(last)
+            .last()
+            .is_some_and(|block| calls_server(kind(block)))
+        {
+            return;
+        }
         if self.profile.prefill == Prefill::Refused {
             // tidy:allow(conversation)
             let words = "This model does not support assistant message prefill. The conversation \
