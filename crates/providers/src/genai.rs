@@ -20,17 +20,18 @@ mod settings;
 mod shape;
 mod signed;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Message, Reply, Tokens};
 use plimsoll_core::Provider;
+use plimsoll_core::telemetry::ServerAddress;
 
 pub(crate) use api::Api;
 
 use crate::line::Line;
-use crate::refusal::Call;
 use frames::Frames;
 
 /// A model behind an API that the genai library speaks.
@@ -63,13 +64,7 @@ impl Genai {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let call = Call {
-            model: &self.line.model,
-            base: &self.line.http.base,
-            key_from: self.line.key_from,
-            secrets: &self.line.secrets,
-            max_output: request.max_output,
-        };
+        let call = self.line.call_of(request.max_output);
         let idle = self.line.http.timeouts.idle;
         let frames = Arc::new(Frames::default());
         let asked = shape::chat(request, &self.api);
@@ -102,13 +97,25 @@ impl Provider for Genai {
         self.line.endpoint()
     }
 
+    fn server(&self) -> Option<ServerAddress> {
+        self.line.http.base.server()
+    }
+
     async fn call(
         &self,
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let reply = self.hear(request, deltas).await?;
-        self.line.heard(reply, request.max_output)
+        let limit = self.line.most(request.max_output);
+        let request = match limit == request.max_output {
+            true => Cow::Borrowed(request),
+            false => Cow::Owned(Request {
+                max_output: limit,
+                ..request.clone()
+            }),
+        };
+        let reply = self.hear(&request, deltas).await?;
+        self.line.heard(reply, limit)
     }
 
     fn known_window(&self) -> Option<Tokens> {

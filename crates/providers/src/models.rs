@@ -31,6 +31,11 @@ static BUILT_IN: LazyLock<ModelBook> = LazyLock::new(|| {
     ModelBook::parse(include_str!("../data/models.toml"), Origin::BuiltIn).unwrap_or_default()
 });
 
+/// How the names of Bedrock's inference profiles begin.
+const BEDROCK_REGIONS: [&str; 9] = [
+    "us", "us-gov", "eu", "apac", "au", "ca", "jp", "in", "global",
+];
+
 /// Rows by vendor and name.
 type Rows = BTreeMap<String, BTreeMap<String, ModelRow>>;
 
@@ -214,7 +219,9 @@ impl ModelBook {
         for layer in &self.layers {
             let row = |vendor: &str| {
                 let models = layer.rows.get(vendor)?;
-                models.get(&name).or_else(|| models.get(undated(&name)?))
+                let plain = || models.get(undated(&name)?);
+                let found = models.get(&name).or_else(plain);
+                found.or_else(|| models.get(regionless(vendor, &name)?))
             };
             if let Some(row) = row(vendor).or_else(|| row(other?)) {
                 facts.add(row, layer.from);
@@ -283,6 +290,13 @@ fn undated(name: &str) -> Option<&str> {
             let (rest, date) = name.split_at_checked(at)?;
             is(date, dashes).then_some(rest)
         })
+}
+
+/// A model of Bedrock's without the region that its calls are kept in.
+fn regionless<'n>(vendor: &str, name: &'n str) -> Option<&'n str> {
+    let (region, model) = name.split_once('.').filter(|_| vendor == "bedrock")?;
+    // A model's own name is behind its maker's.
+    (BEDROCK_REGIONS.contains(&region) && model.contains('.')).then_some(model)
 }
 
 /// A vendor's own name.

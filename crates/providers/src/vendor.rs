@@ -118,7 +118,7 @@ const HOSTED: Vendor = Vendor {
 };
 
 /// All vendors, in the order in which they are listed for people.
-pub static VENDORS: [Vendor; 20] = [
+pub static VENDORS: [Vendor; 21] = [
     Vendor {
         name: "openai",
         base_url: Some("https://api.openai.com/v1"),
@@ -256,6 +256,14 @@ pub static VENDORS: [Vendor; 20] = [
         base_url: Some("https://api.moonshot.ai/v1"),
         key_variables: &["MOONSHOT_API_KEY", "KIMI_API_KEY"],
         dialect: "kimi",
+        ..HOSTED
+    },
+    Vendor {
+        name: "cohere",
+        base_url: Some("https://api.cohere.ai/compatibility/v1"),
+        key_variables: &["COHERE_API_KEY", "CO_API_KEY"],
+        dialect: "cohere",
+        tells: Tells::Nothing,
         ..HOSTED
     },
     Vendor {

@@ -7,8 +7,8 @@ use plimsoll_context::{
 };
 use plimsoll_wire::frames;
 use plimsoll_wire::openai_chat::{
-    CacheMarks, Dialect, Prefill, RenderInput, StreamState, Template, read_reply, refusal, render,
-    validate,
+    CacheMarks, Dialect, Prefill, RenderInput, StreamState, StreamUsage, Template, read_reply,
+    refusal, render, validate,
 };
 use serde_json::{Value, json};
 
@@ -163,6 +163,7 @@ fn every_named_dialect_has_its_test_here() {
         "openrouter",
         "xai",
         "together",
+        "cohere",
     ];
     assert_eq!(Dialect::NAMES, here);
 }
@@ -174,6 +175,13 @@ fn compatible_and_those_who_only_copy() {
         is_plain(&body);
         assert_eq!(reasoning(&body), [""; 0]);
     }
+}
+
+#[test]
+fn cohere_is_not_asked_for_usage() {
+    let dialect = named("cohere");
+    assert_eq!(dialect.stream_usage, StreamUsage::Unasked);
+    assert_eq!(sent(&dialect).get("stream_options"), None);
 }
 
 #[test]

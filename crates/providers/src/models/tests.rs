@@ -91,12 +91,15 @@ fn names_are_found_with_and_without_a_date() {
     assert_eq!(window("openai-responses/gpt-4o"), Some(128_000));
     assert_eq!(window("anthropic/claude-opus-4-5-20251101"), Some(200_000));
     assert_eq!(window("groq/openai/gpt-oss-20b"), Some(131_072));
+    assert_eq!(window("vertex/gemini-2.5-pro"), Some(1_048_576));
+    assert_eq!(window("bedrock/eu.amazon.nova-pro-v1:0"), Some(300_000));
     for unknown in [
         "openai/gpt-4o-next",
         "openai/gpt-4o-2024-8-06",
         "openai/gpt-99",
         "openai-compatible/gpt-4o",
         "ollama/qwen3",
+        "bedrock/mars.amazon.nova-pro-v1:0",
         "openai/ä-2024-08-06",
     ] {
         assert_eq!(window(unknown), None, "{unknown}");

@@ -275,7 +275,7 @@ pub enum Template {
 
 impl Dialect {
     /// The names that [`Dialect::named`] knows.
-    pub const NAMES: [&'static str; 13] = [
+    pub const NAMES: [&'static str; 14] = [
         "compatible",
         "openai",
         "llama.cpp",
@@ -289,6 +289,7 @@ impl Dialect {
         "openrouter",
         "xai",
         "together",
+        "cohere",
     ];
 
     /// The dialect of that name.
@@ -323,6 +324,11 @@ impl Dialect {
                 ..Self::hosted(name)
             },
             "groq" | "openrouter" | "xai" | "together" => Self::hosted(name),
+            // Its compatibility API refuses the key that asks for usage.
+            "cohere" => Self {
+                stream_usage: StreamUsage::Unasked,
+                ..Self::hosted(name)
+            },
             _ => return None,
         };
         Some(dialect)
