@@ -26,7 +26,7 @@ use crate::responses::{OpenAiResponses, Server, profile_of};
 use crate::secret::Secret;
 use crate::timeouts::Timeouts;
 use crate::unread::Unread;
-use crate::vendor::{Tells, Wire};
+use crate::vendor::{Tells, Vendor, Wire};
 use crate::weigh::Scales;
 
 /// Families of chat templates by what models of theirs are called.
@@ -250,6 +250,11 @@ impl OpenAiChatBuilder {
         })
     }
 
+    /// Whose model it is.
+    pub(crate) fn vendor(&self) -> &'static Vendor {
+        self.model.vendor()
+    }
+
     /// What every provider has, and whose server it is.
     fn line(self, variables: Variables<'_>) -> Result<(Line, Server), ProviderError> {
         let vendor = self.model.vendor();
@@ -302,7 +307,7 @@ impl OpenAiChatBuilder {
 
 /// The vendor's dialect and, where the server runs a chat template, what the model's family
 /// demands besides.
-fn dialect_of(model: &ModelRef) -> Dialect {
+pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
     let dialect = model.vendor().dialect();
     if dialect.name == GATEWAY && model.name().starts_with(WANTS_MARKS) {
         return Dialect {

@@ -11,7 +11,8 @@ use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::openai_chat::{
-    AnswerStream, Delivery, Dialect, RenderInput, StreamState, ToolStyle, Voice, read_turn, render,
+    AnswerStream, Delivery, Dialect, RenderInput, Rendered, StreamState, ToolStyle, Voice,
+    read_turn, render,
 };
 use plimsoll_wire::openai_responses::Effort;
 use serde_json::{Map, Value};
@@ -111,6 +112,10 @@ fn read_along<'a>(deltas: &'a (dyn Fn(Delta) + Send + Sync)) -> impl Fn(Delta) +
 
 impl OpenAiChat {
     fn body(&self, request: &Request) -> Result<Vec<u8>, Failure> {
+        Ok(self.rendered(request)?.body)
+    }
+
+    pub(crate) fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
         let extra = self.extra(request.sampling.thinking);
         let input = RenderInput {
             model: self.line.model.name(),
@@ -130,8 +135,7 @@ impl OpenAiChat {
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.dialect);
-        let rendered = rendered.map_err(|error| unrendered(&error))?;
-        Ok(rendered.body)
+        rendered.map_err(|error| unrendered(&error))
     }
 
     /// The keys that a request has besides; what the host says of the effort goes before ours.

@@ -19,6 +19,7 @@ mod chat;
 mod detect;
 mod discovery;
 mod error;
+mod explain;
 #[cfg(feature = "genai")]
 mod genai;
 mod http;
@@ -36,6 +37,7 @@ mod responses;
 mod retry_after;
 mod secret;
 mod sse;
+mod target;
 mod timeouts;
 mod unread;
 mod vendor;
@@ -50,6 +52,7 @@ pub use detect::{
     detect_keys, detect_servers,
 };
 pub use error::ProviderError;
+pub use explain::{Connected, Counted, Explained, Level, Peculiarity, Sample};
 #[cfg(feature = "genai")]
 pub use genai::Genai;
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
@@ -65,6 +68,7 @@ pub use models::{
 pub use receive::MAX_STREAM;
 pub use responses::{OpenAiResponses, responses_profile};
 pub use secret::Secret;
+pub use target::target;
 pub use timeouts::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,
     USAGE_GRACE,

@@ -56,7 +56,7 @@ impl AnthropicMessages {
         &self.line.http.base
     }
 
-    fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
+    pub(crate) fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
         let input = RenderInput {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),

@@ -12,7 +12,7 @@ use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::openai_responses::{
-    Delivery, Effort, Profile, RenderInput, StreamState, render,
+    Delivery, Effort, Profile, RenderInput, Rendered, StreamState, render,
 };
 
 use reqwest::header::HeaderMap;
@@ -66,6 +66,10 @@ impl OpenAiResponses {
     }
 
     fn body(&self, request: &Request) -> Result<Vec<u8>, Failure> {
+        Ok(self.rendered(request)?.body)
+    }
+
+    pub(crate) fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
         let input = RenderInput {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
@@ -85,8 +89,7 @@ impl OpenAiResponses {
         let messages = self.unread.left_out(&request.messages);
         let messages = messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.profile);
-        let rendered = rendered.map_err(|error| unrendered(&error))?;
-        Ok(rendered.body)
+        rendered.map_err(|error| unrendered(&error))
     }
 }
 

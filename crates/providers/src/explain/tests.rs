@@ -1,0 +1,121 @@
+//! What is said of every vendor is what would be sent, and the validator takes it.
+
+use super::*;
+use crate::model_ref::ModelRef;
+use crate::models::{ModelBook, Origin};
+use crate::secret::Secret;
+use crate::vendor::VENDORS;
+
+const HUSH: &str = "sk-0123456789-hush";
+
+fn explained(model: &str) -> Explained {
+    let builder = OpenAiChat::builder(ModelRef::parse(model).unwrap());
+    let url = "http://127.0.0.1:1/v1";
+    let builder = builder.base_url(url).key(Secret::new(HUSH));
+    builder.explain(&|_| None).unwrap()
+}
+
+fn sent(model: &str) -> Vec<String> {
+    let levels = explained(model).thinking.into_iter();
+    levels
+        .map(|level| Value::Object(level.sent).to_string())
+        .collect()
+}
+
+#[test]
+fn the_example_is_accepted_of_every_vendor_and_family() {
+    let names = |vendor: &str| match vendor {
+        "anthropic" => vec![
+            "claude-3-5-haiku",
+            "claude-sonnet-4-5",
+            "claude-opus-4-6",
+            "claude-opus-4-8",
+            "claude-opus-5-5",
+            "claude-tomorrow-9",
+            "kimi-k3",
+        ],
+        "openai" | "openai-responses" => vec!["gpt-4o", "gpt-5", "gpt-5.1-codex", "gpt-99"],
+        "ollama" | "vllm" | "llama.cpp" => vec!["gemma3", "devstral", "qwen3", "llama3.1", "m"],
+        _ => vec!["m"],
+    };
+    for vendor in &VENDORS {
+        if !matches!(vendor.wire, Wire::Chat | Wire::Responses | Wire::Messages) {
+            continue;
+        }
+        for name in names(vendor.name) {
+            let model = format!("{}/{name}", vendor.name);
+            let explained = explained(&model);
+            let sample = explained.sample.as_ref().unwrap();
+            assert_eq!(sample.faults, [""; 0], "{model}: {}", sample.request);
+            assert!(sample.rules.len() > 5, "{model}");
+            assert!(!explained.peculiarities.is_empty(), "{model}");
+            assert_eq!(explained.thinking.len(), 5);
+            let text = sample.request.to_string();
+            assert!(text.contains("a.txt") && text.contains("Land!"), "{text}");
+            let all = serde_json::to_string(&explained).unwrap();
+            assert!(!all.contains("hush"), "{all}");
+            // A rule that something is peculiar for is a rule that is checked.
+            for rule in explained.peculiarities.iter().flat_map(|said| &said.rules) {
+                assert!(sample.rules.contains(rule), "{model}: {rule}");
+            }
+        }
+    }
+}
+
+#[test]
+fn levels_are_what_requests_say() {
+    assert_eq!(
+        sent("openai/gpt-5"),
+        [
+            "{}",
+            r#"{"reasoning_effort":"minimal"}"#,
+            r#"{"reasoning_effort":"low"}"#,
+            r#"{"reasoning_effort":"medium"}"#,
+            r#"{"reasoning_effort":"high"}"#,
+        ]
+    );
+    assert_eq!(sent("openai/gpt-4o"), ["{}"; 5]);
+    let claude = sent("anthropic/claude-opus-5");
+    assert!(claude[4].contains(r#""effort":"high""#), "{claude:?}");
+    let budget = sent("anthropic/claude-sonnet-4-5");
+    assert!(budget[1].contains(r#""budget_tokens":1024"#), "{budget:?}");
+}
+
+#[test]
+fn its_own_thinking_goes_back_where_the_wire_has_a_place_for_it() {
+    for (model, goes_back) in [
+        ("anthropic/claude-opus-5-5", true),
+        ("openai-responses/gpt-5", true),
+        ("deepseek/deepseek-reasoner", true),
+        ("openai/gpt-5", false),
+    ] {
+        let sample = explained(model).sample.unwrap();
+        let text = sample.request.to_string();
+        let is = text.contains("I read both at once") || text.contains("encrypted_content\":\"ZXh");
+        assert_eq!(is, goes_back, "{model}: {text}");
+    }
+}
+
+#[test]
+fn what_the_user_says_of_a_model_is_heeded() {
+    let mine = "[anthropic.claude-opus-5]\nmax_output = 9000\nthinking = false\n\
+                [openai.gpt-5]\nimages = false\nefforts = [\"high\"]";
+    let mine = ModelBook::parse(mine, Origin::User).unwrap();
+    let book = ModelBook::built_in().clone().overlay(mine);
+    let of = |name: &str| {
+        let model = ModelRef::parse(name).unwrap();
+        let facts = book.facts(&model);
+        let builder = OpenAiChat::builder(model).key(Secret::new(HUSH));
+        builder.facts(facts).explain(&|_| None).unwrap()
+    };
+    let claude = of("anthropic/claude-opus-5");
+    let request = &claude.sample.as_ref().unwrap().request;
+    assert!(request.get("thinking").is_none(), "{request}");
+    assert!(request["max_tokens"].as_u64().unwrap() <= 9_000);
+    let five = of("openai/gpt-5");
+    assert_eq!(five.thinking[1].sent["reasoning_effort"], "high");
+    assert!(
+        five.cannot.iter().any(|said| said.says.contains("Images")),
+        "{five:?}"
+    );
+}
