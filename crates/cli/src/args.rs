@@ -23,6 +23,7 @@ Exit codes:
   3    a limit of the run was reached; the answer is partial
   4    cannot be made to fit the budget
   5    the model could not be called
+  6    repaired as far as that goes; what is left would be refused
   130  interrupted; the session can be carried on
   141  whoever read the output went away
 
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Compact(CompactArgs),
     /// Count the tokens of a chat, message by message
     Count(CountArgs),
+    /// Make a damaged chat one that its model's API accepts: JSON in, JSON out, no model needed
+    Repair(crate::repair::RepairArgs),
     /// List, show, export, fork and undo sessions; say what left their views, and bring it back
     Sessions(SessionsArgs),
     /// Fetch, list and remove local models
@@ -127,7 +130,7 @@ Examples:
 
 The input is {\"messages\": [...]} or a bare array, in OpenAI's shape. Its shape, other keys and
 every message that is not edited come back byte for byte. `tools` beside the messages count.
-Orphaned calls and results are repaired, and each repair is said on stderr.";
+A damaged chat is repaired first, and each repair is said on stderr (see `plimsoll repair`).";
 
 #[derive(Debug, Args)]
 #[command(after_help = COMPACT_EXAMPLES)]

@@ -1,11 +1,12 @@
-//! A chat on standard input: read, repaired and weighed. Both filters, `compact` and `count`,
+//! A chat on standard input: mended, read and weighed. Both filters, `compact` and `count`,
 //! begin here. No plan is made here.
 
 use std::sync::Arc;
 
 use plimsoll::wire::WireError;
-use plimsoll::wire::openai_chat::{self, Chat};
-use plimsoll::{Bpe, Chars4, Estimate, Memo, Message, Repair, TokenCounter, Tokens, Transcript};
+use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll::wire::openai_chat::{self, Chat, Dialect};
+use plimsoll::{Bpe, Chars4, Estimate, Memo, Message, TokenCounter, Tokens, Transcript};
 
 use crate::exit::Stop;
 
@@ -16,9 +17,8 @@ pub(crate) const COUNTERS: [&str; 4] = ["o200k", "cl100k", "estimate", "chars4"]
 pub(crate) struct ChatFile<'a> {
     pub(crate) chat: Chat<'a>,
     pub(crate) transcript: Transcript,
-    /// For each item of the transcript, by its sequence number: its place in the input.
-    pub(crate) origins: Vec<Option<usize>>,
-    pub(crate) repairs: Vec<Repair>,
+    /// Messages that were read: the first items, in their order.
+    pub(crate) said: usize,
     /// What the tools weigh.
     pub(crate) overhead: Tokens,
 }
@@ -44,35 +44,43 @@ pub(crate) fn parse(text: &str) -> Result<Chat<'_>, Stop> {
             "the input is empty; give a chat as JSON: {\"messages\": [...]} or a bare array of messages",
         ));
     }
-    openai_chat::read(text).map_err(|error| match error {
+    openai_chat::read(text).map_err(unread)
+}
+
+/// Mends a chat of OpenAI's shape.
+pub(crate) fn mended(text: &str) -> Result<Mended, Stop> {
+    parse(text)?;
+    mend(text, &Target::Chat(Dialect::openai()), Reasoning::Keep).map_err(unread)
+}
+
+/// Why a chat cannot be read.
+pub(crate) fn unread(error: WireError) -> Stop {
+    match error {
         WireError::NotJson { reason } => Stop::failed(format!(
             "the input is not valid JSON ({reason}); give a chat as {{\"messages\": [...]}} or a bare array of messages"
         )),
         error => Stop::failed(error),
-    })
+    }
 }
 
-/// Reads and repairs a chat.
+/// Reads a chat that is whole.
 pub(crate) fn read<'a>(
     text: &'a str,
     counter: &Arc<dyn TokenCounter>,
 ) -> Result<ChatFile<'a>, Stop> {
     let mut chat = parse(text)?;
     let messages: Vec<Message> = std::mem::take(&mut chat.messages);
-    let repaired = plimsoll::repair(messages);
     let mut transcript = Transcript::new(Arc::clone(counter));
-    let mut origins = Vec::with_capacity(repaired.messages.len());
-    for (origin, message) in repaired.messages {
+    let said = messages.len();
+    for message in messages {
         transcript.push(message);
-        origins.push(origin);
     }
     transcript.mark_sent();
     let overhead = chat.tools.iter().map(|tool| counter.tool(tool)).sum();
     Ok(ChatFile {
         chat,
         transcript,
-        origins,
-        repairs: repaired.repairs,
+        said,
         overhead,
     })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll::config::AgentConfig;
 use plimsoll::wire::openai_chat::Slot;
 use plimsoll::{
-    Author, Calibration, ContextStrategy, Edit, Line, Message, Plan, Policy, Ppm, Repair, Seq,
+    Author, Calibration, ContextStrategy, Edit, Line, Message, Plan, Policy, Ppm, Seq,
     SessionPruneConfig, SummaryConfig, TokenCounter, Tokens, Trigger,
 };
 
@@ -108,8 +108,9 @@ fn explained_line(explained: &Explained, args: &CompactArgs, number: u64) -> Str
 
 fn compact(text: &str, how: &How<'_>) -> Result<Compacted, Stop> {
     let args = how.args;
-    let mut file = chat_file::read(text, &how.counter)?;
-    let mut notes: Vec<String> = file
+    let mended = chat_file::mended(text)?;
+    let mut file = chat_file::read(&mended.request, &how.counter)?;
+    let mut notes: Vec<String> = mended
         .repairs
         .iter()
         .map(|repair| format!("repaired: {repair}"))
@@ -134,15 +135,14 @@ fn compact(text: &str, how: &How<'_>) -> Result<Compacted, Stop> {
                 "{before} tokens became {after} ({}); {} of {} messages are left",
                 plan.stages.join(", "),
                 file.transcript.items().len(),
-                file.origins.len(),
+                file.said,
             ));
         }
     }
     // What was not edited comes back with its very bytes, the spaces between them included.
-    let json = if plan.is_none() && file.repairs.is_empty() {
-        text.trim().to_owned()
-    } else {
-        write(&file, plan.as_ref())?
+    let json = match &plan {
+        None => mended.request.trim().to_owned(),
+        Some(plan) => write(&file, plan)?,
     };
     if args.quiet {
         notes.clear();
@@ -155,37 +155,23 @@ fn compact(text: &str, how: &How<'_>) -> Result<Compacted, Stop> {
 }
 
 /// Writes the chat back: what nobody touched with its very bytes.
-fn write(file: &ChatFile<'_>, plan: Option<&Plan>) -> Result<String, Stop> {
-    let shrunk = plan
-        .iter()
-        .flat_map(|plan| &plan.edits)
-        .filter_map(|edit| match edit {
-            Edit::Shrink { seq, .. } => Some(*seq),
-            Edit::Drop { .. } | Edit::Summarize { .. } => None,
-        });
+fn write(file: &ChatFile<'_>, plan: &Plan) -> Result<String, Stop> {
+    let shrunk = plan.edits.iter().filter_map(|edit| match edit {
+        Edit::Shrink { seq, .. } => Some(*seq),
+        Edit::Drop { .. } | Edit::Summarize { .. } => None,
+    });
     let shrunk: HashSet<Seq> = shrunk.collect();
-    let summaries = plan
-        .iter()
-        .flat_map(|plan| &plan.edits)
-        .filter_map(|edit| match edit {
-            Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
-            _ => None,
-        });
-    let summaries: HashSet<Seq> = summaries.collect();
-    let parted = file.repairs.iter().filter_map(|repair| match repair {
-        Repair::DroppedCall { at, .. } => Some(*at),
+    let summaries = plan.edits.iter().filter_map(|edit| match edit {
+        Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
         _ => None,
     });
-    let parted: HashSet<usize> = parted.collect();
+    let summaries: HashSet<Seq> = summaries.collect();
     let slots = file.transcript.items().iter().map(|item| {
         let origin = usize::try_from(item.seq.0)
             .ok()
-            .filter(|_| !summaries.contains(&item.seq))
-            .and_then(|seq| file.origins.get(seq).copied().flatten());
+            .filter(|seq| !summaries.contains(&item.seq) && *seq < file.said);
         match origin {
-            Some(at) if shrunk.contains(&item.seq) || parted.contains(&at) => {
-                Slot::Edited(at, &item.message)
-            }
+            Some(at) if shrunk.contains(&item.seq) => Slot::Edited(at, &item.message),
             Some(at) => Slot::Original(at),
             None => Slot::New(&item.message),
         }

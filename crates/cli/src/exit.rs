@@ -14,6 +14,8 @@ pub(crate) const LIMIT: u8 = 3;
 pub(crate) const CANNOT_FIT: u8 = 4;
 /// The model could not be called.
 pub(crate) const MODEL: u8 = 5;
+/// It was mended as far as that goes, and would still be refused.
+pub(crate) const FAULTS_LEFT: u8 = 6;
 /// Whoever read its output has gone away; a shell shows the same for a death by SIGPIPE.
 pub(crate) const READER_GONE: u8 = 141;
 /// Somebody interrupted it.

@@ -38,6 +38,7 @@ mod outcome;
 mod paths;
 mod pins;
 mod recall;
+mod repair;
 mod run;
 mod screen;
 mod sessions;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) => count::run(args),
         Command::Config(args) => wait_for(config::run(args)),
+        Command::Repair(args) => repair::run(args),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),

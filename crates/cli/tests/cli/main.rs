@@ -36,6 +36,7 @@ mod messages;
 mod mock;
 mod prices;
 mod recorded;
+mod repair;
 mod responses;
 mod runs;
 mod sessions;

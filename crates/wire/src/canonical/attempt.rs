@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_context::{Message, Part, repair};
+use plimsoll_context::{Message, Part, Repair as Mended, repair};
 use serde_json::{Value, json};
 
 use super::drawn::Drawn;
@@ -32,8 +32,6 @@ pub(super) struct Attempt<'g, 'a> {
     pub(super) findings: Vec<Finding>,
     /// Messages that lost something, as they were read.
     pub(super) touched: BTreeSet<usize>,
-    /// Whether results were moved and nothing else was mended.
-    only_moved: bool,
     pub(super) drawn: Drawn,
     /// For each turn, the units that may stand for it; `None` where none may.
     pub(super) keeps: Vec<Option<Vec<usize>>>,
@@ -69,12 +67,8 @@ impl<'g, 'a> Attempt<'g, 'a> {
             |(index, (one, other)): (usize, (&Message, &Message))| (one != other).then_some(index);
         touched.extend(before.iter().zip(&messages).enumerate().filter_map(differs));
         let mended = repair(messages);
-        let moved = |one: &plimsoll_context::Repair| {
-            matches!(one, plimsoll_context::Repair::MovedResult { .. })
-        };
-        let only_moved = touched.is_empty() && mended.repairs.iter().all(moved);
         for one in &mended.repairs {
-            if let plimsoll_context::Repair::DroppedCall { at, .. } = one {
+            if let Mended::DroppedCall { at, .. } = one {
                 touched.insert(*at);
             }
             findings.push(Finding::of(one, target));
@@ -89,7 +83,6 @@ impl<'g, 'a> Attempt<'g, 'a> {
             messages,
             findings,
             touched,
-            only_moved,
             drawn,
             keeps: Vec::new(),
             written: BTreeMap::new(),
@@ -101,13 +94,6 @@ impl<'g, 'a> Attempt<'g, 'a> {
         attempt.keep_what_may_stay();
         attempt.settle();
         Ok(attempt)
-    }
-
-    /// Whether nothing was wrong that anybody would refuse.
-    pub(super) fn was_valid(&self) -> bool {
-        self.only_moved
-            && self.given.unreadable.is_empty()
-            && self.judge(self.given.text).is_empty()
     }
 
     /// The turn in which a fault is, if it is in one.
@@ -131,22 +117,6 @@ impl<'g, 'a> Attempt<'g, 'a> {
             (None, Some(system)) => format!("{{\"system\":{system},\"{key}\":{list}}}"),
             (None, None) => list.to_owned(),
         }
-    }
-
-    /// The faults of a request; a history is judged as if somebody sent it.
-    pub(super) fn judge(&self, text: &str) -> Vec<Fault> {
-        let mut request: Value = serde_json::from_str(text).unwrap_or_default();
-        if let Target::Messages(profile) = self.target {
-            if request.is_array() {
-                request = json!({"messages": request});
-            }
-            if let Some(keys) = request.as_object_mut() {
-                keys.entry("model").or_insert_with(|| "-".into());
-                let output = keys.entry("max_tokens");
-                output.or_insert_with(|| profile.default_output.into());
-            }
-        }
-        self.target.validate(&request)
     }
 
     /// The units whose bytes may stand for a turn: those whose messages it says, all of them, in
@@ -206,7 +176,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
         for round in 0..=ROUNDS {
             let list = self.list();
             self.text = self.compose(&list);
-            self.faults = self.judge(&self.text);
+            self.faults = judge(&self.text, self.target);
             let mut faults = self.faults.clone();
             faults.retain(|fault| self.is_of_messages(fault));
             let mut more = false;
@@ -320,6 +290,35 @@ impl<'g, 'a> Attempt<'g, 'a> {
         let mut others = others.filter(|(other, _)| *other != turn);
         !others.any(|(_, other)| other.from.iter().any(|index| mine.contains(index)))
     }
+}
+
+/// Whether nothing is wrong with a request: the validator refuses nothing, and nothing has to be
+/// mended that it does not judge. Results that stand apart from their calls where a provider takes
+/// that stay there.
+pub(super) fn is_valid(given: &Given<'_>, target: &Target) -> bool {
+    if !given.unreadable.is_empty() || !judge(given.text, target).is_empty() {
+        return false;
+    }
+    let mut messages = given.messages.clone();
+    let fits = own::clean(&mut messages, target, given.is_stored()).is_empty();
+    let moved = |one: &Mended| matches!(one, Mended::MovedResult { .. });
+    fits && repair(messages).repairs.iter().all(moved)
+}
+
+/// The faults of a request; a history is judged as if somebody sent it.
+pub(super) fn judge(text: &str, target: &Target) -> Vec<Fault> {
+    let mut request: Value = serde_json::from_str(text).unwrap_or_default();
+    if let Target::Messages(profile) = target {
+        if request.is_array() {
+            request = json!({"messages": request});
+        }
+        if let Some(keys) = request.as_object_mut() {
+            keys.entry("model").or_insert_with(|| "-".into());
+            let output = keys.entry("max_tokens");
+            output.or_insert_with(|| profile.default_output.into());
+        }
+    }
+    target.validate(&request)
 }
 
 /// Takes the thinking out of a message; says whether there was any.

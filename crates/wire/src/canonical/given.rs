@@ -204,10 +204,8 @@ fn read(raws: &[&str], system: Option<&str>, target: &Target) -> Result<Read, Wi
             let text = format!("{{{system}\"messages\":{list}}}");
             let chat = anthropic::read(&text)?;
             let mut before = None;
-            let counts = chat.from.iter().map(|from| {
-                let count = from.map(|from| usize::from(before.replace(from) != Some(from)));
-                count
-            });
+            let mut begins = |from| usize::from(before.replace(from) != Some(from));
+            let counts = chat.from.iter().map(|from| from.map(&mut begins));
             let counts = counts.collect();
             Ok((chat.messages, counts))
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use plimsoll_context::{MAX_BREAKPOINTS, Message, Part};
 
-use super::attempt::Attempt;
+use super::attempt::{self, Attempt};
 use super::given::Given;
 use super::patch::{marks, unmarked};
 use super::repair::Repair;
@@ -75,14 +75,14 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
         Reasoning::Keep => BTreeSet::new(),
         Reasoning::Drop => thinking(&given.messages),
     };
-    let mut attempt = Attempt::new(&given, &target, &stripped)?;
-    if stripped.is_empty() && attempt.was_valid() {
+    if stripped.is_empty() && attempt::is_valid(&given, &target) {
         return Ok(Mended {
             request: text.to_owned(),
             repairs: Vec::new(),
             faults: Vec::new(),
         });
     }
+    let mut attempt = Attempt::new(&given, &target, &stripped)?;
     for round in 0..=STRIPS {
         let more = match round {
             STRIPS => thinking(&given.messages),
@@ -102,7 +102,7 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
     let mut request = std::mem::take(&mut attempt.text);
     for mend in [unthinking, fewer_marks, no_marks] {
         if let Some((mended, repair)) = mend(&request, &attempt.faults) {
-            attempt.faults = attempt.judge(&mended);
+            attempt.faults = attempt::judge(&mended, &target);
             request = mended;
             repairs.push(repair);
         }

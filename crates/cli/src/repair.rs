@@ -1,0 +1,134 @@
+//! `plimsoll repair`: a damaged chat in, one that its model's API accepts out. No model, no network,
+//! and the same bytes every time. What is wrong and what is done about it is `wire`'s.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use plimsoll::providers::{self, ModelRef};
+use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
+use serde_json::{Value, json};
+
+use crate::chat_file;
+use crate::exit::{DONE, FAULTS_LEFT, Stop};
+use crate::input;
+use crate::out::out;
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll repair session.json > mended.json
+  plimsoll repair session.json --model anthropic/claude-opus-4-6 --output session.json
+  plimsoll repair request.json --model mistral/devstral-medium-latest --json
+  plimsoll repair - --drop-thinking < session.json | plimsoll compact --budget 100000
+
+The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": [...]} or
+a bare array. What is valid keeps its bytes; each repair is said on stderr. A request, which names
+its `model`, is given its last word by the user where the model wants that; a history is not.
+
+Exit code 0: it is valid now. 6: something is left, which is said; the messages are mended all the
+same.";
+
+/// The arguments of `plimsoll repair`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RepairArgs {
+    /// The chat; `-` is standard input [default: standard input]
+    file: Option<PathBuf>,
+    /// Whose rules: openai, openai-responses or anthropic [default: what the chat looks like]
+    #[arg(long, value_name = "NAME", conflicts_with = "model")]
+    protocol: Option<String>,
+    /// The rules of this model's API, as PROVIDER/NAME
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Take out all reasoning, for when the provider refuses a signature
+    #[arg(long)]
+    drop_thinking: bool,
+    /// Say the repairs as JSON, in one line
+    #[arg(long)]
+    json: bool,
+    /// Write the chat to this file, which may be the one that was read
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Say nothing on stderr
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+}
+
+/// Runs the filter.
+pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
+    let text = input::whole(input::open(args.file.as_deref())?)?;
+    if text.trim().is_empty() {
+        return Err(Stop::failed(
+            "the input is empty; give a chat as JSON: {\"messages\": [...]}, {\"input\": [...]} or a bare array",
+        ));
+    }
+    let target = target(args, &text)?;
+    let reasoning = match args.drop_thinking {
+        true => Reasoning::Drop,
+        false => Reasoning::Keep,
+    };
+    let mended = mend(&text, &target, reasoning).map_err(chat_file::unread)?;
+    if args.json {
+        crate::note(&report(&mended, &target).to_string());
+    } else if !args.quiet {
+        for repair in &mended.repairs {
+            crate::say(&format!("repaired: {repair}"));
+            if let Some(words) = &repair.words {
+                crate::note(&format!("  it would have been refused: {words}"));
+            }
+        }
+        for fault in &mended.faults {
+            crate::say(&format!("left: {fault}"));
+        }
+    }
+    match &args.output {
+        Some(path) => write(path, mended.request.trim())?,
+        None => out!("{}", mended.request.trim()),
+    }
+    Ok(match mended.faults.is_empty() {
+        true => DONE,
+        false => FAULTS_LEFT,
+    })
+}
+
+/// Whose rules hold.
+fn target(args: &RepairArgs, text: &str) -> Result<Target, Stop> {
+    let request: Value = serde_json::from_str(text).unwrap_or_default();
+    if let Some(model) = &args.model {
+        let model = ModelRef::parse(model).map_err(Stop::usage)?;
+        return providers::target(&model).ok_or_else(|| {
+            Stop::usage(format!(
+                "requests to {model} are in none of the shapes that can be repaired: {}",
+                Target::PROTOCOLS.join(", ")
+            ))
+        });
+    }
+    let Some(protocol) = &args.protocol else {
+        return Ok(Target::of_request(&request));
+    };
+    let model = request.get("model").and_then(Value::as_str);
+    Target::of_protocol(protocol, model).ok_or_else(|| {
+        Stop::usage(format!(
+            "there is no protocol `{protocol}`; there is: {}",
+            Target::PROTOCOLS.join(", ")
+        ))
+    })
+}
+
+fn report(mended: &Mended, target: &Target) -> Value {
+    let left = mended.faults.iter().map(|fault| {
+        json!({ "place": fault.place, "rule": fault.rule.to_string(), "words": fault.words })
+    });
+    let left: Vec<Value> = left.collect();
+    json!({ "protocol": target.protocol(), "repairs": mended.repairs, "left": left })
+}
+
+/// Writes a file whole or not at all, as it may be the only copy.
+fn write(path: &Path, text: &str) -> Result<(), Stop> {
+    let failed = |error: std::io::Error| {
+        Stop::failed(format!("{} cannot be written: {error}", path.display()))
+    };
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    std::fs::write(&part, format!("{text}\n")).map_err(failed)?;
+    std::fs::rename(&part, path).map_err(failed)
+}

@@ -1,0 +1,157 @@
+//! `plimsoll repair`: what it mends, what it says, and the codes it ends with. The rules themselves
+//! are tested where they are kept, in `wire`.
+
+use serde_json::{Value, json};
+
+use super::command::Home;
+
+const REPAIR: &str = include_str!("../../../../docs/repair.md");
+
+fn block<'a>(kind: &str, nth: usize) -> &'a str {
+    let fence = format!("```{kind}\n");
+    let (at, _) = REPAIR.match_indices(&fence).nth(nth).unwrap();
+    let rest = &REPAIR[at + fence.len()..];
+    rest.split("```").next().unwrap()
+}
+
+#[test]
+fn the_repair_of_the_documentation_is_had_as_it_shows() {
+    let home = Home::new();
+    home.file("session.json", block("json", 0));
+    let mut shown = block("console", 0).lines().peekable();
+    while let Some(command) = shown.next() {
+        let words = command.strip_prefix("$ plimsoll ").unwrap();
+        let said = home.run(words.split(' ')).done();
+        let mut lines = said.err.lines();
+        while let Some(line) = shown.next_if(|line| !line.starts_with('$')) {
+            assert_eq!(lines.next(), Some(line), "{}", said.err);
+        }
+        assert_eq!(lines.next(), None, "{}", said.err);
+        assert_eq!(said.out, "");
+    }
+    let read = |name: &str| std::fs::read_to_string(home.work().join(name)).unwrap();
+    assert_eq!(read("mended.json"), read("again.json"));
+    let mended: Value = serde_json::from_str(&read("mended.json")).unwrap();
+    let before: Value = serde_json::from_str(block("json", 0)).unwrap();
+    assert_eq!(mended["messages"][1], before["messages"][1]);
+    let kinds = |message: &Value| -> Vec<String> {
+        let blocks = message["content"].as_array().unwrap().iter();
+        blocks
+            .map(|one| one["type"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let last = &mended["messages"][2];
+    assert_eq!(kinds(last), ["tool_result", "tool_result", "text"]);
+    assert_eq!(mended["messages"].as_array().unwrap().len(), 3);
+    // What --json is said to say, it says.
+    let shown: Value = serde_json::from_str(block("json", 1)).unwrap();
+    let said = home.run(["repair", "--json", "session.json"]).done();
+    let report: Value = serde_json::from_str(&said.err).unwrap();
+    assert_eq!(report["repairs"][0], shown["repairs"][0]);
+    assert_eq!(
+        (&report["protocol"], &report["left"]),
+        (&shown["protocol"], &shown["left"])
+    );
+    assert_eq!(said.out, read("mended.json"));
+}
+
+fn chat(messages: &Value) -> String {
+    json!({ "messages": messages }).to_string()
+}
+
+#[test]
+fn a_model_or_a_protocol_says_whose_rules_hold() {
+    let home = Home::new();
+    let call =
+        json!({"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let whole = chat(&json!([
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "r"},
+    ]));
+    for args in [&["repair"][..], &["repair", "--protocol", "openai", "-"]] {
+        let said = home.pipe(args, &whole).done();
+        assert_eq!((said.out, said.err), (format!("{whole}\n"), String::new()));
+    }
+    let said = home
+        .pipe(["repair", "--model", "mistral/devstral"], &whole)
+        .done();
+    assert!(!said.out.contains("call_1"), "{}", said.out);
+    assert!(said.err.contains("(OC7)"), "{}", said.err);
+    let words = "it would have been refused: Tool call id was call_1 but must be";
+    assert!(said.err.contains(words), "{}", said.err);
+    let quiet = home.pipe(["repair", "--quiet", "--model", "mistral/devstral"], &whole);
+    assert_eq!((quiet.done().err, quiet.out), (String::new(), said.out));
+
+    let open = json!({"input": [
+        {"role": "user", "content": "q"},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    ]});
+    let said = home.pipe(["repair"], open.to_string()).done();
+    assert!(said.out.contains("function_call_output") && said.err.contains("(OR1)"));
+}
+
+#[test]
+fn what_is_left_has_its_own_code() {
+    let home = Home::new();
+    let request = json!({"model": "claude-sonnet-4-5", "max_tokens": 0, "messages": [
+        {"role": "user", "content": "q"},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "r"}]},
+    ]});
+    let said = home.pipe(["repair"], request.to_string());
+    assert_eq!(said.code, Some(6), "{}", said.err);
+    assert!(said.err.contains("left: max_tokens"), "{}", said.err);
+    assert!(!said.out.contains("tool_result"));
+}
+
+#[test]
+fn thinking_goes_where_it_is_asked_to() {
+    let home = Home::new();
+    let signed = json!([
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "EqQB"},
+            {"type": "text", "text": "a"},
+        ]},
+        {"role": "user", "content": "b"},
+    ]);
+    let said = home.pipe(["repair"], chat(&signed)).done();
+    assert_eq!((said.out, said.err), (chat(&signed) + "\n", String::new()));
+    let said = home
+        .pipe(["repair", "--drop-thinking"], chat(&signed))
+        .done();
+    assert!(!said.out.contains("thinking"), "{}", said.out);
+    assert_eq!(
+        said.err,
+        "plimsoll: repaired: messages[1]: left out its thinking\n"
+    );
+}
+
+#[test]
+fn what_is_no_chat_is_said() {
+    let home = Home::new();
+    for (args, input, code, words) in [
+        (&["repair"][..], "", 1, "the input is empty"),
+        (&["repair"], "{", 1, "not valid JSON"),
+        (&["repair"], "{\"a\":1}", 1, "messages"),
+        (
+            &["repair", "--protocol", "gopher"],
+            "[]",
+            2,
+            "openai-responses",
+        ),
+        (&["repair", "--model", "gopher/x"], "[]", 2, "gopher"),
+        (&["repair", "no-such-file"], "", 2, "no-such-file"),
+        (
+            &["repair", "--output", "no/such/folder"],
+            "[]",
+            1,
+            "cannot be written",
+        ),
+    ] {
+        let said = home.pipe(args, input);
+        assert_eq!(said.code, Some(code), "{args:?} {}", said.err);
+        assert!(said.err.contains(words), "{args:?} {}", said.err);
+        assert_eq!(said.out, "");
+    }
+}
