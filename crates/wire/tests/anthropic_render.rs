@@ -417,6 +417,75 @@ fn blocks_of_this_wire_keep_their_bytes_and_others_stay_away() {
     assert!(body.contains(call), "{body}");
 }
 
+fn own_tool(data: &str) -> Opaque {
+    Opaque {
+        origin: "anthropic".into(),
+        data: data.into(),
+    }
+}
+
+#[test]
+fn the_providers_own_tools_go_back_as_they_are() {
+    let search = r#"{"type":"web_search_20250305", "name":"web_search","max_uses":3}"#;
+    let marked =
+        r#"{"type":"web_fetch_20250910","cache_control":{"type":"ephemeral"},"name":"web_fetch"}"#;
+    let fetch = r#"{"type":"web_fetch_20250910","name":"web_fetch"}"#;
+    let hosted = [
+        own_tool(search),
+        own_tool(marked),
+        own_tool("{}"),
+        Opaque {
+            origin: "openai-responses".into(),
+            data: r#"{"type":"web_search"}"#.into(),
+        },
+    ];
+    let (specs, profile) = (tools(), Profile::of_model(BUDGET));
+    let plan = CachePlan {
+        breakpoints: vec![Breakpoint::Tools],
+        key: None,
+    };
+    let with = |cache| {
+        let input = RenderInput {
+            tools: &specs,
+            hosted_tools: &hosted,
+            tool_choice: ToolChoice::None,
+            cache,
+            ..input()
+        };
+        let rendered = render(&input, &[Message::user("q")], &profile).unwrap();
+        let what: Vec<LeftOut> = rendered.notes.iter().map(|note| note.what).collect();
+        assert_eq!(what, [LeftOut::ForeignBlock, LeftOut::ForeignBlock]);
+        String::from_utf8(rendered.body).unwrap()
+    };
+    let body = with(None);
+    let value: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(validate(&value, &profile), []);
+    assert!(body.contains(&format!("{search},{fetch}]")), "{body}");
+    assert_eq!(value["tools"][0]["name"], "read");
+    let chat = read(&body).unwrap();
+    assert_eq!(chat.hosted_tools, [own_tool(search), own_tool(fetch)]);
+    assert_eq!(chat.tools.len(), 2);
+    // The breakpoint stands behind all of them.
+    let value: Value = serde_json::from_str(&with(Some(&plan))).unwrap();
+    assert_eq!(value["tools"][3]["cache_control"]["type"], "ephemeral");
+    assert_eq!(value["tools"][1].get("cache_control"), None);
+    // They alone are tools too, and what thinking is bound to.
+    let bound = Profile::of_model("claude-opus-5-5");
+    let prefix = |hosted: &[Opaque]| {
+        let input = RenderInput {
+            hosted_tools: hosted,
+            ..input()
+        };
+        let rendered = render(&input, &[Message::user("q")], &bound).unwrap();
+        let value: Value = serde_json::from_slice(&rendered.body).unwrap();
+        let tools = value["tools"].as_array().map_or(0, Vec::len);
+        (tools, rendered.prefix)
+    };
+    let (none, one) = (prefix(&[]), prefix(&hosted[..1]));
+    assert_eq!((none.0, one.0), (0, 1));
+    assert_ne!(none.1, one.1);
+}
+
 #[test]
 fn what_is_read() {
     let text = r#"{"model":"m","max_tokens":9,"system":"Be brief.","tools":[
@@ -437,7 +506,8 @@ fn what_is_read() {
     );
     assert_eq!(chat.from, [None, Some(0), Some(1), Some(2), Some(2)]);
     assert_eq!(chat.tools[0].name, "read");
-    assert_eq!(chat.server_tools.len(), 1);
+    let search = r#"{"type":"web_search_20250305","name":"web_search"}"#;
+    assert_eq!(chat.hosted_tools, [own_tool(search)]);
     assert_eq!(chat.key("max_tokens"), Some("9"));
     assert_eq!(
         chat.original(1),

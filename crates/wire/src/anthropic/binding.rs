@@ -94,6 +94,9 @@ impl Trace {
         };
         trace.take(&input.system);
         trace.take(&tools);
+        if !input.hosted_tools.is_empty() {
+            trace.take(&input.hosted_tools);
+        }
         trace
     }
 

@@ -2,11 +2,12 @@
 //! its own, what is said beside results a user message. Repairs nothing: a request with orphans is
 //! read with its orphans.
 
-use plimsoll_context::{CallId, Message, Part, ToolResult, ToolSpec};
+use plimsoll_context::{CallId, Message, Opaque, Part, ToolResult, ToolSpec};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::read_block::{self, text};
+use super::shape::ORIGIN;
 use crate::error::WireError;
 use crate::frames;
 use crate::raw::RawObject;
@@ -20,8 +21,8 @@ pub struct Chat<'a> {
     pub from: Vec<Option<usize>>,
     /// The tools that the caller runs.
     pub tools: Vec<ToolSpec>,
-    /// The tools that the provider runs, as JSON texts.
-    pub server_tools: Vec<&'a str>,
+    /// The tools that the provider runs, as they are.
+    pub hosted_tools: Vec<Opaque>,
     originals: Vec<&'a str>,
     object: Option<RawObject<'a>>,
 }
@@ -48,7 +49,7 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
         messages: Vec::new(),
         from: Vec::new(),
         tools: Vec::new(),
-        server_tools: Vec::new(),
+        hosted_tools: Vec::new(),
         originals: array(list, "messages")?,
         object,
     };
@@ -161,7 +162,10 @@ impl<'a> Chat<'a> {
     fn tool(&mut self, raw: &'a str, place: &str) -> Result<(), WireError> {
         let object: RawObject<'a> = object(raw, place)?;
         let Some(schema) = object.get("input_schema") else {
-            self.server_tools.push(raw);
+            self.hosted_tools.push(Opaque {
+                origin: ORIGIN.into(),
+                data: raw.trim().to_owned(),
+            });
             return Ok(());
         };
         let description = match object.get("description") {

@@ -2,7 +2,7 @@
 //! view gives the same bytes. Repairs nothing but the order within one batch; a view that parts a
 //! batch is rendered parted, and `validate.rs` says so.
 
-use plimsoll_context::{Breakpoint, CachePlan, Message, ToolSpec};
+use plimsoll_context::{Breakpoint, CachePlan, Message, Opaque, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::binding::Prefix;
@@ -11,11 +11,12 @@ use super::object::{Object, array};
 use super::pause;
 use super::profile::Profile;
 use super::settings::{self, Settings};
-use super::shape::{Shaper, newest, says};
+use super::shape::{MARK, ORIGIN, Shaper, newest, says};
 use super::turn::{Block, Role, Turn, What, blocks, marked};
 use crate::error::WireError;
 use crate::frames;
 use crate::openai_chat::{Delivery, Prefill, ToolChoice};
+use crate::raw::RawObject;
 
 /// Files by id.
 pub(super) const FILES: &str = "files-api-2025-04-14";
@@ -31,6 +32,8 @@ pub struct RenderInput<'a> {
     pub system: Option<&'a str>,
     /// The tools; they are sent sorted by name, so that their order is never a change.
     pub tools: &'a [ToolSpec],
+    /// The provider's own tools, as they are, behind the others; blocks of other wires are left out.
+    pub hosted_tools: &'a [Opaque],
     /// Whether and what the model may call; `Auto` is not sent.
     pub tool_choice: ToolChoice,
     /// Output limit in tokens; the wire must have one, so the profile's stands for none.
@@ -181,6 +184,7 @@ pub fn render<'a>(
         shaper.message(message);
     }
     let mut shaped = shaper.finish(input.context);
+    let hosted = hosted(input.hosted_tools, &mut shaped.notes);
     let settings = Settings::of(input, profile, settings::loop_began(&shaped.turns));
     if !paused {
         last_word(&mut shaped.turns, profile, &settings);
@@ -196,8 +200,8 @@ pub fn render<'a>(
     let betas = needed.map(|(_, beta)| beta).collect();
 
     let mut body = Object::new().text("model", input.model);
-    if !tools.is_empty() {
-        body = body.raw("tools", &tools_json(&tools, input)?);
+    if !tools.is_empty() || !hosted.is_empty() {
+        body = body.raw("tools", &tools_json(&tools, hosted, input)?);
     }
     if !shaped.system.is_empty() {
         body = body.raw("system", &blocks(&shaped.system));
@@ -242,7 +246,30 @@ fn last_word(turns: &mut Vec<Turn<'_>>, profile: &Profile, settings: &Settings) 
     }
 }
 
-fn tools_json(tools: &[&ToolSpec], input: &RenderInput<'_>) -> Result<String, WireError> {
+/// The provider's own tools without breakpoints; those of other wires are told of.
+fn hosted(tools: &[Opaque], notes: &mut Vec<Note>) -> Vec<String> {
+    let mut hosted = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let own = (tool.origin == ORIGIN)
+            .then(|| serde_json::from_str::<RawObject<'_>>(&tool.data).ok())
+            .flatten();
+        match own.filter(|object| object.get("type").is_some()) {
+            Some(object) if object.get(MARK).is_some() => hosted.push(object.with(&[(MARK, None)])),
+            Some(_) => hosted.push(tool.data.trim().to_owned()),
+            None => notes.push(Note {
+                message: None,
+                what: LeftOut::ForeignBlock,
+            }),
+        }
+    }
+    hosted
+}
+
+fn tools_json(
+    tools: &[&ToolSpec],
+    hosted: Vec<String>,
+    input: &RenderInput<'_>,
+) -> Result<String, WireError> {
     let marks = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
     let cached = newest(marks).contains(&Breakpoint::Tools);
     let mut list = Vec::with_capacity(tools.len());
@@ -254,6 +281,7 @@ fn tools_json(tools: &[&ToolSpec], input: &RenderInput<'_>) -> Result<String, Wi
             .raw("input_schema", &schema);
         list.push(json.end());
     }
+    list.extend(hosted);
     if let (true, Some(last)) = (cached, list.last_mut()) {
         *last = marked(last, input.ttl.of_head());
     }
@@ -263,7 +291,9 @@ fn tools_json(tools: &[&ToolSpec], input: &RenderInput<'_>) -> Result<String, Wi
 /// A schema as the API takes it: an object's, and it says so.
 fn schema(schema: &Value) -> Result<String, WireError> {
     let typed = match schema {
-        Value::Object(keys) if keys.contains_key("type") => serde_json::to_string(schema),
+        Value::Object(keys) if keys.get("type").is_some_and(|kind| kind == "object") => {
+            serde_json::to_string(schema)
+        }
         Value::Object(keys) => {
             let mut typed = keys.clone();
             typed.insert("type".into(), "object".into());

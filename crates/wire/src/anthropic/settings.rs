@@ -98,7 +98,7 @@ impl Settings {
     }
 
     fn tool_choice(&mut self, input: &RenderInput<'_>, profile: &Profile) -> Choice {
-        if input.tools.is_empty() {
+        if input.tools.is_empty() && input.hosted_tools.is_empty() {
             return Choice::Free;
         }
         let choice = match &input.tool_choice {
