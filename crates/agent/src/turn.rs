@@ -25,6 +25,10 @@ use crate::tracker::{ExecutionTracker, NextCall};
 
 /// Empty answers in a row that end a run.
 const MAX_EMPTY_REPLIES: u32 = 2;
+/// By how much a provider may count more of a request than our calibrated counter: what comes newly into a
+/// view has another density than what the calibration has heard of. A limit of the answer that fills the
+/// window to the last token would be refused for it.
+const UNCOUNTED: Ppm = Ppm(30_000);
 
 /// Whether the view is under its line.
 enum Kept {
@@ -171,8 +175,9 @@ impl Run {
         // What is asked for must fit behind the request, or providers refuse it unread.
         let reported = self.state.calibration.reported(counted);
         let window = self.line().window;
-        let room = window.map(|window| window.minus(reported).max(Tokens(1)));
+        let room = window.map(|window| window.minus(reported + reported.share(UNCOUNTED)));
         let room = [room, left].into_iter().flatten().min();
+        let room = room.map(|room| room.max(Tokens(1)));
         let max_output = self
             .max_output
             .map(|asked| room.map_or(asked, |room| asked.min(room)));

@@ -41,6 +41,7 @@ fn script() -> Script {
     let read = |part: usize| Call {
         name: "read".into(),
         arguments: json!({"path": format!("part{}.txt", part % 8)}),
+        id: None,
     };
     let turns = (1..TURNS).map(|turn| Turn {
         think: Some(format!("Turn {turn}: what does the next part say?")),
@@ -107,7 +108,9 @@ fn run(model: &str, mock: Mock, policy: &str, thinking: Option<&str>) {
         let with = asked
             .iter()
             .filter(|one| one.body.to_string().contains(&kind));
-        assert!(with.count() > TURNS / 2, "{policy}: thinking comes back");
+        // What is bound to a beginning goes with it, for the whole tool loop.
+        let with = with.count();
+        assert!(with > 4, "{policy}: thinking came back {with} times");
     }
 }
 
@@ -115,5 +118,28 @@ fn run(model: &str, mock: Mock, policy: &str, thinking: Option<&str>) {
 fn chat_completions() {
     for policy in POLICIES {
         run("openai/gpt-5", Mock::chat("openai").unwrap(), policy, None);
+    }
+}
+
+#[test]
+fn responses() {
+    for policy in POLICIES {
+        let kind = Some("reasoning");
+        run("openai-responses/gpt-5", Mock::responses(), policy, kind);
+    }
+}
+
+#[test]
+fn messages() {
+    for model in ["claude-sonnet-4-5", "claude-opus-5-5"] {
+        for policy in POLICIES {
+            let model = format!("anthropic/{model}");
+            run(
+                &model,
+                Mock::messages_without_keys(),
+                policy,
+                Some("thinking"),
+            );
+        }
     }
 }
