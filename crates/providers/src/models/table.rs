@@ -226,10 +226,10 @@ fn row(vendor: &str, entry: &Json, left_out: &mut usize) -> Table {
     let most = whole("max_output_tokens");
     let window = whole("max_input_tokens").map(|window| {
         let totals = WHOLE_WINDOWS.iter().filter(|_| vendor == "openai");
-        let input = totals
+        let mut input = totals
             .filter(|(total, _)| *total == window)
             .map(|(_, input)| *input);
-        input.last().unwrap_or(window)
+        input.next_back().unwrap_or(window)
     });
     add(vec![("window", window.map(Value::Integer))]);
     add(vec![("max_output", most.map(Value::Integer))]);
