@@ -1,7 +1,7 @@
 //! What fuzzing has found, each with the smallest text that shows it. The targets are in `fuzz/`.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use plimsoll_context::{Message, Part, Reply};
+use plimsoll_context::{Message, Part, Reply, ToolSpec};
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
 
@@ -124,5 +124,30 @@ fn a_part_of_a_message_is_no_item_and_no_item_a_part() {
             error.starts_with("[0].type: expected the type of an item"),
             "{error}"
         );
+    }
+}
+
+/// Servers of tools write schemas, and some write a type that Anthropic refuses.
+#[test]
+fn the_schema_of_a_tool_is_an_objects() {
+    for schema in [
+        json!({"type": ["object", "null"]}),
+        json!({"type": "string"}),
+        json!({"type": {}}),
+    ] {
+        let tool = ToolSpec {
+            name: "f".into(),
+            description: "d".into(),
+            schema,
+        };
+        let input = anthropic::RenderInput {
+            model: "claude-opus-4-8",
+            tools: std::slice::from_ref(&tool),
+            ..anthropic::RenderInput::default()
+        };
+        let profile = anthropic::Profile::of_model("claude-opus-4-8");
+        let body = anthropic::render(&input, &[Message::user("q")], &profile).unwrap();
+        let request: Value = serde_json::from_slice(&body.body).unwrap();
+        assert_eq!(anthropic::validate(&request, &profile), []);
     }
 }

@@ -64,7 +64,7 @@ enum Step {
 }
 
 /// Damages one place. `pick(n)` gives a number below `n`.
-pub fn damage(value: &mut Value, pick: &mut dyn FnMut(usize) -> usize) {
+pub(crate) fn damage(value: &mut Value, pick: &mut dyn FnMut(usize) -> usize) {
     let mut paths = Vec::new();
     collect(value, &mut Vec::new(), &mut paths);
     let path = paths[pick(paths.len())].clone();
