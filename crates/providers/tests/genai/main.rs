@@ -11,7 +11,6 @@
 mod converse;
 mod eventstream;
 mod failures;
-#[path = "../server/fake.rs"]
 mod fake;
 mod gemini;
 mod ollama;

@@ -7,7 +7,7 @@ use plimsoll_core::Provider;
 use plimsoll_providers::{Secret, VENDORS};
 use serde_json::json;
 
-use super::fake::{Answer, Fake};
+use super::mocked::{Fake, Turn};
 use super::{KEY, builder, call, chat, request};
 
 const HI: &str = r#"{"id":"1","model":"m-1","choices":[{"index":0,"delta":{"role":"assistant","content":"hi"}}]}"#;
@@ -16,7 +16,7 @@ const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]
 #[tokio::test]
 async fn what_every_dialect_sends_is_accepted() {
     for vendor in &VENDORS {
-        let script = [Answer::events(&[HI, STOP, "[DONE]"])];
+        let script = [Turn::events([HI, STOP, "[DONE]"])];
         let fake = Fake::new(vendor.dialect, script).await;
         let model = format!("{}/m", vendor.name);
         let (reply, _) = call(&chat(&model, &fake)).await;
@@ -28,7 +28,7 @@ async fn what_every_dialect_sends_is_accepted() {
 
 #[tokio::test]
 async fn a_request_carries_what_was_asked_for() {
-    let fake = Fake::new("openai", [Answer::events(&[HI, STOP, "[DONE]"])]).await;
+    let fake = Fake::new("openai", [Turn::events([HI, STOP, "[DONE]"])]).await;
     let extra = json!({"service_tier": "flex"}).as_object().unwrap().clone();
     let chat = builder("openai/gpt-x", &fake)
         .header("x-team", Secret::new("blue"))
@@ -41,12 +41,7 @@ async fn a_request_carries_what_was_asked_for() {
     assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
     assert_eq!(asked.headers["content-type"], "application/json");
     assert_eq!(asked.headers["x-team"], "blue");
-    assert!(
-        asked.headers["user-agent"]
-            .to_str()
-            .unwrap()
-            .starts_with("plimsoll/")
-    );
+    assert!(asked.headers["user-agent"].starts_with("plimsoll/"));
     let body = asked.body;
     assert_eq!(body["model"], "gpt-x");
     assert_eq!(body["stream"], true);
@@ -64,7 +59,7 @@ async fn a_request_carries_what_was_asked_for() {
 
 #[tokio::test]
 async fn no_key_no_header() {
-    let fake = Fake::new("ollama", [Answer::events(&[HI, STOP])]).await;
+    let fake = Fake::new("ollama", [Turn::events([HI, STOP])]).await;
     let chat = builder("ollama/m", &fake).key(Secret::new(""));
     call(&chat.build_with(&|_| None).unwrap()).await.0.unwrap();
     assert!(!fake.asked()[0].headers.contains_key("authorization"));
@@ -83,7 +78,7 @@ async fn tool_calls_come_in_pieces_and_usage_after_the_end() {
         "[DONE]",
     ];
     // However slowly the bytes come.
-    let script = [Answer::events(&events), Answer::events(&events).bytewise()];
+    let script = [Turn::events(events), Turn::events(events).bytewise()];
     let fake = Fake::new("openai", script).await;
     let chat = chat("openai/m", &fake);
     for _ in 0..2 {
@@ -129,13 +124,13 @@ async fn tool_calls_come_in_pieces_and_usage_after_the_end() {
 #[tokio::test]
 async fn each_piece_is_handed_on_before_the_next_one_is_sent() {
     // The server sends the second piece only after the first one was seen.
-    let (answer, open) = Answer::events(&[HI, HI, STOP, "[DONE]"]).gate(1);
+    let (answer, open) = Turn::events([HI, HI, STOP, "[DONE]"]).gated(1);
     let fake = Fake::new("openai", [answer]).await;
     let open = Mutex::new(Some(open));
     let sink = |delta| {
         assert_eq!(delta, Delta::Text { text: "hi".into() });
         if let Some(open) = open.lock().unwrap().take() {
-            open.send(()).unwrap();
+            open.open();
         }
     };
     let reply = chat("openai/m", &fake).call(&request(), &sink).await;
@@ -146,13 +141,13 @@ async fn each_piece_is_handed_on_before_the_next_one_is_sent() {
 async fn servers_that_do_not_quite_stream_are_understood() {
     let whole = r#"{"model":"m-1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
     let script = [
-        Answer::events(&[HI, STOP]),
-        Answer::events(&[HI, "[DONE]"]),
-        Answer::events(&[HI, STOP, "[DONE]"]).then_hang(),
-        Answer::events(&[HI, STOP, "[DONE]"]).then_cut(),
-        Answer::new(200, whole).header("content-type", "application/json"),
-        Answer::new(200, whole),
-        Answer::new(200, format!("data: {HI}\ndata: {STOP}\n")),
+        Turn::events([HI, STOP]),
+        Turn::events([HI, "[DONE]"]),
+        Turn::events([HI, STOP, "[DONE]"]).hang(),
+        Turn::events([HI, STOP, "[DONE]"]).cut(),
+        Turn::body(200, whole).header("content-type", "application/json"),
+        Turn::body(200, whole),
+        Turn::body(200, format!("data: {HI}\ndata: {STOP}\n")),
     ];
     let count = script.len();
     let fake = Fake::new("openai", script).await;
@@ -167,7 +162,7 @@ async fn servers_that_do_not_quite_stream_are_understood() {
 
 #[tokio::test]
 async fn a_dropped_call_ends_the_connection() {
-    let (answer, mut open) = Answer::events(&[HI, STOP]).gate(1);
+    let (answer, mut open) = Turn::events([HI, STOP]).gated(1);
     let fake = Fake::new("openai", [answer]).await;
     let chat = chat("openai/m", &fake);
     let request = request();
@@ -178,5 +173,5 @@ async fn a_dropped_call_ends_the_connection() {
         Some(_) = first.recv() => {}
     }
     // The server lets go of the answer, and of the gate in it.
-    open.closed().await;
+    open.abandoned().await;
 }

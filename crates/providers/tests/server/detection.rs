@@ -8,7 +8,7 @@ use plimsoll_providers::{
 use serde_json::json;
 
 use super::KEY;
-use super::fake::Fake;
+use super::mocked::Fake;
 
 fn place(vendor: &str, address: &str) -> (&'static Vendor, BaseUrl) {
     let base = BaseUrl::parse(address, None).unwrap();

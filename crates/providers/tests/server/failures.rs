@@ -5,12 +5,12 @@ use plimsoll_context::Tokens;
 use plimsoll_core::Provider;
 use plimsoll_providers::{MAX_ERROR_BODY, OpenAiChat};
 
-use super::fake::{Answer, Fake};
+use super::mocked::{Fake, Turn};
 use super::{KEY, call, chat, hasty, request};
 
 const HI: &str = r#"{"choices":[{"index":0,"delta":{"content":"hi"}}]}"#;
 
-async fn failure(answer: Answer) -> Failure {
+async fn failure(answer: Turn) -> Failure {
     let fake = Fake::new("openai", [answer]).await;
     let failure = call(&chat("openai/m", &fake)).await.0.unwrap_err();
     assert_eq!(fake.asked().len(), 1, "nothing is retried here");
@@ -24,7 +24,7 @@ async fn failure(answer: Answer) -> Failure {
 #[tokio::test]
 async fn refusals_are_told_apart() {
     let echo = format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}"}}}}"#);
-    let Failure::Auth { message } = failure(Answer::new(401, echo)).await else {
+    let Failure::Auth { message } = failure(Turn::body(401, echo)).await else {
         panic!("not the key");
     };
     assert_eq!(
@@ -34,9 +34,9 @@ async fn refusals_are_told_apart() {
 
     let limited = r#"{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}"#;
     for (answer, wait) in [
-        (Answer::new(429, limited), None),
+        (Turn::body(429, limited), None),
         (
-            Answer::new(429, limited).header("retry-after", "2"),
+            Turn::body(429, limited).header("retry-after", "2"),
             Some(2_000),
         ),
     ] {
@@ -46,7 +46,7 @@ async fn refusals_are_told_apart() {
         assert_eq!(retry_after_ms, wait);
     }
 
-    let oops = failure(Answer::new(500, "oops")).await;
+    let oops = failure(Turn::body(500, "oops")).await;
     assert!(
         matches!(&oops, Failure::Transient { status: Some(500), message, .. } if message == "oops")
     );
@@ -55,12 +55,12 @@ async fn refusals_are_told_apart() {
 #[tokio::test]
 async fn an_overflow_brings_the_servers_numbers() {
     let body = r#"{"error":{"code":400,"message":"request (2468 tokens) exceeds the available context size (2048 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":2468,"n_ctx":2048}}"#;
-    let Failure::Overflow { used, window, .. } = failure(Answer::new(400, body)).await else {
+    let Failure::Overflow { used, window, .. } = failure(Turn::body(400, body)).await else {
         panic!("no overflow");
     };
     assert_eq!((used, window), (Some(Tokens(2468)), Some(Tokens(2048))));
     // Also as an event of a stream that began well.
-    let Failure::Overflow { window, .. } = failure(Answer::events(&[HI, body])).await else {
+    let Failure::Overflow { window, .. } = failure(Turn::events([HI, body])).await else {
         panic!("no overflow");
     };
     assert_eq!(window, Some(Tokens(2048)));
@@ -88,18 +88,10 @@ async fn a_bad_request_is_refused_with_the_servers_words() {
 async fn what_breaks_on_the_way_may_pass() {
     let overloaded = r#"{"error":{"code":529,"message":"overloaded"}}"#;
     for (name, answer, says) in [
-        (
-            "cut",
-            Answer::events(&[HI]).then_cut(),
-            "was cut in the middle",
-        ),
-        ("ended", Answer::events(&[HI]), "was cut in the middle"),
-        ("empty", Answer::new(200, ""), "without a reply"),
-        (
-            "overloaded",
-            Answer::events(&[HI, overloaded]),
-            "overloaded",
-        ),
+        ("cut", Turn::events([HI]).cut(), "was cut in the middle"),
+        ("ended", Turn::events([HI]), "was cut in the middle"),
+        ("empty", Turn::body(200, ""), "without a reply"),
+        ("overloaded", Turn::events([HI, overloaded]), "overloaded"),
     ] {
         let failure = failure(answer).await;
         assert!(
@@ -108,15 +100,15 @@ async fn what_breaks_on_the_way_may_pass() {
         );
         assert!(failure.to_string().contains(says), "{name}: {failure}");
     }
-    let garbled = failure(Answer::events(&[HI, "{nonsense"])).await;
+    let garbled = failure(Turn::events([HI, "{nonsense"])).await;
     assert!(matches!(garbled, Failure::Garbled { .. }), "{garbled:?}");
     assert!(garbled.is_retryable());
 }
 
 #[tokio::test]
 async fn silence_ends_before_and_inside_a_reply() {
-    let (never, _shut) = Answer::events(&[HI]).gate(0);
-    for answer in [never, Answer::events(&[HI]).then_hang()] {
+    let (never, _shut) = Turn::events([HI]).gated(0);
+    for answer in [never, Turn::events([HI]).hang()] {
         let fake = Fake::new("openai", [answer]).await;
         let failure = call(&hasty("openai/m", &fake)).await.0.unwrap_err();
         assert!(matches!(failure, Failure::Transient { .. }), "{failure:?}");
@@ -126,7 +118,7 @@ async fn silence_ends_before_and_inside_a_reply() {
 
 #[tokio::test]
 async fn a_huge_error_is_kept_to_a_bound() {
-    let failure = failure(Answer::new(500, "ä".repeat(MAX_ERROR_BODY.0 as usize))).await;
+    let failure = failure(Turn::body(500, "ä".repeat(MAX_ERROR_BODY.0 as usize))).await;
     let text = failure.to_string();
     assert!(
         text.len() < MAX_ERROR_BODY.0 as usize + 200,
@@ -141,7 +133,7 @@ async fn a_redirect_is_told_and_never_followed() {
     let elsewhere = Fake::new("openai", []).await;
     let to = format!("{}/v1/chat/completions", elsewhere.address);
     for status in [301, 302, 307, 308] {
-        let failure = failure(Answer::new(status, "").header("location", &to)).await;
+        let failure = failure(Turn::body(status, "").header("location", &to)).await;
         assert!(matches!(failure, Failure::Refused { .. }));
         let cure = format!(
             "to {}/v1; give that address with --base-url",
@@ -154,7 +146,7 @@ async fn a_redirect_is_told_and_never_followed() {
 
 #[tokio::test]
 async fn a_page_is_no_api() {
-    let page = Answer::new(200, "<!doctype html><title>Sign in</title>");
+    let page = Turn::body(200, "<!doctype html><title>Sign in</title>");
     let failure = failure(page.header("content-type", "text/html")).await;
     assert!(!failure.is_retryable());
     assert!(
@@ -185,7 +177,7 @@ async fn a_server_that_is_not_there_is_named_with_the_cure() {
 
 #[tokio::test]
 async fn lm_studio_says_nothing_when_a_request_is_too_long() {
-    let fake = Fake::new("lmstudio", [Answer::events(&["[DONE]"])]).await;
+    let fake = Fake::new("lmstudio", [Turn::events(["[DONE]"])]).await;
     let failure = call(&chat("lmstudio/m", &fake)).await.0.unwrap_err();
     assert!(matches!(failure, Failure::Overflow { .. }), "{failure:?}");
 }
@@ -197,7 +189,7 @@ async fn a_full_window_without_an_answer_is_an_overflow() {
         r#"{"choices":[],"usage":{"prompt_tokens":4090,"completion_tokens":0}}"#,
         "[DONE]",
     ];
-    let fake = Fake::new("llama.cpp", [Answer::events(&events)]).await;
+    let fake = Fake::new("llama.cpp", [Turn::events(events)]).await;
     let props = serde_json::json!({"default_generation_settings": {"n_ctx": 4096}});
     let fake = fake.page("/props", 200, props);
     let chat = chat("llama.cpp", &fake);

@@ -10,8 +10,8 @@
 mod calls;
 mod detection;
 mod failures;
-mod fake;
 mod messages;
+mod mocked;
 mod responses;
 mod weigh;
 mod windows;
@@ -19,7 +19,7 @@ mod windows;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fake::Fake;
+use mocked::Fake;
 use plimsoll_agent::{Expects, Failure, Request, Sampling, ToolChoice};
 use plimsoll_context::{
     CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec,

@@ -9,11 +9,11 @@ use plimsoll_context::{
     Breakpoint, CachePlan, CallId, Delta, Part, Reply, StopReason, Tokens, ToolCall, Usage,
 };
 use plimsoll_core::{Agent, Provider, ToolError, Window, tool};
+use plimsoll_mock::{Call, Mock};
 use plimsoll_providers::{AnthropicMessages, ModelRef, OpenAiChat, Secret, known_window};
-use plimsoll_wire::anthropic::sign;
 use serde_json::{Value, json};
 
-use super::fake::{Answer, Fake};
+use super::mocked::{Fake, Turn};
 use super::{KEY, request};
 
 /// Thinks by a budget, signs only the block.
@@ -42,18 +42,13 @@ async fn call(provider: &AnthropicMessages) -> (Result<Reply, Failure>, Vec<Delt
     (reply, deltas.into_inner().unwrap())
 }
 
-/// An event with its name, as the API sends it.
-fn named(events: &[Value]) -> Answer {
-    let event = |event: &Value| {
-        let name = event["type"].as_str().unwrap();
-        format!("event: {name}\ndata: {event}\n\n")
-    };
-    let body: String = events.iter().map(event).collect();
-    Answer::new(200, body).header("content-type", "text/event-stream; charset=utf-8")
+/// Events with their names, as the API sends them.
+fn named(events: &[Value]) -> Turn {
+    Turn::events(events.to_vec())
 }
 
 /// A reply made of blocks, in the events of the API.
-fn stream(blocks: &[Value], reason: &str) -> Answer {
+fn stream(blocks: &[Value], reason: &str) -> Turn {
     let mut events = vec![
         json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
             "role": "assistant", "model": "claude-x-20990101", "content": [], "stop_reason": null,
@@ -115,18 +110,18 @@ fn asks(id: &str, at: u64) -> Value {
 }
 
 /// A reply that says so much.
-pub(super) fn answer_of(said: &str) -> Answer {
+pub(super) fn answer_of(said: &str) -> Turn {
     stream(&[text(said)], "end_turn")
 }
 
 /// The script has ended, and nothing more is expected.
-fn over(_: &Value) -> Answer {
-    Answer::new(500, "the script has ended")
+fn over(_: &Value) -> Turn {
+    Turn::body(500, "the script has ended")
 }
 
 #[tokio::test]
 async fn a_request_carries_what_was_asked_for() {
-    let fake = Fake::messages(BUDGET, [stream(&[text("hi there")], "end_turn")], over).await;
+    let fake = Fake::messages([stream(&[text("hi there")], "end_turn")], over).await;
     let (reply, deltas) = call(&provider(BUDGET, &fake)).await;
     let reply = reply.unwrap();
     assert_eq!(reply.parts, [Part::text("hi there")]);
@@ -174,7 +169,8 @@ async fn a_request_carries_what_was_asked_for() {
 
 #[tokio::test]
 async fn betas_are_named_only_where_they_are_needed() {
-    let fake = Fake::messages(BUDGET, [stream(&[text("hi")], "end_turn")], over).await;
+    let mock = Mock::messages_without_keys();
+    let fake = Fake::of(mock, [stream(&[text("hi")], "end_turn")]).await;
     let extra = json!({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}});
     let provider = OpenAiChat::builder(format!("claude/{BUDGET}").parse().unwrap())
         .base_url(format!("{}/v1/messages", fake.address))
@@ -204,10 +200,10 @@ async fn replies_come_in_pieces_however_they_are_cut() {
     let script = [
         stream(&blocks, "tool_use"),
         stream(&blocks, "tool_use").bytewise(),
-        stream(&blocks, "tool_use").then_hang(),
-        Answer::new(200, whole.to_string()).header("content-type", "application/json"),
+        stream(&blocks, "tool_use").hang(),
+        Turn::body(200, whole.to_string()).header("content-type", "application/json"),
     ];
-    let fake = Fake::messages(BUDGET, script, over).await;
+    let fake = Fake::messages(script, over).await;
     let provider = provider(BUDGET, &fake);
     for _ in 0..4 {
         let (reply, deltas) = call(&provider).await;
@@ -250,12 +246,12 @@ async fn failures_are_told_apart() {
     let long = "prompt is too long: 213462 tokens > 200000 maximum";
     let output = "input length and `max_tokens` exceed context limit: 198214 + 8192 > 200000, \
                   decrease input length or `max_tokens` and try again";
-    let refused = |status: u16, error: Value| Answer::new(status, error.to_string());
+    let refused = |status: u16, error: Value| Turn::body(status, error.to_string());
     let script = [
         named(&[half.clone(), busy.clone()]),
         refused(529, busy.clone()),
         named(std::slice::from_ref(&half)),
-        named(std::slice::from_ref(&half)).then_cut(),
+        named(std::slice::from_ref(&half)).cut(),
         refused(429, error("rate_limit_error", "slow down")).header("retry-after", "7"),
         refused(400, error("invalid_request_error", long)),
         named(&[half.clone(), error("invalid_request_error", long)]),
@@ -275,7 +271,7 @@ async fn failures_are_told_apart() {
         ),
         refused(500, error("api_error", "Internal server error")),
     ];
-    let fake = Fake::messages(BUDGET, script, over).await;
+    let fake = Fake::messages(script, over).await;
     let provider = provider(BUDGET, &fake);
     let failure = async || call(&provider).await.0.unwrap_err();
     for _ in 0..4 {
@@ -299,8 +295,9 @@ async fn failures_are_told_apart() {
     assert!(
         matches!(
             limit,
-            Failure::OutputTooLarge {
-                limit: Some(Tokens(1_786)),
+            Failure::Overflow {
+                used: Some(Tokens(198_214)),
+                window: Some(Tokens(200_000)),
                 ..
             }
         ),
@@ -315,24 +312,24 @@ async fn failures_are_told_apart() {
     assert!(matches!(failure().await, Failure::Transient { .. }));
     // The window ended inside the reply, and the API says so.
     let ended = Fake::messages(
-        BUDGET,
         [stream(&[text("ha")], "model_context_window_exceeded")],
         over,
     );
-    let provider = self::provider(BUDGET, &ended.await);
+    let ended = ended.await;
+    let provider = self::provider(BUDGET, &ended);
     assert_eq!(call(&provider).await.0.unwrap().stop, StopReason::Window);
 }
 
 #[tokio::test]
 async fn the_window_is_the_servers_word_else_what_is_published() {
     let entry = json!({"type": "model", "id": BUDGET, "max_input_tokens": 1_000_000});
-    let fake = Fake::messages(BUDGET, [], over).await;
+    let fake = Fake::messages([], over).await;
     let fake = fake.page(&format!("/v1/models/{BUDGET}"), 200, entry);
     assert_eq!(
         provider(BUDGET, &fake).window().await,
         Some(Tokens(1_000_000))
     );
-    let silent = Fake::messages(BUDGET, [], over).await;
+    let silent = Fake::messages([], over).await;
     assert_eq!(provider(BUDGET, &silent).window().await, None);
     let known = |name: &str| known_window(&ModelRef::parse(name).unwrap());
     assert_eq!(known("anthropic/claude-sonnet-4-5"), Some(Tokens(200_000)));
@@ -351,8 +348,8 @@ async fn without_a_key_it_is_said_which_one_is_missing() {
     assert_eq!(endpoint, "https://api.anthropic.com/v1 claude-opus-5");
 }
 
-/// A model that thinks and calls tools for so many turns, then answers.
-fn thinker(turns: usize) -> impl Fn(&Value) -> Answer + Send + Sync {
+/// A model that thinks, where it may, and calls tools for so many turns, then answers.
+fn thinker(turns: usize) -> impl Fn(&Value) -> Turn + Send + Sync {
     move |request: &Value| {
         let asked = request.to_string();
         let turn = asked.matches("\"role\":\"assistant\"").count();
@@ -361,26 +358,27 @@ fn thinker(turns: usize) -> impl Fn(&Value) -> Answer + Send + Sync {
             .rev()
             .find(|at| asked.contains(&format!("toolu_{at}_0")));
         let turn = last.map_or(turn, |last| last + 1);
-        let mut blocks = Vec::new();
-        if request["thinking"]["type"] != Value::Null {
-            let thought = format!("I am at {turn}. \"ä\"");
-            let signature = sign(request, &thought);
-            blocks.push(json!({"type": "thinking", "thinking": thought, "signature": signature}));
-            if turn % 4 == 0 {
-                blocks.push(json!({"type": "redacted_thinking", "data": sign(request, "")}));
-            }
-        }
+        let mut said = Turn {
+            think: Some(format!("I am at {turn}. \"ä\"")),
+            redacted: turn % 4 == 0,
+            ..Turn::default()
+        };
         if turn >= turns {
-            blocks.push(text("All seen."));
-            return stream(&blocks, "end_turn");
+            said.say = Some("All seen.".into());
+            return said;
         }
         if turn % 3 == 0 {
-            blocks.push(text("I look."));
+            said.say = Some("I look.".into());
         }
         for call in 0..=turn % 3 {
-            blocks.push(asks(&format!("toolu_{turn}_{call}"), call as u64));
+            let id = format!("toolu_{turn}_{call}");
+            let look = Call::new("look", json!({ "at": call }));
+            said.call.push(Call {
+                id: Some(id),
+                ..look
+            });
         }
-        stream(&blocks, "tool_use")
+        said
     }
 }
 
@@ -394,7 +392,7 @@ struct Look {
 async fn a_run_of_thirty_turns_is_valid_at_every_request() {
     const TURNS: usize = 30;
     for model in [BUDGET, BOUND, "claude-opus-4-6"] {
-        let fake = Fake::messages(model, [], thinker(TURNS - 1)).await;
+        let fake = Fake::messages([], thinker(TURNS - 1)).await;
         let look =
             |input: Look| async move { Ok::<_, ToolError>(format!("{} is there", input.at)) };
         let agent = Agent::builder(provider(model, &fake))
@@ -436,11 +434,11 @@ async fn a_run_whose_window_is_small_stays_valid() {
             if far && !refused.swap(true, Ordering::SeqCst) {
                 let long = json!({"type": "error", "error": {"type": "invalid_request_error",
                     "message": "prompt is too long: 9000 tokens > 8000 maximum"}});
-                return Answer::new(400, long.to_string());
+                return Turn::body(400, long.to_string());
             }
             model_of(request)
         };
-        let fake = Fake::messages(model, [], then).await;
+        let fake = Fake::messages([], then).await;
         let look = |input: Look| async move {
             let there = "is there and there. ".repeat(60);
             Ok::<_, ToolError>(format!("{} {there}", input.at))
@@ -465,9 +463,9 @@ async fn a_run_whose_window_is_small_stays_valid() {
 
 #[tokio::test]
 async fn the_end_mark_alone_ends_a_reply() {
-    let fake = Fake::messages(BUDGET, [], |_: &Value| {
+    let fake = Fake::messages([], |_: &Value| {
         let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"hi"}}"#;
-        Answer::events(&[start, STOP]).then_hang()
+        Turn::events([start, STOP]).hang()
     });
     let fake = fake.await;
     let (reply, _) = call(&provider(BUDGET, &fake)).await;

@@ -7,18 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use plimsoll_agent::{Failure, Sampling, ThinkingLevel};
 use plimsoll_context::{CachePlan, Delta, Part, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::{Agent, Provider, ToolError, Window, tool};
+use plimsoll_mock::Call;
 use plimsoll_providers::{
     ModelRef, OpenAiChat, OpenAiResponses, Secret, known_prices, known_window,
 };
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
+use plimsoll_wire::openai_responses::{Profile, ReasoningItems, encrypt};
 use serde_json::{Value, json};
 
-use super::fake::{Answer, Fake};
+use super::mocked::{Fake, Turn};
 use super::{KEY, request};
-
-/// Key order, escapes and number form that would not survive being written anew.
-const REASONING: &str =
-    r#"{"id":"rs_1", "type":"reasoning","encrypted_content":"gA\u002b=","summary":[],"n":1.50}"#;
 
 fn provider(model: &str, fake: &Fake) -> OpenAiResponses {
     OpenAiChat::builder(model.parse().unwrap())
@@ -45,7 +42,7 @@ async fn call(provider: &OpenAiResponses) -> (Result<Reply, Failure>, Vec<Delta>
 }
 
 /// The events of a reply, as OpenAI sends them.
-fn stream(items: &[String], usage: (u64, u64)) -> Answer {
+fn stream(items: &[String], usage: (u64, u64)) -> Turn {
     let head = json!({"type": "response.created", "response": {"id": "resp_1",
         "model": "gpt-x-2026", "status": "in_progress", "output": []}});
     let mut events = vec![head.to_string()];
@@ -90,11 +87,16 @@ fn stream(items: &[String], usage: (u64, u64)) -> Answer {
         .replace('\n', " "),
     );
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
-    Answer::events(&events)
+    Turn::events(events)
 }
 
+/// Key order, escapes and number form that would not survive being written anew.
 fn reasoning(number: usize) -> String {
-    REASONING.replace("rs_1", &format!("rs_{number}"))
+    let id = format!("rs_{number}");
+    let hidden = encrypt(&id, "").replacen('g', "\\u0067", 1);
+    format!(
+        r#"{{"id":"{id}", "type":"reasoning","encrypted_content":"{hidden}","summary":[],"n":1.50}}"#
+    )
 }
 
 fn asks(call: &str, arguments: &str) -> String {
@@ -134,7 +136,7 @@ async fn a_request_carries_what_was_asked_for() {
         let Part::Thinking(thinking) = &reply.parts[0] else {
             panic!("{:?}", reply.parts);
         };
-        assert_eq!(thinking.opaque.as_ref().unwrap().data, REASONING);
+        assert_eq!(thinking.opaque.as_ref().unwrap().data, reasoning(1));
         assert_eq!(*reply.parts.last().unwrap(), Part::text("hi there"));
         let text = |text: &str| Delta::Text { text: text.into() };
         assert_eq!(deltas, [text("hi "), text("there")]);
@@ -218,15 +220,15 @@ async fn failures_are_told_apart() {
         "message": "Item with id 'rs_1' not found. Items are not persisted when `store` is set to \
         false. Try again with `store` set to true, or remove this item from your input."}});
     let script = [
-        Answer::events(&[text, over]),
-        Answer::events(&[text, busy]),
-        Answer::new(200, named).header("content-type", "text/event-stream"),
-        Answer::events(&[text]),
-        Answer::events(&[text]).then_cut(),
-        Answer::new(400, limit.to_string()),
-        Answer::new(404, lost.to_string()),
-        Answer::new(200, r#"{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"whole"}]}]}"#),
-        Answer::events(&[text, r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}}"#]).then_hang(),
+        Turn::events([text, over]),
+        Turn::events([text, busy]),
+        Turn::body(200, named).header("content-type", "text/event-stream"),
+        Turn::events([text]),
+        Turn::events([text]).cut(),
+        Turn::body(400, limit.to_string()),
+        Turn::body(404, lost.to_string()),
+        Turn::body(200, r#"{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"whole"}]}]}"#),
+        Turn::events([text, r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}}"#]).hang(),
     ];
     let fake = Fake::responses(Profile::openai(), script).await;
     let provider = provider("openai-responses/o4-mini", &fake);
@@ -269,28 +271,29 @@ struct Look {
 #[tokio::test]
 async fn a_run_of_thirty_turns_is_valid_at_every_request() {
     const TURNS: usize = 30;
+    let thought = |turn: usize| Turn {
+        think: Some(format!("step {turn}")),
+        usage: json!({"output_tokens": 50, "output_tokens_details": {"reasoning_tokens": 30}})
+            .as_object()
+            .unwrap()
+            .clone(),
+        ..Turn::default()
+    };
     let mut script = Vec::new();
     for turn in 0..TURNS - 1 {
-        let mut items = vec![reasoning(turn)];
-        if turn % 3 == 0 {
-            items.push(says("I look.", "commentary"));
-        }
-        for call in 0..=turn % 3 {
-            items.push(asks(
-                &format!("call_{turn}_{call}"),
-                &format!("{{\"at\": {call}}}"),
-            ));
-        }
-        // Some models say a word after their calls.
-        if turn % 5 == 0 {
-            items.push(says("There.", "commentary"));
-        }
-        script.push(stream(&items, (1000 + 100 * turn as u64, 900)));
+        let calls = (0..=turn % 3).map(|call| Call::new("look", json!({ "at": call })));
+        script.push(Turn {
+            say: (turn % 3 == 0).then(|| "I look.".into()),
+            call: calls.collect(),
+            // Some models say a word after their calls.
+            say_after: (turn % 5 == 0).then(|| "There.".into()),
+            ..thought(turn)
+        });
     }
-    script.push(stream(
-        &[reasoning(TURNS), says("All seen.", "final_answer")],
-        (9000, 8000),
-    ));
+    script.push(Turn {
+        say: Some("All seen.".into()),
+        ..thought(TURNS - 1)
+    });
     let fake = Fake::responses(Profile::openai(), script).await;
     let looked = std::sync::Arc::new(AtomicUsize::new(0));
     let seen = std::sync::Arc::clone(&looked);
@@ -317,8 +320,12 @@ async fn a_run_of_thirty_turns_is_valid_at_every_request() {
         let (older, newer) = (input(at - 1), input(at));
         assert_eq!(newer[..older.len()], older, "the history only grows");
         let thought = &newer[older.len()];
-        assert_eq!(thought["id"], format!("rs_{}", at - 1));
-        assert_eq!(thought["encrypted_content"], "gA+=");
+        let id = format!("rs_{at}");
+        let hidden = encrypt(&id, &format!("step {}", at - 1));
+        assert_eq!(
+            (&thought["id"], &thought["encrypted_content"]),
+            (&json!(id), &json!(hidden))
+        );
     }
     let last = input(TURNS - 1);
     let phases = last.iter().filter(|item| item["phase"] == "commentary");
@@ -339,7 +346,7 @@ async fn reasoning_that_a_server_will_not_read_is_left_out_from_then_on() {
     let script = [
         turn(0),
         turn(1),
-        Answer::new(400, other_key.to_string()),
+        Turn::body(400, other_key.to_string()),
         turn(2),
         turn(3),
         stream(&[says("Done.", "final_answer")], (100, 0)),
@@ -375,7 +382,7 @@ async fn a_run_whose_window_is_small_stays_valid() {
         let items: Vec<String> = std::iter::once(reasoning(turn)).chain(calls).collect();
         if turn == 12 {
             let over = r#"{"type":"error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}"#;
-            script.push(Answer::events(&[over]));
+            script.push(Turn::events([over]));
         }
         script.push(stream(&items, (2000, 0)));
     }

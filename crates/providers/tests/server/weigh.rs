@@ -4,11 +4,12 @@
 use plimsoll_agent::{EndReason, Failure};
 use plimsoll_context::Tokens;
 use plimsoll_core::{Agent, Provider, Window};
+use plimsoll_mock::Mock;
 use plimsoll_providers::{OpenAiChat, Secret};
 use plimsoll_wire::openai_responses::Profile;
 use serde_json::{Map, Value, json};
 
-use super::fake::{Answer, Fake};
+use super::mocked::{Fake, Turn};
 use super::{KEY, request};
 
 const COUNT: &str = "/v1/messages/count_tokens";
@@ -24,8 +25,8 @@ fn over(model: &str, fake: &Fake) -> std::sync::Arc<dyn Provider> {
         .unwrap()
 }
 
-fn nothing(_: &Value) -> Answer {
-    Answer::new(500, "nobody calls")
+fn nothing(_: &Value) -> Turn {
+    Turn::body(500, "nobody calls")
 }
 
 fn keys(body: &Value) -> Vec<&str> {
@@ -37,8 +38,7 @@ fn keys(body: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn anthropic_is_asked_for_what_would_be_sent_and_for_nothing_it_does_not_know() {
-    let fake = Fake::messages("claude-sonnet-4-5", [], nothing).await;
-    let fake = fake.weighing(|_| 1_234);
+    let fake = Fake::exactly(Mock::messages().weighing(|_| 1_234), []).await;
     let provider = over("anthropic/claude-sonnet-4-5", &fake);
     let mut request = request();
     request.sampling.thinking = plimsoll_agent::ThinkingLevel::Low;
@@ -70,8 +70,7 @@ async fn anthropic_is_asked_for_what_would_be_sent_and_for_nothing_it_does_not_k
 
 #[tokio::test]
 async fn responses_is_asked_for_what_would_be_sent_and_for_nothing_it_does_not_know() {
-    let fake = Fake::responses(Profile::openai(), []).await;
-    let fake = fake.weighing(|_| 77);
+    let fake = Fake::exactly(Mock::responses().weighing(|_| 77), []).await;
     let provider = over("openai-responses/gpt-5", &fake);
     assert_eq!(provider.count(&request()).await, Ok(Some(Tokens(77))));
     let asked = fake.asked();
@@ -94,7 +93,7 @@ async fn responses_is_asked_for_what_would_be_sent_and_for_nothing_it_does_not_k
 #[tokio::test]
 async fn a_server_that_cannot_is_asked_once() {
     for status in [404, 405, 501] {
-        let fake = Fake::messages("claude-opus-5", [], nothing).await;
+        let fake = Fake::messages([], nothing).await;
         let fake = fake.page(COUNT, status, json!({"error": "no such thing"}));
         let provider = over("anthropic/claude-opus-5", &fake);
         for _ in 0..3 {
@@ -118,7 +117,7 @@ async fn a_server_that_cannot_is_asked_once() {
 async fn a_refusal_is_told_and_not_remembered_as_one_that_cannot() {
     let words =
         json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
-    let fake = Fake::messages("claude-opus-5", [], nothing).await;
+    let fake = Fake::messages([], nothing).await;
     let fake = fake.page(COUNT, 429, words);
     let provider = over("anthropic/claude-opus-5", &fake);
     let failure = provider.count(&request()).await.unwrap_err();
@@ -136,10 +135,14 @@ async fn chat_completions_has_no_such_endpoint() {
     assert!(fake.asked().is_empty());
 }
 
-/// A model whose tokens are as long as twelve bytes of a request; it answers whatever it is asked.
-async fn cheap() -> Fake {
-    let done = |_: &Value| super::messages::answer_of("done");
-    Fake::messages("claude-opus-5", [], done).await
+/// A model that answers whatever it is asked.
+fn cheap() -> Mock {
+    Mock::messages().then(|_, _| super::messages::answer_of("done"))
+}
+
+/// One whose tokens are as long as twelve bytes of a request, and that can say so.
+async fn cheap_by_weight() -> Fake {
+    Fake::exactly(cheap().weighing(weight), []).await
 }
 
 fn weight(body: &Value) -> u64 {
@@ -160,7 +163,7 @@ fn agent(fake: &Fake) -> Agent {
 async fn a_run_plans_by_what_the_provider_counts() {
     // Too much by our count for a window of which 12,000 tokens are for the request.
     let task = "All of this is seen, and more of it is to come. ".repeat(1_300);
-    let fake = cheap().await.weighing(weight);
+    let fake = cheap_by_weight().await;
     let agent_with = agent(&fake);
     let output = agent_with.run(&task).await.unwrap();
     assert_eq!(output.reason, EndReason::Answered, "{}", output.text);
@@ -174,7 +177,7 @@ async fn a_run_plans_by_what_the_provider_counts() {
         text(0) == text(1) && text(0) == task.as_str(),
         "what is sent then"
     );
-    let without = cheap().await;
+    let without = Fake::of(cheap(), []).await;
     let output = agent(&without).run(&task).await.unwrap();
     let unfit = matches!(output.reason, EndReason::CannotFit { .. });
     assert!(
@@ -187,7 +190,7 @@ async fn a_run_plans_by_what_the_provider_counts() {
 
 #[tokio::test]
 async fn nobody_is_asked_what_a_small_request_weighs() {
-    let fake = cheap().await.weighing(weight);
+    let fake = cheap_by_weight().await;
     let output = agent(&fake).run("Say done.").await.unwrap();
     assert_eq!(output.text, "done");
     assert_eq!(fake.paths(), ["/v1/messages"]);

@@ -4,7 +4,7 @@ use plimsoll_context::Tokens;
 use plimsoll_core::Provider;
 use serde_json::{Value, json};
 
-use super::fake::Fake;
+use super::mocked::Fake;
 use super::{KEY, chat};
 
 /// What a server with these pages is understood to say of a model.

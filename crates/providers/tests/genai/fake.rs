@@ -1,7 +1,6 @@
-//! A strict server on loopback: it judges every request as the real API of a dialect does and
-//! answers by a script, down to where a stream is cut. It ends with the test's runtime.
-//! Two test programs share it, and each uses a part.
-#![allow(dead_code)]
+//! A strict server on loopback, of the APIs that only this feature speaks: it judges every request as
+//! the real one does and answers by a script, down to where a stream is cut. It ends with the test's
+//! runtime. Our own wires have the mock servers.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,9 +12,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::stream::{self, Stream, StreamExt};
-use plimsoll_wire::openai_chat::Dialect;
-use plimsoll_wire::openai_responses::Profile;
-use plimsoll_wire::{anthropic, bedrock, gemini, openai_chat, openai_responses};
+use plimsoll_wire::{bedrock, gemini};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -62,9 +59,6 @@ pub(crate) struct Fake {
 /// Whose rules a request is judged by.
 #[derive(Debug)]
 pub(crate) enum Judge {
-    Chat(Dialect),
-    Responses(Profile),
-    Messages(anthropic::Profile),
     Gemini(gemini::Profile),
     Converse(bedrock::Profile),
     Ollama,
@@ -73,55 +67,15 @@ pub(crate) enum Judge {
 impl Judge {
     fn path(&self) -> &'static str {
         match self {
-            Self::Chat(_) => "/chat/completions",
-            Self::Responses(_) => "/responses",
-            Self::Messages(_) => "/v1/messages",
             Self::Gemini(_) => ":streamGenerateContent",
             Self::Converse(_) => "/converse-stream",
             Self::Ollama => "/api/chat",
         }
     }
 
-    /// Where a request is weighed.
-    fn scales(&self) -> &'static str {
-        match self {
-            Self::Chat(_) | Self::Gemini(_) | Self::Converse(_) | Self::Ollama => "no such path",
-            Self::Responses(_) => "/responses/input_tokens",
-            Self::Messages(_) => "/v1/messages/count_tokens",
-        }
-    }
-
-    /// What such a question is refused with.
-    fn refuse_weighing(&self, body: &Value) -> Option<(u16, Value)> {
-        match self {
-            Self::Chat(_) | Self::Gemini(_) | Self::Converse(_) | Self::Ollama => None,
-            Self::Responses(profile) => {
-                let faults = openai_responses::validate_count(body, profile);
-                faults.first().map(openai_responses::refusal)
-            }
-            Self::Messages(profile) => {
-                let faults = anthropic::validate_count(body, profile);
-                faults.first().map(anthropic::refusal)
-            }
-        }
-    }
-
     /// The status and the words of a refusal; nothing for a valid request.
     fn refuse(&self, body: &Value) -> Option<(u16, Value)> {
         match self {
-            Self::Chat(dialect) => {
-                let faults = openai_chat::validate(body, dialect);
-                let fault = faults.first()?;
-                Some(openai_chat::refusal(fault, dialect))
-            }
-            Self::Responses(profile) => {
-                let faults = openai_responses::validate(body, profile);
-                faults.first().map(openai_responses::refusal)
-            }
-            Self::Messages(profile) => {
-                let faults = anthropic::validate(body, profile);
-                faults.first().map(anthropic::refusal)
-            }
             Self::Gemini(profile) => {
                 let faults = gemini::validate(body, profile);
                 faults.first().map(gemini::refusal)
@@ -140,9 +94,6 @@ impl Judge {
     }
 }
 
-/// What requests weigh that are judged and not answered.
-type Scales = Box<dyn Fn(&Value) -> u64 + Send + Sync>;
-
 /// What is answered when the script has ended.
 pub(crate) type Then = Box<dyn Fn(&Value) -> Answer + Send + Sync>;
 
@@ -152,7 +103,6 @@ struct Inner {
     then: Then,
     /// Fixed answers: path and body.
     pages: Mutex<Vec<(String, u16, Value)>>,
-    scales: Mutex<Option<Scales>>,
     asked: Mutex<Vec<Asked>>,
 }
 
@@ -244,35 +194,6 @@ impl Answer {
 }
 
 impl Fake {
-    /// A server of that dialect that answers chats by this script.
-    pub(crate) async fn new(dialect: &str, script: impl IntoIterator<Item = Answer>) -> Self {
-        Self::of(Judge::Chat(Dialect::named(dialect).unwrap()), script).await
-    }
-
-    /// A server of Responses with models of that profile.
-    pub(crate) async fn responses(
-        profile: Profile,
-        script: impl IntoIterator<Item = Answer>,
-    ) -> Self {
-        Self::of(Judge::Responses(profile), script).await
-    }
-
-    /// A server of Messages with a model of that name, which answers what it is asked, the first
-    /// answers by this script.
-    pub(crate) async fn messages(
-        model: &str,
-        script: impl IntoIterator<Item = Answer>,
-        then: impl Fn(&Value) -> Answer + Send + Sync + 'static,
-    ) -> Self {
-        let judge = Judge::Messages(anthropic::Profile::of_model(model));
-        Self::answering(judge, script, Box::new(then)).await
-    }
-
-    async fn of(judge: Judge, script: impl IntoIterator<Item = Answer>) -> Self {
-        let over = |_: &Value| Answer::new(500, "the script has ended");
-        Self::answering(judge, script, Box::new(over)).await
-    }
-
     /// A server that judges so, and answers what it is asked after the script.
     pub(crate) async fn answering(
         judge: Judge,
@@ -286,7 +207,6 @@ impl Fake {
             script: Mutex::new(script.into_iter().collect()),
             then,
             pages: Mutex::default(),
-            scales: Mutex::default(),
             asked: Mutex::default(),
         });
         let app = Router::new()
@@ -305,19 +225,9 @@ impl Fake {
         self
     }
 
-    /// Says what requests weigh, after judging them as the real API does.
-    pub(crate) fn weighing(self, scales: impl Fn(&Value) -> u64 + Send + Sync + 'static) -> Self {
-        *self.inner.scales.lock().unwrap() = Some(Box::new(scales));
-        self
-    }
-
     /// All that was asked so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.inner.asked.lock().unwrap().clone()
-    }
-
-    pub(crate) fn paths(&self) -> Vec<String> {
-        self.asked().into_iter().map(|asked| asked.path).collect()
     }
 }
 
@@ -349,14 +259,6 @@ async fn answer(
                 let scripted = inner.script.lock().unwrap().pop_front();
                 scripted.unwrap_or_else(|| (inner.then)(&body))
             }
-        }
-    } else if let (true, Some(scales)) = (
-        path.ends_with(inner.judge.scales()),
-        inner.scales.lock().unwrap().as_ref(),
-    ) {
-        match inner.judge.refuse_weighing(&body) {
-            Some((status, refusal)) => Answer::new(status, refusal.to_string()),
-            None => Answer::new(200, format!("{{\"input_tokens\":{}}}", scales(&body))),
         }
     } else {
         let pages = inner.pages.lock().unwrap();
