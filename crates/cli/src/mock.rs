@@ -4,8 +4,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use plimsoll::mock::{Mock, Recorded, Script, Server};
+use plimsoll::providers::responses_profile;
 use plimsoll::wire::openai_chat::Dialect;
 use serde_json::json;
 
@@ -17,25 +18,33 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll mock --script turns.jsonl --window 8192
   plimsoll mock --dialect llama.cpp --port 8080 --script - < turns.jsonl
+  plimsoll mock --protocol anthropic --script turns.jsonl --model claude-sonnet-4-5
   plimsoll run --base-url http://127.0.0.1:8080/v1 --model compatible/mock \"Try it\"
 
 The script has one turn a line:
   {\"think\": \"…\", \"say\": \"Let me look.\", \"call\": [{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}]}
   {\"fail\": 429, \"message\": \"Rate limit reached\", \"retry_after\": 1}
+  {\"say\": \"It begins well\", \"fail_in_stream\": 529}
   {\"say\": \"It breaks off\", \"cut\": true}
   {\"say\": \"And so on\", \"slow_ms\": 20, \"repeat\": true}
 
 It judges each request as the real server would and refuses it in its words; it reports what a
 prompt cache would have held. The first line on standard output is its address. At the end it says
-what it was asked.";
+what it was asked. docs/mock.md has all keys.";
 
 /// The arguments of `plimsoll mock`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MockArgs {
-    /// Whose rules and words: openai, llama.cpp, vllm, ollama, mistral, deepseek …
-    #[arg(long, default_value = "openai", value_name = "NAME")]
-    dialect: String,
+    /// Which API it speaks
+    #[arg(long, value_enum, default_value_t, value_name = "NAME")]
+    protocol: Protocol,
+    /// Whose rules and words, with `--protocol openai`: openai, llama.cpp, vllm, mistral …
+    #[arg(long, value_name = "NAME")]
+    dialect: Option<String>,
+    /// A model that it lists; may be given more than once. It answers to any name
+    #[arg(long, value_name = "NAME")]
+    model: Vec<String>,
     /// What it says, a turn a line; `-` is standard input
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
@@ -45,7 +54,10 @@ pub(crate) struct MockArgs {
     /// Cut what is over the window without a word, as some local servers do
     #[arg(long, requires = "window")]
     silent: bool,
-    /// Refuse larger requests as too many tokens for a minute (413)
+    /// Say in the stream that the window is full, where the API may do that
+    #[arg(long, requires = "window", conflicts_with = "silent")]
+    in_stream: bool,
+    /// Refuse larger requests as too many tokens for a minute
     #[arg(long, value_name = "TOKENS")]
     tokens_per_minute: Option<u64>,
     /// Refuse every Nth request as one too many (429)
@@ -59,13 +71,33 @@ pub(crate) struct MockArgs {
     json: bool,
 }
 
+/// An API, by the name that begins a model's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Protocol {
+    /// Chat Completions, in any dialect
+    #[default]
+    Openai,
+    /// OpenAI Responses
+    OpenaiResponses,
+    /// Anthropic Messages
+    Anthropic,
+}
+
 /// Runs the command.
 pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
-    let server = Server::start(mock(args)?).await.map_err(Stop::usage)?;
-    out!("{}/v1", server.address());
+    let mock = mock(args)?;
+    let speaks = match mock.protocol() {
+        "openai" => format!("openai ({})", dialect(args)),
+        other => other.to_owned(),
+    };
+    let server = Server::start(mock).await.map_err(Stop::usage)?;
+    // Anthropic's own clients add the version themselves.
+    match args.protocol {
+        Protocol::Anthropic => out!("{}", server.address()),
+        Protocol::Openai | Protocol::OpenaiResponses => out!("{}/v1", server.address()),
+    }
     crate::note(&format!(
-        "{} │ window {} │ {} turns │ Ctrl-C ends it",
-        args.dialect,
+        "{speaks} │ window {} │ {} turns │ Ctrl-C ends it",
         args.window
             .map_or("none".to_owned(), |window| window.to_string()),
         server.turns_left(),
@@ -78,11 +110,13 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
             body,
             status,
             tokens,
+            fault,
             ..
         } = request;
+        let fault = fault.as_ref().map(ToString::to_string);
         out!(
             "{}",
-            json!({"path": path, "status": status, "tokens": tokens, "body": body})
+            json!({"path": path, "status": status, "tokens": tokens, "fault": fault, "body": body})
         );
     }
     let refused = asked.iter().filter(|request| request.status != 200).count();
@@ -94,13 +128,24 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
+fn dialect(args: &MockArgs) -> &str {
+    args.dialect.as_deref().unwrap_or("openai")
+}
+
 fn mock(args: &MockArgs) -> Result<Mock, Stop> {
-    let mut mock = Mock::chat(&args.dialect).map_err(|error| {
-        Stop::usage(match plimsoll::nearest(&args.dialect, Dialect::NAMES) {
-            Some(near) => format!("{error}; did you mean `{near}`?"),
-            None => error.to_string(),
-        })
-    })?;
+    let mut mock = match (args.protocol, &args.dialect) {
+        (Protocol::Openai, _) => chat(dialect(args))?,
+        (_, Some(dialect)) => {
+            return Err(Stop::usage(format!(
+                "`--dialect {dialect}` is for `--protocol openai`; leave one of them out"
+            )));
+        }
+        (Protocol::OpenaiResponses, None) => Mock::responses_by(responses_profile),
+        (Protocol::Anthropic, None) => Mock::messages(),
+    };
+    if !args.model.is_empty() {
+        mock = mock.models(args.model.iter().cloned());
+    }
     if let Some(path) = &args.script {
         let path = (path.as_os_str() != "-").then_some(path.as_path());
         let text = input::whole(input::open(path)?)?;
@@ -112,6 +157,9 @@ fn mock(args: &MockArgs) -> Result<Mock, Stop> {
     if args.silent {
         mock = mock.cuts_silently();
     }
+    if args.in_stream {
+        mock = mock.overflows_in_stream();
+    }
     if let Some(tokens) = args.tokens_per_minute {
         mock = mock.tokens_per_minute(tokens);
     }
@@ -120,4 +168,13 @@ fn mock(args: &MockArgs) -> Result<Mock, Stop> {
     }
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     Ok(mock.address(SocketAddr::new(here, args.port)))
+}
+
+fn chat(dialect: &str) -> Result<Mock, Stop> {
+    Mock::chat(dialect).map_err(|error| {
+        Stop::usage(match plimsoll::nearest(dialect, Dialect::NAMES) {
+            Some(near) => format!("{error}; did you mean `{near}`?"),
+            None => error.to_string(),
+        })
+    })
 }

@@ -84,6 +84,80 @@ fn an_agent_runs_against_it_and_it_says_what_it_was_asked() {
     assert!(asked["body"]["messages"].to_string().contains("hello"));
 }
 
+/// Thinks, calls two tools at once, thinks again and answers.
+const TURNS: &str = r#"{"think": "Both \"at once\".", "redacted": true, "say": "I look.", "call": [{"name": "read", "arguments": {"path": "a.txt"}}, {"name": "list", "arguments": {}}]}
+{"think": "So.", "say": "It says hello."}
+{"say": "Still.", "repeat": true}
+"#;
+
+#[test]
+fn every_wire_that_a_model_is_named_by_can_be_run_against() {
+    for (protocol, model, key) in [
+        ("anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ("anthropic", "claude-opus-5-5", "ANTHROPIC_API_KEY"),
+        ("openai-responses", "gpt-5", "OPENAI_API_KEY"),
+        ("openai", "gpt-4.1", "OPENAI_API_KEY"),
+    ] {
+        let home = Home::new();
+        home.file("a.txt", "hello");
+        home.file("turns.jsonl", TURNS);
+        let mock = Mocked::start(
+            &home,
+            &["--protocol", protocol, "--script", "turns.jsonl", "--json"],
+        );
+        let name = format!("{protocol}/{model}");
+        let run = |task: &str| {
+            let mut command = home.command(["run", "--model", &name, "--thinking-level", "high"]);
+            let rest = ["--base-url", &mock.address, "--session", "s", task];
+            command.args(rest).env(key, "any");
+            Said::of(command.output().unwrap()).done()
+        };
+        assert_eq!(
+            run("What does a.txt say?").out.trim(),
+            "It says hello.",
+            "{name}"
+        );
+        assert_eq!(run("Sure?").out.trim(), "Still.", "{name}");
+        let ended = mock.end().done();
+        assert!(
+            ended
+                .err
+                .ends_with("3 requests, 0 of them refused, 1 turns left\n"),
+            "{}",
+            ended.err
+        );
+        let last = ended.out.lines().last().unwrap();
+        let asked: serde_json::Value = serde_json::from_str(last).unwrap();
+        let sent = asked["body"].to_string();
+        let thought = match protocol {
+            "anthropic" => "\"signature\":\"simulated-",
+            "openai-responses" => "\"encrypted_content\":\"gAAAAsimulated-",
+            _ => "hello",
+        };
+        assert!(sent.contains(thought), "{name}: thinking went back: {sent}");
+    }
+}
+
+#[test]
+fn it_says_that_its_script_has_ended() {
+    let home = Home::new();
+    let mock = Mocked::start(&home, &["--protocol", "anthropic", "--json"]);
+    let name = "anthropic/claude-sonnet-4-5";
+    let mut command = home.command(["run", "--model", name, "--base-url", &mock.address]);
+    command.arg("hi").env("ANTHROPIC_API_KEY", "any");
+    let said = Said::of(command.output().unwrap());
+    said.refused(1, &["the script has no turn left for this request"]);
+    let ended = mock.end().done();
+    assert!(
+        ended
+            .out
+            .lines()
+            .any(|line| line.contains("\"fault\":null")),
+        "{}",
+        ended.out
+    );
+}
+
 #[test]
 fn bad_settings_are_refused_with_a_reason() {
     let home = Home::new();
@@ -94,6 +168,11 @@ fn bad_settings_are_refused_with_a_reason() {
         2,
         &["there is no dialect `opanai`", "did you mean `openai`?"],
     );
+    home.run(["mock", "--protocol", "anthropic", "--dialect", "vllm"])
+        .refused(2, &["`--dialect vllm` is for `--protocol openai`"]);
+    home.run(["mock", "--protocol", "gemini"])
+        .refused(2, &["possible values: openai, openai-responses, anthropic"]);
+    home.run(["mock", "--in-stream"]).refused(2, &["--window"]);
     home.run(["mock", "--script", "nothing.jsonl"])
         .refused(2, &["nothing.jsonl"]);
 }
