@@ -50,8 +50,8 @@ pub(crate) enum Command {
     Models(Box<ModelsArgs>),
     /// Check a configuration and say what it comes to
     Config(ConfigArgs),
-    /// Say which providers, keys and local servers are there
-    Doctor(DoctorArgs),
+    /// Say which providers, keys and local servers are there, or what would be sent for a model
+    Doctor(Box<DoctorArgs>),
     /// A strict mock server of a model's API, for tests of any client
     Mock(crate::mock::MockArgs),
 }
@@ -231,7 +231,10 @@ pub(crate) enum ConfigCommand {
 const COUNT_EXAMPLES: &str = "\
 Examples:
   plimsoll count < chat.json
-  plimsoll count --json --counter estimate chat.json";
+  plimsoll count --json --counter estimate chat.json
+  plimsoll count --exact --model anthropic/claude-opus-5 chat.json  # asked of the provider, free
+
+Anthropic and OpenAI Responses (openai-responses/NAME) say what a request weighs.";
 
 #[derive(Debug, Args)]
 #[command(after_help = COUNT_EXAMPLES)]
@@ -241,6 +244,15 @@ pub(crate) struct CountArgs {
     /// What counts: o200k, cl100k, estimate or chars4
     #[arg(long, default_value = "o200k", value_name = "NAME")]
     pub(crate) counter: String,
+    /// Ask the provider of --model what all of it weighs; nothing is generated
+    #[arg(long, requires = "model", conflicts_with = "counter")]
+    pub(crate) exact: bool,
+    /// With --exact: the model
+    #[arg(long, value_name = "NAME", requires = "exact")]
+    pub(crate) model: Option<String>,
+    /// With --exact: the address of its server
+    #[arg(long, value_name = "URL", requires = "exact")]
+    pub(crate) base_url: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -464,8 +476,26 @@ pub(crate) enum ModelsCommand {
     },
 }
 
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  plimsoll doctor
+  plimsoll doctor --model openai/gpt-5       # what would be sent, and why it would be accepted
+  plimsoll doctor --model ollama/qwen3 --connect
+  plimsoll doctor --model openai-compatible/m --base-url http://127.0.0.1:9000/v1 --json
+
+With --model the exit code is 1 where something is wrong: a key that is not set, a request that its
+server would refuse, with --connect a server that does not answer or does not have the model.
+--connect generates nothing, so it costs nothing. No key is ever shown.";
+
 #[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXAMPLES)]
 pub(crate) struct DoctorArgs {
+    /// Where settings come from.
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+    /// With --model: ask its server for its window, its models and what an example weighs
+    #[arg(long)]
+    pub(crate) connect: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

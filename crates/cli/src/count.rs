@@ -1,7 +1,9 @@
 //! `plimsoll count`: what each message of a chat weighs. It repairs nothing that it prints; places
 //! are those of the input.
 
-use plimsoll::{Message, Tokens};
+use std::sync::Arc;
+
+use plimsoll::{CachePlan, Expects, Message, Request, Sampling, Tokens, ToolChoice};
 use serde_json::{Value, json};
 
 use crate::args::CountArgs;
@@ -9,6 +11,7 @@ use crate::chat_file;
 use crate::exit::{DONE, Stop};
 use crate::input;
 use crate::out::out;
+use crate::settings::Sources;
 
 /// What a line shows of a message.
 const PREVIEW: usize = 60;
@@ -53,6 +56,51 @@ pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
         "total",
         counter.name()
     );
+    Ok(DONE)
+}
+
+/// Asks the provider what all of it weighs.
+pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
+    let mut sources = Sources::default();
+    let name = args.model.as_deref().unwrap_or_default();
+    sources.flags.set("--model", "model", name);
+    let agent = sources.resolve()?.agent;
+    let environment = &plimsoll::providers::environment;
+    let (_, mut builder) = agent.chat(name, environment).map_err(Stop::usage)?;
+    if let Some(url) = &args.base_url {
+        builder = builder.base_url(url);
+    }
+    let provider = builder.provider().map_err(Stop::usage)?;
+    let text = input::whole(input::open(args.file.as_deref())?)?;
+    let chat = chat_file::parse(&text)?;
+    let messages: Vec<Arc<Message>> = chat.messages.into_iter().map(Arc::new).collect();
+    let request = Request {
+        system: "".into(),
+        tools: chat.tools.into(),
+        messages,
+        dynamic_context: None,
+        tool_choice: ToolChoice::Auto,
+        format: None,
+        max_output: None,
+        sampling: Sampling::default(),
+        counted: Tokens::ZERO,
+        cache: CachePlan::default(),
+        expects: Expects::default(),
+    };
+    let model = provider.model();
+    let counted = provider.count(&request).await.map_err(Stop::model)?;
+    let Some(total) = counted else {
+        return Err(Stop::model(format!(
+            "the server of {model} does not say what a request weighs; leave out --exact to count here"
+        )));
+    };
+    match args.json {
+        true => out!(
+            "{}",
+            json!({ "counter": model, "total": total, "exact": true })
+        ),
+        false => out!("{total} tokens, counted by {model}"),
+    }
     Ok(DONE)
 }
 

@@ -1,4 +1,7 @@
-//! `plimsoll doctor`: which providers, keys and local servers are there. It never shows a key.
+//! `plimsoll doctor`: which providers, keys and local servers are there; with `--model`, what would
+//! be sent for it. It never shows a key.
+
+mod model;
 
 use std::path::Path;
 
@@ -14,6 +17,13 @@ use crate::{local, paths};
 
 /// Runs the command.
 pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
+    if args.sources.flags.text("model").is_some() {
+        return model::run(args).await;
+    }
+    if args.connect {
+        let text = "--connect asks the server of a model; name it with --model";
+        return Err(Stop::usage(text));
+    }
     let detected = providers::detect(&providers::environment).await;
     let local = local::state()?;
     let data = paths::data()?;

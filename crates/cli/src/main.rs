@@ -58,9 +58,10 @@ fn main() -> ExitCode {
     let telemetry = telemetry::begin();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
+        Command::Count(args) if args.exact => wait_for(count::exact(args)),
         Command::Count(args) => count::run(args),
-        Command::Config(args) => wait_for(config::run(args)),
         Command::Repair(args) => repair::run(args),
+        Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),

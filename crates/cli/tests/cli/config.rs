@@ -110,7 +110,7 @@ fn everything_wrong_is_said_at_once() {
         ),
         (
             "[prices.openai.x]\ninput = 1.0\noutpt = 2.0\n",
-            vec!["prices, openai, x, outpt", "did you mean `output`?"],
+            vec!["models, openai, x, outpt", "did you mean `output`?"],
         ),
         (
             "[compaction]\ntarget = 9\n[context.compaction]\ntarget = 8\n",

@@ -1,0 +1,357 @@
+//! `plimsoll doctor --model X`: what would be sent for a model and why it would be accepted, with
+//! the origin of every figure. Without `--connect` it asks nobody, and it never shows a key.
+
+use plimsoll::Tokens;
+use plimsoll::config::WindowSetting;
+use plimsoll::providers::{
+    self, Connected, Counted, Explained, Fact, ModelFacts, ModelRef, OpenAiChatBuilder,
+    Peculiarity, Place, ProviderError, Secret, Window, WindowSource, resolve_window,
+};
+use serde_json::{Value, json};
+
+use crate::args::DoctorArgs;
+use crate::exit::{DONE, FAILED, Stop};
+use crate::out::out;
+use crate::{known, models, paths};
+
+/// The address of what we start ourselves, for each run at another port.
+const OURS: &str = "http://127.0.0.1:1/v1";
+
+/// What is known of a model before its server is asked.
+struct Found {
+    model: ModelRef,
+    facts: ModelFacts,
+    explained: Explained,
+    builder: OpenAiChatBuilder,
+    address_from: String,
+    /// What is missing, so that no request could be sent.
+    faults: Vec<String>,
+    explicit: Option<Tokens>,
+    /// The windows that refusals have told, newest last.
+    learned: Vec<Tokens>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
+    let found = find(args).await?;
+    let connected = match args.connect {
+        true if found.model.vendor().place == Place::Ours => None,
+        true => {
+            let asked = found.builder.clone().connect(&providers::environment);
+            Some(asked.await.map_err(Stop::usage)?)
+        }
+        false => None,
+    };
+    let mut faults = found.faults.clone();
+    let sample = found.explained.sample.as_ref();
+    faults.extend(sample.iter().flat_map(|sample| sample.faults.clone()));
+    faults.extend(
+        connected
+            .as_ref()
+            .and_then(|said| trouble(said, &found.model)),
+    );
+    let reported = connected.as_ref().and_then(|said| said.window);
+    let reported = reported.or_else(|| found.learned.iter().copied().min());
+    let window = resolve_window(found.explicit, reported, &found.facts);
+    match args.json {
+        true => out!("{}", as_json(&found, connected.as_ref(), window, &faults)),
+        false => tell(&found, connected.as_ref(), window, &faults)?,
+    }
+    Ok(if faults.is_empty() { DONE } else { FAILED })
+}
+
+async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
+    let agent = args.sources.resolve()?.agent;
+    let settings = agent.settings();
+    let name = settings.model.clone().unwrap_or_default();
+    let environment = &providers::environment;
+    let (model, mut builder) = agent.chat(&name, environment).map_err(Stop::usage)?;
+    let vendor = model.vendor();
+    let variable = vendor.base_variable.unwrap_or_default();
+    let mut address_from = match providers::find_base_url(vendor, environment) {
+        Some(_) => format!("${variable}"),
+        None => "the usual one".to_owned(),
+    };
+    if let Some(url) = &settings.base_url {
+        builder = builder.base_url(url);
+        address_from = match agent.set("base_url") {
+            Some((_, origin)) => origin.to_string(),
+            None => "as given".to_owned(),
+        };
+    } else if vendor.place == Place::Ours {
+        builder = builder.base_url(OURS);
+        address_from = "started for each run".to_owned();
+    }
+    let facts = known::facts(&model, agent.own_models())?;
+    builder = builder.facts(facts.clone());
+    let mut faults = Vec::new();
+    let explained = match builder.clone().explain(environment) {
+        Err(error @ ProviderError::NoKey { .. }) => {
+            faults.push(error.to_string());
+            builder = builder.key(Secret::new(""));
+            builder.clone().explain(environment)
+        }
+        explained => explained,
+    };
+    let explained = explained.map_err(Stop::usage)?;
+    let usual = vendor.base_url.map(str::to_owned);
+    if address_from == "the usual one" && usual.is_some_and(|usual| usual != explained.address) {
+        let from = if vendor.blanks.is_empty() {
+            "the configuration"
+        } else {
+            "the environment"
+        };
+        address_from = from.to_owned();
+    }
+    let explicit = match settings.window {
+        WindowSetting::Tokens(tokens) => Some(tokens),
+        _ => None,
+    };
+    let endpoint = format!("{} {}", explained.address, model.name());
+    let learned = super::windows(&paths::data()?).await?;
+    let learned = learned.iter().filter(|window| {
+        let rest = window.endpoint.strip_prefix(&endpoint);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
+    });
+    let learned = learned.map(|window| window.tokens).collect();
+    Ok(Found {
+        model,
+        facts,
+        explained,
+        builder,
+        address_from,
+        faults,
+        explicit,
+        learned,
+    })
+}
+
+/// What is wrong with what a server says.
+fn trouble(said: &Connected, model: &ModelRef) -> Option<String> {
+    if let Counted::Refused(words) = &said.counted {
+        return Some(words.clone());
+    }
+    if !said.answers {
+        return Some("its server does not answer, or tells nothing of models".to_owned());
+    }
+    (said.has_model == Some(false)).then(|| format!("its server lists no model `{}`", model.name()))
+}
+
+fn key_of(found: &Found) -> (Value, String) {
+    let vendor = found.model.vendor();
+    let names = vendor.key_variables.join(" or ");
+    let wants = vendor.place == Place::Hosted;
+    let (state, text) = match found.explained.key_from {
+        Some(from) if vendor.key_variables.contains(&from) => ("set", format!("${from} is set")),
+        Some(from) => ("set", format!("from {from}")),
+        None if wants => ("missing", format!("none; set {names}")),
+        None => ("none", "none is needed".to_owned()),
+    };
+    let json = json!({ "state": state, "from": found.explained.key_from, "variables": vendor.key_variables });
+    (json, text)
+}
+
+fn source(window: &Window, found: &Found) -> String {
+    match window.source {
+        WindowSource::Explicit => "as given".to_owned(),
+        WindowSource::Reported if !found.learned.is_empty() => {
+            "as its server says, or a refusal has told".to_owned()
+        }
+        WindowSource::Reported => "as its server says".to_owned(),
+        WindowSource::Known(origin) => origin.to_string(),
+        WindowSource::Fallback => "nobody says; say it with --max-context".to_owned(),
+    }
+}
+
+fn as_json(
+    found: &Found,
+    connected: Option<&Connected>,
+    window: Window,
+    faults: &[String],
+) -> Value {
+    let model = found.model.to_string();
+    json!({
+        "model": model,
+        "vendor": found.model.vendor().name,
+        "address_from": found.address_from,
+        "key": key_of(found).0,
+        "window": window,
+        "learned_windows": found.learned,
+        "facts": models::as_json(&model, &found.facts),
+        "explained": found.explained,
+        "connected": connected,
+        "accepted": found.explained.sample.as_ref().map(|sample| sample.faults.is_empty()),
+        "faults": faults,
+    })
+}
+
+fn tell(
+    found: &Found,
+    connected: Option<&Connected>,
+    window: Window,
+    faults: &[String],
+) -> Result<(), Stop> {
+    let (explained, facts) = (&found.explained, &found.facts);
+    out!("{}", found.model);
+    let row = |name: &str, text: String| format!("  {name:<9} {text}");
+    out!(
+        "{}",
+        row(
+            "wire",
+            format!("{}, by the profile {}", explained.wire, explained.profile)
+        )
+    );
+    match found.model.vendor().place {
+        Place::Ours => out!("{}", row("address", found.address_from.clone())),
+        _ => out!(
+            "{}",
+            row(
+                "address",
+                format!("{} ({})", explained.address, found.address_from)
+            )
+        ),
+    }
+    out!("{}", row("key", key_of(found).1));
+    out!(
+        "{}",
+        row(
+            "window",
+            format!("{} tokens ({})", window.tokens, source(&window, found))
+        )
+    );
+    out!(
+        "{}",
+        row(
+            "",
+            format!("asked of its server: {}", explained.window_from)
+        )
+    );
+    for learned in &found.learned {
+        out!(
+            "{}",
+            row("", format!("a refusal has told {learned} tokens"))
+        );
+    }
+    let most = said(&facts.max_output, |tokens| {
+        format!("{tokens} tokens at most")
+    });
+    out!("{}", row("answer", most));
+    let price = said(&facts.prices, |prices| {
+        let rates = prices.rates;
+        let cached = rates
+            .cache_read
+            .map(|price| format!(", {price} from the cache"));
+        let cached = cached.unwrap_or_default();
+        format!(
+            "{} in, {} out{cached}, for a million tokens",
+            rates.input, rates.output
+        )
+    });
+    out!("{}", row("price", price));
+    let least = said(&facts.min_cacheable, |tokens| {
+        format!("from {tokens} tokens on")
+    });
+    out!("{}", row("cache", least));
+    let can = [
+        ("images", &facts.images),
+        ("thinking", &facts.thinking),
+        ("tools", &facts.tools),
+    ];
+    let can: Vec<String> = can
+        .into_iter()
+        .filter_map(|(word, fact)| {
+            let fact = fact.as_ref()?;
+            let no = if fact.value { "" } else { "no " };
+            Some(format!("{no}{word} ({})", fact.from))
+        })
+        .collect();
+    if !can.is_empty() {
+        out!("{}", row("can", can.join(", ")));
+    }
+    let weighs = explained
+        .weighs
+        .unwrap_or("our own counter, calibrated by what is reported");
+    out!("{}", row("weighed", format!("by {weighs}")));
+    if !explained.thinking.is_empty() {
+        out!("Thinking");
+    }
+    for level in &explained.thinking {
+        let sent = match level.sent.is_empty() {
+            true => "nothing is said".to_owned(),
+            false => Value::Object(level.sent.clone()).to_string(),
+        };
+        out!("{}", row(level.level, sent));
+    }
+    list("Its requests", &explained.peculiarities)?;
+    list("Prompt cache", &explained.caching)?;
+    list("It cannot take", &explained.cannot)?;
+    match &explained.sample {
+        None => out!("The requests are written by another library, so no example is shown."),
+        Some(sample) => {
+            out!(
+                "An example: a question, an answer that thinks and calls two tools, their results"
+            );
+            let pretty = serde_json::to_string_pretty(&sample.request).unwrap_or_default();
+            out!("{pretty}");
+            for left_out in &sample.left_out {
+                out!("  not in it: {left_out}");
+            }
+            let verdict = match sample.faults.len() {
+                0 => "accepted: 0 faults".to_owned(),
+                1 => "refused: 1 fault".to_owned(),
+                many => format!("refused: {many} faults"),
+            };
+            out!("{verdict}; rules checked: {}", sample.rules.join(", "));
+        }
+    }
+    if let Some(said) = connected {
+        tell_connected(said)?;
+    }
+    for fault in faults {
+        out!("fault: {fault}");
+    }
+    Ok(())
+}
+
+fn tell_connected(said: &Connected) -> Result<(), Stop> {
+    out!("Its server");
+    let models = match (said.models, said.has_model) {
+        (Some(count), Some(true)) => format!("lists {count} models, this one among them"),
+        (Some(count), Some(false)) => format!("lists {count} models, and not this one"),
+        (Some(count), None) => format!("lists {count} models"),
+        (None, _) => "lists no models".to_owned(),
+    };
+    out!("  {models}");
+    match said.window {
+        Some(window) => out!("  tells a window of {window} tokens"),
+        None => out!("  does not tell the window"),
+    }
+    match &said.counted {
+        Counted::Tokens(tokens) => out!("  weighs the example's question at {tokens} tokens"),
+        Counted::Unsaid => out!("  does not say what a request weighs"),
+        Counted::Refused(_) => out!("  refuses to say what a request weighs"),
+    }
+    Ok(())
+}
+
+/// A figure with who says so.
+fn said<T>(fact: &Option<Fact<T>>, text: impl Fn(&T) -> String) -> String {
+    match fact {
+        Some(fact) => format!("{} ({})", text(&fact.value), fact.from),
+        None => "not known".to_owned(),
+    }
+}
+
+fn list(head: &str, said: &[Peculiarity]) -> Result<(), Stop> {
+    if said.is_empty() {
+        return Ok(());
+    }
+    out!("{head}");
+    for said in said {
+        match said.rules.is_empty() {
+            true => out!("  - {}", said.says),
+            false => out!("  - {} [{}]", said.says, said.rules.join(", ")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! `plimsoll models`: what is known, who says so, and fetching what is published; and what a run
+//! makes of it.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+
+/// Rows of LiteLLM's table, with those that nobody can call.
+const TABLE: &str = include_str!("../../../providers/tests/tables/litellm.json");
+
+fn home(models: &str) -> Home {
+    let home = Home::new();
+    std::fs::create_dir_all(home.data()).unwrap();
+    std::fs::write(home.data().join("models.toml"), models).unwrap();
+    home
+}
+
+fn listed(home: &Home, args: &[&str]) -> Value {
+    let args = [&["models", "--json"], args].concat();
+    serde_json::from_str(&home.run(args).done().out).unwrap()
+}
+
+fn one(home: &Home, model: &str) -> Value {
+    let models = &listed(home, &[model])["models"];
+    let mut models = models.as_array().unwrap().iter();
+    models.find(|row| row["model"] == model).cloned().unwrap()
+}
+
+fn update(home: &Home, more: &[&str]) -> super::command::Said {
+    let table = home.file("table.json", TABLE);
+    let from = table.display().to_string();
+    home.run([&["models", "update", "--from", &from], more].concat())
+}
+
+#[test]
+fn what_is_known_is_listed_with_who_says_so() {
+    let home = home("[openai.gpt-5]\nwindow = 300_000\n[xai.grok-9]\ninput = 1.0\noutput = 2.0");
+    let five = one(&home, "openai/gpt-5");
+    assert_eq!(five["window"]["value"], 300_000);
+    assert_eq!(five["window"]["from"], "user");
+    assert_eq!(five["max_output"]["from"], "built_in");
+    assert_eq!(five["prices"]["value"]["input"], 1.25);
+    let all = listed(&home, &[]);
+    assert!(all["models"].as_array().unwrap().len() > 80);
+    let said = home.run(["models", "gpt-5-mini"]).done();
+    assert!(said.out.contains("openai/gpt-5-mini"), "{}", said.out);
+    assert!(
+        !said.out.contains("claude") && !said.out.contains('\u{1b}'),
+        "{}",
+        said.out
+    );
+    let said = home.run(["models", "grok-9"]).done();
+    assert!(said.out.contains("* yours, in"), "{}", said.out);
+    assert_eq!(home.run(["models", "no-such"]).code, Some(1));
+    let file = home.file(
+        "plimsoll.toml",
+        "[models.\"openai/gpt-5\"]\nwindow = 310_000",
+    );
+    let five = &listed(
+        &home,
+        &["openai/gpt-5", "--config", &file.display().to_string()],
+    )["models"];
+    assert_eq!(five[0]["window"]["from"], "configuration");
+    assert_eq!(five[0]["window"]["value"], 310_000);
+}
+
+#[test]
+fn an_update_writes_what_is_published_and_touches_nothing_of_the_users() {
+    let mine = "# mine\n[openai.gpt-5]\nwindow = 300_000\n";
+    let home = home(mine);
+    let published = home.data().join("models-published.toml");
+    let checked = update(&home, &["--check"]);
+    assert_eq!(checked.code, Some(1), "{}", checked.err);
+    assert!(!published.exists(), "it was only looked at");
+    let said = update(&home, &[]).done();
+    assert!(said.out.contains("new: "), "{}", said.out);
+    assert!(said.out.contains("goes before that"), "{}", said.out);
+    let text = std::fs::read_to_string(&published).unwrap();
+    assert!(
+        text.contains("# date: ") && text.contains("table.json"),
+        "{text}"
+    );
+    let own = std::fs::read_to_string(home.data().join("models.toml")).unwrap();
+    assert_eq!(own, mine);
+    assert_eq!(one(&home, "openai/gpt-5")["window"]["value"], 300_000);
+    let kimi = one(&home, "mistral/mistral-large-latest");
+    assert_eq!(kimi["window"]["from"], "published");
+    assert!(listed(&home, &[])["published"]["date"].is_string());
+    // The same again changes nothing.
+    let again = update(&home, &["--check", "--json"]);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    let report: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(report["changes"], serde_json::json!([]));
+    let left: Vec<_> = std::fs::read_dir(home.data()).unwrap().collect();
+    assert_eq!(left.len(), 2, "nothing is left beside them");
+}
+
+#[test]
+fn a_table_comes_from_an_address_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/table.json", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = [0; 4096];
+        let _ = stream.read(&mut head).unwrap();
+        let length = TABLE.len();
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{TABLE}"
+        )
+        .unwrap();
+    });
+    let home = Home::new();
+    let said = home.run(["models", "update", "--from", &url]).done();
+    server.join().unwrap();
+    assert!(said.out.contains(&url), "{}", said.out);
+}
+
+#[test]
+fn what_is_no_table_changes_nothing() {
+    let home = Home::new();
+    for (text, words) in [
+        ("<html>", "no JSON"),
+        ("{}", "no model of a provider that we know"),
+    ] {
+        let file = home.file("bad.json", text).display().to_string();
+        let said = home.run(["models", "update", "--from", &file]);
+        assert_eq!(said.code, Some(1));
+        assert!(said.err.contains(words), "{}", said.err);
+    }
+    let gone = home.run(["models", "update", "--from", "no-such.json"]);
+    assert_eq!(gone.code, Some(2));
+    assert!(!home.data().join("models-published.toml").exists());
+}
+
+#[test]
+fn two_files_for_one_thing_are_a_fault() {
+    let home = home("");
+    std::fs::write(home.data().join("prices.toml"), "").unwrap();
+    let said = home.run(["models"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("keep models.toml"), "{}", said.err);
+}
+
+#[test]
+fn a_run_has_the_window_that_is_known_where_its_server_tells_none() {
+    let fake = || Fake::new([Answer::say("Done.")]);
+    let mine = "[openai-compatible.m]\nwindow = 12_345";
+    let said = home(mine).agent(&fake(), &["Say it."]).done();
+    assert!(
+        said.err
+            .contains("window 12345 tokens, as your models.toml says"),
+        "{}",
+        said.err
+    );
+    let here = home(mine);
+    here.file(
+        "plimsoll.toml",
+        "[models.openai-compatible.m]\nwindow = 23_456",
+    );
+    let said = here.agent(&fake(), &["Say it."]).done();
+    assert!(
+        said.err.contains("23456 tokens, as the configuration says"),
+        "{}",
+        said.err
+    );
+    let given = home(mine).agent(&fake(), &["--max-context", "9000", "Say it."]);
+    assert!(given.done().err.contains("9000 tokens, as given"));
+    let none = Home::new().agent(&fake(), &["Say it."]).done();
+    assert!(none.err.contains("200000 tokens, assumed"), "{}", none.err);
+}
