@@ -30,10 +30,15 @@ use crate::vendor::{Tells, Vendor, Wire};
 use crate::weigh::Scales;
 
 /// Families of chat templates by what models of theirs are called.
-const TEMPLATES: [(&str, Template); 7] = [
+const TEMPLATES: [(&str, Template); 12] = [
     ("gemma", Template::Gemma),
     ("devstral", Template::Mistral),
     ("mistral", Template::Mistral),
+    ("ministral", Template::Mistral),
+    ("magistral", Template::Mistral),
+    ("codestral", Template::Mistral),
+    ("pixtral", Template::Mistral),
+    ("mixtral", Template::Mistral),
     ("qwen", Template::Qwen),
     ("llama3.1", Template::Llama31),
     ("llama-3.1", Template::Llama31),
@@ -306,7 +311,7 @@ impl OpenAiChatBuilder {
 }
 
 /// The vendor's dialect and, where the server runs a chat template, what the model's family
-/// demands besides.
+/// demands besides. Models of Mistral's demand it behind every gateway.
 pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
     let dialect = model.vendor().dialect();
     if dialect.name == GATEWAY && model.name().starts_with(WANTS_MARKS) {
@@ -315,14 +320,14 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
             ..dialect
         };
     }
-    if dialect.voice != Voice::Template {
-        return dialect;
-    }
     let name = model.name().to_ascii_lowercase();
     let family = TEMPLATES.iter().find(|(part, _)| name.contains(part));
-    match family {
-        Some((_, template)) => dialect.with_template(*template),
-        None => dialect,
+    match (family, dialect.voice) {
+        (Some((_, template)), Voice::Template)
+        | (Some((_, template @ Template::Mistral)), Voice::OpenAi) => {
+            dialect.with_template(*template)
+        }
+        _ => dialect,
     }
 }
 
@@ -340,7 +345,7 @@ fn headers(given: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_wire::openai_chat::UserAfterTool;
+    use plimsoll_wire::openai_chat::{SameRole, UserAfterTool};
 
     const HUSH: &str = "sk-0123456789-hush";
 
@@ -488,14 +493,19 @@ mod tests {
     }
 
     #[test]
-    fn a_family_of_templates_adds_its_demands_where_a_template_runs() {
+    fn a_family_of_templates_adds_its_demands_where_a_template_runs_and_mistrals_everywhere() {
         let after_tool = |model| dialect_of(&ModelRef::parse(model).unwrap()).user_after_tool;
         assert_eq!(after_tool("ollama/devstral:24b"), UserAfterTool::Bridge);
         assert_eq!(after_tool("ollama/qwen3"), UserAfterTool::Allowed);
-        assert_eq!(
-            after_tool("openrouter/mistralai/devstral"),
-            UserAfterTool::Allowed
-        );
+        for mistral in [
+            "openrouter/mistralai/devstral",
+            "together/mistralai/Mixtral-8x7B",
+        ] {
+            assert_eq!(after_tool(mistral), UserAfterTool::Bridge);
+        }
+        let alternates = |model| dialect_of(&ModelRef::parse(model).unwrap()).same_role;
+        assert_eq!(alternates("openrouter/qwen/qwen3"), SameRole::Keep);
+        assert_eq!(alternates("vllm/qwen/qwen3"), SameRole::Merge);
         for (name, _) in TEMPLATES {
             assert_eq!(name, name.to_ascii_lowercase());
         }

@@ -1,6 +1,6 @@
 //! Each named dialect of Chat Completions, and each family of templates, by what is peculiar to it:
 //! one history as each server gets it. Not the single settings; `render.rs` has them.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice)]
 
 use plimsoll_context::{
     CachePlan, CallId, Image, Message, Part, Source, Thinking, Tokens, ToolCall, ToolResult,
