@@ -80,8 +80,10 @@ fn a_model_or_a_protocol_says_whose_rules_hold() {
     assert!(said.err.contains("(OC7)"), "{}", said.err);
     let words = "it would have been refused: Tool call id was call_1 but must be";
     assert!(said.err.contains(words), "{}", said.err);
-    let quiet = home.pipe(["repair", "--quiet", "--model", "mistral/devstral"], &whole);
-    assert_eq!((quiet.done().err, quiet.out), (String::new(), said.out));
+    let quiet = home
+        .pipe(["repair", "--quiet", "--model", "mistral/devstral"], &whole)
+        .done();
+    assert_eq!((quiet.err, quiet.out), (String::new(), said.out));
 
     let open = json!({"input": [
         {"role": "user", "content": "q"},

@@ -308,12 +308,12 @@ pub(super) fn is_valid(given: &Given<'_>, target: &Target) -> bool {
 /// The faults of a request; a history is judged as if somebody sent it.
 pub(super) fn judge(text: &str, target: &Target) -> Vec<Fault> {
     let mut request: Value = serde_json::from_str(text).unwrap_or_default();
-    if let Target::Messages(profile) = target {
-        if request.is_array() {
-            request = json!({"messages": request});
-        }
-        if let Some(keys) = request.as_object_mut() {
-            keys.entry("model").or_insert_with(|| "-".into());
+    if request.is_array() && matches!(target, Target::Messages(_)) {
+        request = json!({"messages": request});
+    }
+    if let Some(keys) = request.as_object_mut() {
+        keys.entry("model").or_insert_with(|| "-".into());
+        if let Target::Messages(profile) = target {
             let output = keys.entry("max_tokens");
             output.or_insert_with(|| profile.default_output.into());
         }
