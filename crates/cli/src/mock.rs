@@ -119,10 +119,13 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
             json!({"path": path, "status": status, "tokens": tokens, "fault": fault, "body": body})
         );
     }
-    let refused = asked.iter().filter(|request| request.status != 200).count();
+    // Questions about the server itself have no body.
+    let meant = asked.iter().filter(|request| !request.body.is_null());
+    let meant: Vec<&Recorded> = meant.collect();
+    let refused = meant.iter().filter(|request| request.status != 200).count();
     crate::note(&format!(
         "{} requests, {refused} of them refused, {} turns left",
-        asked.len(),
+        meant.len(),
         server.turns_left()
     ));
     Ok(DONE)

@@ -122,12 +122,13 @@ fn every_wire_that_a_model_is_named_by_can_be_run_against() {
         assert!(
             ended
                 .err
-                .ends_with("3 requests, 0 of them refused, 1 turns left\n"),
+                .ends_with("│ Ctrl-C ends it\n3 requests, 0 of them refused, 1 turns left\n"),
             "{}",
             ended.err
         );
         let last = ended.out.lines().last().unwrap();
         let asked: serde_json::Value = serde_json::from_str(last).unwrap();
+        assert_eq!(asked["fault"], serde_json::Value::Null);
         let sent = asked["body"].to_string();
         let thought = match protocol {
             "anthropic" => "\"signature\":\"simulated-",
@@ -136,26 +137,6 @@ fn every_wire_that_a_model_is_named_by_can_be_run_against() {
         };
         assert!(sent.contains(thought), "{name}: thinking went back: {sent}");
     }
-}
-
-#[test]
-fn it_says_that_its_script_has_ended() {
-    let home = Home::new();
-    let mock = Mocked::start(&home, &["--protocol", "anthropic", "--json"]);
-    let name = "anthropic/claude-sonnet-4-5";
-    let mut command = home.command(["run", "--model", name, "--base-url", &mock.address]);
-    command.arg("hi").env("ANTHROPIC_API_KEY", "any");
-    let said = Said::of(command.output().unwrap());
-    said.refused(1, &["the script has no turn left for this request"]);
-    let ended = mock.end().done();
-    assert!(
-        ended
-            .out
-            .lines()
-            .any(|line| line.contains("\"fault\":null")),
-        "{}",
-        ended.out
-    );
 }
 
 #[test]
@@ -170,9 +151,17 @@ fn bad_settings_are_refused_with_a_reason() {
     );
     home.run(["mock", "--protocol", "anthropic", "--dialect", "vllm"])
         .refused(2, &["`--dialect vllm` is for `--protocol openai`"]);
-    home.run(["mock", "--protocol", "gemini"])
-        .refused(2, &["possible values: openai, openai-responses, anthropic"]);
-    home.run(["mock", "--in-stream"]).refused(2, &["--window"]);
+    for (args, words) in [
+        (
+            ["mock", "--protocol", "gemini"].as_slice(),
+            "[possible values: openai, openai-responses, anthropic]",
+        ),
+        (&["mock", "--in-stream"], "--window <TOKENS>"),
+    ] {
+        let said = home.run(args);
+        assert_eq!(said.code, Some(2));
+        assert!(said.err.contains(words), "{}", said.err);
+    }
     home.run(["mock", "--script", "nothing.jsonl"])
         .refused(2, &["nothing.jsonl"]);
 }
