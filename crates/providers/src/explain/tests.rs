@@ -119,3 +119,54 @@ fn what_the_user_says_of_a_model_is_heeded() {
         "{five:?}"
     );
 }
+
+/// What the documentation says of providers, row by row.
+#[test]
+fn the_documentation_says_what_is_so() {
+    let docs = include_str!("../../../../docs/providers.md");
+    let code = |text: &&str| format!("`{text}`");
+    for vendor in &VENDORS {
+        let keys: Vec<String> = vendor.key_variables.iter().map(code).collect();
+        let keys = match keys.is_empty() {
+            true => "none".to_owned(),
+            false => keys.join(", "),
+        };
+        let address = match (vendor.base_url, vendor.place) {
+            (Some(url), _) => format!("`{url}`"),
+            (None, crate::vendor::Place::Ours) => "started for the run".to_owned(),
+            (None, _) => "where you say".to_owned(),
+        };
+        let (name, wire) = (vendor.name, name_of(vendor.wire));
+        let window = window_from(vendor.tells);
+        let row = format!("| `{name}` | {wire} | {keys} | {address} | {window} |\n");
+        assert!(docs.contains(&row), "docs/providers.md has no row\n{row}");
+    }
+    let head = "| model | minimal | low | medium | high |\n|---|---|---|---|---|\n";
+    let rows = docs.split(head).nth(1).unwrap().lines();
+    let mut checked = 0;
+    for row in rows.take_while(|row| row.starts_with('|')) {
+        let model = row.split('`').nth(1).unwrap();
+        let cells: Vec<String> = explained(model).thinking[1..].iter().map(cell).collect();
+        assert_eq!(row, format!("| `{model}` | {} |", cells.join(" | ")));
+        checked += 1;
+    }
+    assert!(checked > 10, "{checked}");
+}
+
+fn cell(level: &Level) -> String {
+    let word = |value: &Value| value.as_str().unwrap().to_owned();
+    let sent = &level.sent;
+    if let Some(effort) = sent.get("reasoning_effort") {
+        return word(effort);
+    }
+    if let Some(reasoning) = sent.get("reasoning") {
+        return word(&reasoning["effort"]);
+    }
+    if let Some(config) = sent.get("output_config") {
+        return format!("adaptive, {}", word(&config["effort"]));
+    }
+    let budget = sent
+        .get("thinking")
+        .map(|thinking| &thinking["budget_tokens"]);
+    budget.map_or("-".to_owned(), |budget| format!("budget {budget}"))
+}

@@ -205,7 +205,10 @@ fn whose<'a>(name: &str, entry: &'a Json) -> Option<(&'a str, String)> {
     let ours = vendor(ours).ok()?;
     let name = name.strip_prefix(prefix).unwrap_or(name);
     let name = name.to_ascii_lowercase();
-    let good = !name.is_empty() && name.len() <= MAX_NAME && !name.contains(char::is_control);
+    // Of Bedrock the table prices regions and commitments too, which are no names of models.
+    let is_name = ours != "bedrock" || !name.contains('/');
+    let shown = !name.contains(char::is_control);
+    let good = is_name && shown && !name.is_empty() && name.len() <= MAX_NAME;
     good.then_some((ours, name))
 }
 
