@@ -382,10 +382,13 @@ impl Turn {
     }
 }
 
-/// The library joins texts without a space for Ollama; so they are one before.
+/// What the library would change by itself: it joins texts without a space for Ollama, so they are
+/// one before; it drops a signature of Gemini's that a call has too, so nothing empty may follow it.
 fn plain(parts: Vec<ContentPart>, api: &Api) -> Vec<ContentPart> {
-    if !matches!(api, Api::Ollama) {
-        return parts;
+    match api {
+        Api::Ollama => {}
+        Api::Converse(_) => return parts,
+        Api::Gemini(_) | Api::Vertex(_) => return once_signed(parts),
     }
     let mut plain: Vec<ContentPart> = Vec::with_capacity(parts.len());
     for part in parts {
@@ -402,6 +405,25 @@ fn plain(parts: Vec<ContentPart>, api: &Api) -> Vec<ContentPart> {
         }
     }
     plain
+}
+
+fn once_signed(parts: Vec<ContentPart>) -> Vec<ContentPart> {
+    let calls = parts.iter().filter_map(|part| match part {
+        ContentPart::ToolCall(call) => call.thought_signatures.clone(),
+        _ => None,
+    });
+    let taken: Vec<String> = calls.flatten().collect();
+    let mut unsigned = false;
+    let mut kept = parts;
+    kept.retain(|part| match part {
+        ContentPart::ThoughtSignature(signature) => {
+            unsigned = taken.contains(signature);
+            !unsigned
+        }
+        ContentPart::Text(text) => !(std::mem::take(&mut unsigned) && text.is_empty()),
+        _ => true,
+    });
+    kept
 }
 
 fn spec(spec: &ToolSpec, api: &Api) -> Tool {

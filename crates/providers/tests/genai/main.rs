@@ -13,6 +13,7 @@ mod eventstream;
 mod failures;
 mod fake;
 mod gemini;
+mod histories;
 mod ollama;
 mod runs;
 
