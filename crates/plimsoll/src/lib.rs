@@ -106,3 +106,8 @@ struct Limits;
 #[cfg(all(doctest, feature = "config"))]
 #[doc = include_str!("../../../docs/configuration.md")]
 struct Configuration;
+
+/// What the documentation says of telemetry, compiled.
+#[cfg(all(doctest, feature = "otlp"))]
+#[doc = include_str!("../../../docs/telemetry.md")]
+struct Telemetry;

@@ -28,9 +28,9 @@ done
 echo ended > ended
 "#;
 
-const CONFIG: &str = "[[mcp]]\nname = \"ship\"\ncommand = \"sh\"\nargs = [\"ship.sh\"]\nenv = { SIDE = \"starboard-hush\" }\ntrust = true\n";
+pub(crate) const CONFIG: &str = "[[mcp]]\nname = \"ship\"\ncommand = \"sh\"\nargs = [\"ship.sh\"]\nenv = { SIDE = \"starboard-hush\" }\ntrust = true\n";
 
-fn home(config: &str) -> Home {
+pub(crate) fn home(config: &str) -> Home {
     let home = Home::new();
     home.file("ship.sh", SHIP);
     home.file("plimsoll.toml", config);
@@ -51,7 +51,7 @@ fn result(request: &Value) -> String {
     results.next().unwrap().1
 }
 
-const NAMED: [&str; 2] = ["--config", "plimsoll.toml"];
+pub(crate) const NAMED: [&str; 2] = ["--config", "plimsoll.toml"];
 
 #[test]
 fn a_run_has_the_tools_of_its_servers() {

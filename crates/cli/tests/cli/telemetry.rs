@@ -184,6 +184,33 @@ fn a_collector_is_sent_spans_and_metrics_and_nothing_that_was_said() {
     }
 }
 
+/// The library that speaks to them logs what is said.
+#[cfg(feature = "mcp")]
+#[test]
+fn nothing_that_a_server_of_tools_says_is_sent_or_logged() {
+    use super::mcp::{CONFIG, NAMED, home};
+    let (home, collector) = (home(CONFIG), Collector::start());
+    let fake = Fake::new([Answer::call(&[("ship_look", "{}")]), Answer::say("Aye.")]);
+    let mut command = home.command(with(&fake, &[&NAMED[..], &["Look."]].concat()));
+    let endpoint = format!("http://{}", collector.address);
+    set(
+        &mut command,
+        &[
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint),
+            ("PLIMSOLL_LOG", "trace"),
+        ],
+    );
+    let said = feed(command, b"").done();
+    assert!(collector.reads("execute_tool ship_look"));
+    assert!(!collector.reads("starboard-hush"));
+    let mut logged = said.err.lines().filter(|line| line.starts_with("20"));
+    assert!(
+        logged.all(|line| !line.contains("starboard-hush")),
+        "{}",
+        said.err
+    );
+}
+
 #[test]
 fn contents_are_sent_where_the_variable_asks_for_them() {
     let (home, collector) = (Home::new(), Collector::start());

@@ -18,6 +18,7 @@ struct Look {
     at: String,
 }
 
+const DOCS: &str = include_str!("../../../../docs/telemetry.md");
 const SECRET: &str = "SENTINEL-4711";
 
 fn id(name: &str) -> SessionId {
@@ -244,6 +245,10 @@ fn numbers_come_with_units_buckets_and_few_labels() {
     assert_eq!(one("gen_ai.invoke_agent.duration", &[model]).count, 1);
     let retries = one("plimsoll.retries", &[model, ("error.type", "rate_limited")]);
     assert_eq!((retries.value, &*retries.unit), (1.0, "{retry}"));
+    assert!(
+        all.iter()
+            .all(|point| DOCS.contains(&format!("`{}`", point.name)))
+    );
     let labels = all.iter().flat_map(|point| point.attributes.keys());
     assert!(
         labels
