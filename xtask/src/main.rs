@@ -14,6 +14,7 @@ mod light;
 mod mcp;
 mod money;
 mod recordings;
+mod sdk;
 mod soak;
 mod steps;
 mod test;
@@ -86,6 +87,11 @@ enum Chore {
         #[arg(long)]
         texts: Option<PathBuf>,
     },
+    /// The official Python SDKs, in strict validation, against the mock servers
+    Sdk {
+        /// Part of the names of the checks to run
+        part: Option<String>,
+    },
     /// What recorded sessions would have cost under our ways, under others', and at best
     Money {
         /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
@@ -135,6 +141,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             };
             fuzz::run(root, target.as_deref(), seconds, found)
         }
+        Chore::Sdk { part } => sdk::run(root, part.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),
         Chore::Mcp => mcp::run(root),
         Chore::Judge { data, json, texts } => {

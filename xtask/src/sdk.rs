@@ -1,0 +1,51 @@
+//! `cargo xtask sdk`: the official Python SDKs of OpenAI and Anthropic, in strict validation, against
+//! `plimsoll mock`. Needs Python and, once, PyPI (pip honours its own variables); the SDKs are pinned
+//! in `sdk/requirements.txt` and installed below the target directory, for nobody else.
+
+use std::path::{Path, PathBuf};
+
+use crate::command::Job;
+use crate::error::Error;
+use crate::tools;
+
+/// Runs the checks, or those with `part` in their names.
+pub(crate) fn run(root: &Path, part: Option<&str>) -> Result<(), Error> {
+    let python = installed(root)?;
+    Job::cargo(root)
+        .args(["build", "--package", "plimsoll-cli"])
+        .run()?;
+    let plimsoll = format!("debug/plimsoll{}", std::env::consts::EXE_SUFFIX);
+    let plimsoll = tools::target(root).join(plimsoll);
+    Job::new(python, &root.join("sdk"))
+        .args(["-B", "check.py"])
+        .args([plimsoll])
+        .args(part)
+        .run()
+}
+
+/// The Python of an environment that has what is pinned.
+fn installed(root: &Path) -> Result<PathBuf, Error> {
+    let folder = tools::target(root).join("sdk");
+    let binaries = if cfg!(windows) { "Scripts" } else { "bin" };
+    let python = folder.join(binaries).join("python");
+    let (wanted, have) = (
+        root.join("sdk/requirements.txt"),
+        folder.join("installed.txt"),
+    );
+    let list = std::fs::read_to_string(&wanted).map_err(Error::file(&wanted))?;
+    // A list that cannot be read has not been installed.
+    if std::fs::read_to_string(&have).is_ok_and(|have| have == list) {
+        return Ok(python);
+    }
+    Job::new(tools::python(root)?, root)
+        .args(["-m", "venv", "--clear"])
+        .args([&folder])
+        .run()?;
+    Job::new(&python, root)
+        .args(["-m", "pip", "install", "--quiet", "--no-input"])
+        .args(["--disable-pip-version-check", "--requirement"])
+        .args([&wanted])
+        .run()?;
+    std::fs::write(&have, list).map_err(Error::file(&have))?;
+    Ok(python)
+}
