@@ -57,8 +57,13 @@ impl Api for Messages {
             ("x-api-key", Keys::Unneeded) => Some("none".to_owned()),
             _ => header(name),
         };
-        let (status, body) = admission(&header, request).err()?;
-        Some(Answer::new(status, body))
+        if let Err((status, body)) = admission(&header, request) {
+            return Some(Answer::new(status, body));
+        }
+        // The SDK's own loop asks for one, and then sends only what is new.
+        let words = "thread: this mock keeps no threads; send the whole history";
+        let kept = request.get("thread").is_some_and(|kept| !kept.is_null());
+        kept.then(|| error(400, "invalid_request_error", words))
     }
 
     fn fault(&self, request: &Value, asked: Asked) -> Option<Fault> {

@@ -48,6 +48,22 @@ async fn read(response: reqwest::Response) -> (u16, String) {
     (status, text.unwrap_or_else(|error| format!("cut: {error}")))
 }
 
+#[tokio::test]
+async fn every_answer_names_its_request() {
+    for (mock, path, name) in [
+        (Mock::messages(), "/v1/messages", "request-id"),
+        (Mock::responses(), "/v1/responses", "x-request-id"),
+        (Mock::chat("openai").unwrap(), "/nowhere", "x-request-id"),
+    ] {
+        let server = server(mock, "").await;
+        for number in 1..3 {
+            let url = format!("{}{path}", server.address());
+            let answer = reqwest::Client::new().post(url).send().await.unwrap();
+            assert_eq!(answer.headers()[name], format!("req_mock{number}"));
+        }
+    }
+}
+
 /// The events of a stream: their names, where they have one, and what they say.
 fn events(text: &str) -> Vec<(String, Value)> {
     let mut events = Vec::new();

@@ -484,7 +484,15 @@ async fn it_counts_and_tells_of_its_models() {
         "as it is counted when asked"
     );
     assert_eq!(server.requests()[0].tokens, Tokens(counted));
+    let thread = json!({"model": BUDGET, "max_tokens": 9, "thread": {"type": "create"},
+        "messages": [{"role": "user", "content": "hi"}]});
+    let (status, text) = super::post(&server, "/v1/messages", &HEAD, &thread).await;
+    assert!(
+        status == 400 && text.contains("send the whole history"),
+        "{text}"
+    );
     let (_, list) = super::get(&server, "/v1/models", &HEAD).await;
+    assert_eq!(list["data"][0]["lifecycle"], "active");
     assert_eq!(
         (&list["data"][1]["id"], &list["last_id"]),
         (&json!(BOUND), &json!(BOUND))
