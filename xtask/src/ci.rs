@@ -63,6 +63,7 @@ fn locked(root: &Path) -> Result<(), Error> {
 fn clippy(root: &Path) -> Result<(), Error> {
     Job::cargo(root)
         .args(["clippy", "--workspace", "--all-targets"])
+        .args(test::OPTIONAL)
         .args(["--", "-D", "warnings"])
         .run()
 }
@@ -72,6 +73,7 @@ fn clippy(root: &Path) -> Result<(), Error> {
 fn docs(root: &Path) -> Result<(), Error> {
     Job::cargo(root)
         .args(["doc", "--workspace", "--lib", "--no-deps"])
+        .args(test::OPTIONAL)
         .env("RUSTDOCFLAGS", "-D warnings")
         .run()
 }

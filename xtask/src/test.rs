@@ -56,12 +56,18 @@ impl Counts {
     }
 }
 
+/// What is not in the program unless it is asked for, and is checked all the same. Every step has it,
+/// so that none builds again what another has built.
+pub(crate) const OPTIONAL: [&str; 2] = ["--features", "plimsoll-cli/genai"];
+
 /// Runs everything and returns the count.
 pub(crate) fn run(root: &Path) -> Result<Counts, Error> {
     let mut counts = Counts::default();
     match tools::NEXTEST.find(root) {
         Ok(nextest) => {
-            let job = Job::new(nextest, root).args(["nextest", "run", "--workspace"]);
+            let job = Job::new(nextest, root)
+                .args(["nextest", "run", "--workspace"])
+                .args(OPTIONAL);
             if std::io::stderr().is_terminal() {
                 // Nextest draws its progress only on a terminal of its own.
                 job.run()?;
@@ -70,6 +76,7 @@ pub(crate) fn run(root: &Path) -> Result<Counts, Error> {
             }
             Job::cargo(root)
                 .args(["test", "--workspace", "--doc"])
+                .args(OPTIONAL)
                 .watch(Stream::Out, |line| counts.add(line))?;
         }
         Err(error) => {
@@ -77,6 +84,7 @@ pub(crate) fn run(root: &Path) -> Result<Counts, Error> {
             println!("going on with `cargo test`, which runs the same tests, only slower");
             Job::cargo(root)
                 .args(["test", "--workspace", "--no-fail-fast"])
+                .args(OPTIONAL)
                 .watch(Stream::Out, |line| counts.add(line))?;
         }
     }
