@@ -158,6 +158,8 @@ impl Run {
         let answered = items
             .last()
             .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
+        // What was only paused goes on from where it stands.
+        let answered = answered && !self.state.paused;
         if self.state.batch.is_some() {
             self.settle_unknown_calls();
             return self.decode_batch();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Bytes, CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Pace, Part, PlanError,
-    Ppm, Seq, TokenCounter, Tokens, Transcript, Usage,
+    Ppm, Seq, StopReason, TokenCounter, Tokens, Transcript, Usage,
 };
 
 use crate::batch::Batch;
@@ -48,6 +48,8 @@ pub struct State {
     pub(crate) runs: u64,
     /// A run has begun and not ended.
     pub(crate) running: bool,
+    /// The newest answer is none yet: it was only paused.
+    pub(crate) paused: bool,
     pub(crate) tally: Tally,
     total: Usage,
     total_cost: Cost,
@@ -138,6 +140,7 @@ impl State {
             format: 0,
             runs: 0,
             running: false,
+            paused: false,
             tally: Tally::default(),
             total: Usage::default(),
             total_cost: Cost::default(),
@@ -233,11 +236,12 @@ impl State {
             Entry::Warned { limit, near } => self.tally.warned.push((*limit, *near)),
             Entry::Replied {
                 message,
+                stop,
                 usage,
                 counted,
                 cost,
-                ..
             } => {
+                self.paused = *stop == StopReason::Paused && !is_empty(message);
                 self.pace.observe(newest_turn(&self.transcript), Ppm(0));
                 self.trail.sent(self.transcript.items());
                 let view = self.transcript.tokens();

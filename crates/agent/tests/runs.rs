@@ -372,6 +372,14 @@ fn a_turn_that_was_only_paused_goes_on() {
     stage.pause("still at it").text("done");
     assert_eq!(stage.outcome().text, "done");
     audit(&stage);
+    // After a crash too, with no word in between.
+    let mut stage = Stage::new(setup());
+    stage.say("go").pause("let me see");
+    let mut next = Stage::resume(stage.log.clone(), setup());
+    next.go_on();
+    assert_eq!(next.last_request(), "u go / a let me see");
+    next.text("done");
+    audit(&next);
     // A pause is a turn: it cannot go on forever.
     let mut stage = Stage::new(limits(3, None, AtLimit::Stop));
     stage.say("go").pause("1").pause("2").pause("3");
