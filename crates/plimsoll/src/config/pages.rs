@@ -33,7 +33,7 @@ const TAIL: &str = "
 # base_url = \"http://127.0.0.1:8080/v1\"
 # api_key_env = \"MY_KEY\"
 
-# What you know of a model: its window, the longest answer, dollars for a million tokens, and more.
+# What a model has and costs: its window, its longest answer, dollars for a million tokens, and more.
 # [models.openai.\"gpt-9\"]
 # window = 400_000
 # input = 2.0

@@ -33,8 +33,8 @@ pub fn schema() -> Value {
         "description": "What you know of models: a table for a provider, in it one for a model; or \
                         one for \"provider/model\".",
         "type": "object",
-        "additionalProperties": { "type": "object", "anyOf": [
-            model(), { "additionalProperties": model() },
+        "additionalProperties": { "anyOf": [
+            model(), { "type": "object", "additionalProperties": model() },
         ] },
     });
     let more = [

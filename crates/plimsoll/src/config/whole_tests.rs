@@ -179,6 +179,12 @@ fn the_schema_takes_what_reading_takes() {
         ("[[mcp]]\ncommand = \"y\"", false),
         ("[providers.openai]\nbase_url = \"http://x/v1\"", true),
         ("[prices.openai.x]\ninput = 1.0\noutput = 2", true),
+        ("[models.openai.x]\nwindow = 9000\nimages = false", true),
+        (
+            "[models.\"openai/x\"]\nwindow = 9000\nefforts = [\"low\"]",
+            true,
+        ),
+        ("[models.openai.x]\nwindows = 9000", false),
         ("permissions = [{ tool = \"bash\", then = \"deny\" }]", true),
         (
             "permissions = [{ tool = \"bash\", then = \"never\" }]",
