@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Talk with an agent, line by line; a line steers it while it works
     Chat(Box<ChatArgs>),
     /// Make a chat fit a token budget: JSON in, JSON out, no model needed
-    Compact(CompactArgs),
+    Compact(crate::compact::CompactArgs),
     /// Count the tokens of a chat, message by message
     Count(CountArgs),
     /// Make a damaged chat one that its model's API accepts: JSON in, JSON out, no model needed
@@ -118,50 +118,6 @@ pub(crate) struct ChatArgs {
     pub(crate) yes: bool,
     /// Print nothing but answers and what commands are asked for
     #[arg(long, short)]
-    pub(crate) quiet: bool,
-}
-
-const COMPACT_EXAMPLES: &str = "\
-Examples:
-  plimsoll compact --budget 8000 < chat.json > smaller.json
-  jq -c . chats/*.json | plimsoll compact --lines --budget 8000 > smaller.jsonl
-  echo '{\"budget_tokens\": 500, \"messages\": [...]}' | plimsoll compact
-  plimsoll compact --budget 8000 --explain < chat.json > smaller.json
-
-The input is {\"messages\": [...]} or a bare array, in OpenAI's shape. Its shape, other keys and
-every message that is not edited come back byte for byte. `tools` beside the messages count.
-A damaged chat is repaired first, and each repair is said on stderr (see `plimsoll repair`).";
-
-#[derive(Debug, Args)]
-#[command(after_help = COMPACT_EXAMPLES)]
-pub(crate) struct CompactArgs {
-    /// The chat [default: standard input]
-    pub(crate) file: Option<PathBuf>,
-    /// What the chat may weigh; `budget_tokens` beside the messages goes before it
-    #[arg(long, value_name = "TOKENS")]
-    pub(crate) budget: Option<u64>,
-    /// What gives way: extract (what leaves is summed up, word for word, most important first; no
-    /// model is asked), evict, sliding_window or unlimited (only repairs)
-    #[arg(long, default_value = "extract", value_name = "NAME")]
-    pub(crate) policy: String,
-    /// Compact as a configuration says (see `plimsoll config`): only a chat above its threshold, down
-    /// to its target; --budget is then a context that is smaller than the configuration's
-    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
-    pub(crate) config: Option<PathBuf>,
-    /// Say on stderr where the thresholds are and what each stage did
-    #[arg(long)]
-    pub(crate) explain: bool,
-    /// With --explain: say it as JSON
-    #[arg(long, requires = "explain")]
-    pub(crate) json: bool,
-    /// What counts: o200k, cl100k, estimate or chars4
-    #[arg(long, default_value = "o200k", value_name = "NAME")]
-    pub(crate) counter: String,
-    /// One chat a line in, one a line out; a failing line answers {"error": …} and the rest goes on
-    #[arg(long)]
-    pub(crate) lines: bool,
-    /// Say nothing on stderr
-    #[arg(long, short, conflicts_with = "explain")]
     pub(crate) quiet: bool,
 }
 
@@ -269,6 +225,7 @@ Examples:
   plimsoll sessions loops 18f2c-a1           # its runs, and which entries each is
   plimsoll sessions undo 18f2c-a1            # the view as it was before the last run
   plimsoll sessions fork 18f2c-a1 --at 12 --to other
+  plimsoll sessions import chat.json --to rescued
 
 What leaves a view goes whole to the archive (archive.db), which a model recalls from and
 searches. The archive is bounded: 1 GiB, 256 MiB and 100,000 items a session, 30 days; beyond
@@ -340,6 +297,8 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Begin a session with the history of another client, and say its name; damage is mended
+    Import(crate::import::ImportArgs),
     /// What left the view: when, why, how heavy it was, and where it still is
     Ledger {
         /// The session

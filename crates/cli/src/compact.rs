@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 use std::io::BufRead;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
 use plimsoll::config::AgentConfig;
 use plimsoll::wire::openai_chat::Slot;
 use plimsoll::{
@@ -13,7 +14,6 @@ use plimsoll::{
     SessionPruneConfig, SummaryConfig, TokenCounter, Tokens, Trigger,
 };
 
-use crate::args::CompactArgs;
 use crate::chat_file::{self, ChatFile};
 use crate::config;
 use crate::exit::{DONE, FAILED, Stop};
@@ -21,6 +21,51 @@ use crate::explain::Explained;
 use crate::input;
 use crate::out::out;
 use crate::settings::Sources;
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll compact --budget 8000 < chat.json > smaller.json
+  jq -c . chats/*.json | plimsoll compact --lines --budget 8000 > smaller.jsonl
+  echo '{\"budget_tokens\": 500, \"messages\": [...]}' | plimsoll compact
+  plimsoll compact --budget 8000 --explain < chat.json > smaller.json
+
+The input is {\"messages\": [...]} or a bare array, in OpenAI's shape. Its shape, other keys and
+every message that is not edited come back byte for byte. `tools` beside the messages count.
+A damaged chat is repaired first, and each repair is said on stderr (see `plimsoll repair`).";
+
+/// The arguments of `plimsoll compact`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompactArgs {
+    /// The chat [default: standard input]
+    pub(crate) file: Option<PathBuf>,
+    /// What the chat may weigh; `budget_tokens` beside the messages goes before it
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) budget: Option<u64>,
+    /// What gives way: extract (what leaves is summed up, word for word, most important first; no
+    /// model is asked), evict, sliding_window or unlimited (only repairs)
+    #[arg(long, default_value = "extract", value_name = "NAME")]
+    pub(crate) policy: String,
+    /// Compact as a configuration says (see `plimsoll config`): only a chat above its threshold, down
+    /// to its target; --budget is then a context that is smaller than the configuration's
+    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
+    pub(crate) config: Option<PathBuf>,
+    /// Say on stderr where the thresholds are and what each stage did
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// With --explain: say it as JSON
+    #[arg(long, requires = "explain")]
+    pub(crate) json: bool,
+    /// What counts: o200k, cl100k, estimate or chars4
+    #[arg(long, default_value = "o200k", value_name = "NAME")]
+    pub(crate) counter: String,
+    /// One chat a line in, one a line out; a failing line answers {"error": …} and the rest goes on
+    #[arg(long)]
+    pub(crate) lines: bool,
+    /// Say nothing on stderr
+    #[arg(long, short, conflicts_with = "explain")]
+    pub(crate) quiet: bool,
+}
 
 /// What one chat became.
 struct Compacted {

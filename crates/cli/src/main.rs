@@ -21,6 +21,7 @@ mod explain;
 mod fill;
 mod flags;
 mod fork;
+mod import;
 mod input;
 mod known;
 mod ledger;

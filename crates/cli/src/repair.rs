@@ -92,7 +92,6 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
 
 /// Whose rules hold.
 fn target(args: &RepairArgs, text: &str) -> Result<Target, Stop> {
-    let request: Value = serde_json::from_str(text).unwrap_or_default();
     if let Some(model) = &args.model {
         let model = ModelRef::parse(model).map_err(Stop::usage)?;
         return providers::target(&model).ok_or_else(|| {
@@ -102,7 +101,13 @@ fn target(args: &RepairArgs, text: &str) -> Result<Target, Stop> {
             ))
         });
     }
-    let Some(protocol) = &args.protocol else {
+    spoken(args.protocol.as_deref(), text)
+}
+
+/// What a chat is written in: as it is said, or as it looks.
+pub(crate) fn spoken(protocol: Option<&str>, text: &str) -> Result<Target, Stop> {
+    let request: Value = serde_json::from_str(text).unwrap_or_default();
+    let Some(protocol) = protocol else {
         return Ok(Target::of_request(&request));
     };
     let model = request.get("model").and_then(Value::as_str);

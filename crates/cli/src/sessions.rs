@@ -14,6 +14,7 @@ use crate::count::preview;
 use crate::exit::{DONE, Stop};
 use crate::fill;
 use crate::fork;
+use crate::import;
 use crate::ledger;
 use crate::loops;
 use crate::out::out;
@@ -48,6 +49,7 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
             let from = known(&store, id).await?;
             fork::run(&store, &from, *at, to.as_deref(), *json).await
         }
+        SessionsCommand::Import(args) => import::run(&store, args).await,
         SessionsCommand::Ledger { id, json } => {
             ledger::run(&store, &known(&store, id).await?, *json).await
         }

@@ -1,5 +1,5 @@
 //! Makes any imported or damaged transcript valid, and says what it did: [`mend`] a request in a
-//! wire's own words, [`canonical`] messages. Deterministic, and content with its own work: mending
+//! wire's own words, [`canonical`] messages, [`import`] what another client has left. Deterministic, and content with its own work: mending
 //! twice changes nothing more. What is valid keeps its bytes.
 //!
 //! The order is that of the field's own repairs, generalised: duplicate results are dropped, open
@@ -29,7 +29,10 @@ pub use repair::Repair;
 pub use request::{Mended, Reasoning, mend};
 pub use target::Target;
 
+use given::Given;
 use repair::Finding;
+
+use crate::error::WireError;
 
 /// A whole transcript, and what was done to make it so.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,17 +43,56 @@ pub struct Canonical {
     pub repairs: Vec<Repair>,
 }
 
+/// Reads the messages of a request or a history, from whatever client it comes, and mends them:
+/// what stands beside them as its system prompt comes first. For those who go on with it elsewhere.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`], or [`WireError::Expected`] where there is no list of messages.
+pub fn import(text: &str, target: &Target) -> Result<Canonical, WireError> {
+    let given = Given::read(text, target)?;
+    let mut messages = given.messages;
+    let mut units = given.unit_of;
+    let instructions = match (target, &given.object) {
+        (Target::Responses(_), Some(object)) => object.get("instructions"),
+        _ => None,
+    };
+    let instructions: Option<String> = instructions.and_then(|raw| serde_json::from_str(raw).ok());
+    if let Some(instructions) = instructions.filter(|text| !text.trim().is_empty()) {
+        messages.insert(0, Message::system(instructions));
+        units.insert(0, None);
+    }
+    let place = |at: usize| {
+        let unit = units.get(at).copied().flatten();
+        let unit = unit.and_then(|unit| given.units.get(unit));
+        unit.map_or_else(|| "system".to_owned(), |unit| unit.place.clone())
+    };
+    let mut whole = mended(messages, target, place);
+    let mut repairs = given.unreadable;
+    repairs.append(&mut whole.repairs);
+    Ok(Canonical { repairs, ..whole })
+}
+
 /// Mends messages, so that what the wire of `target` renders of them is valid. What only has another
 /// form there (ids, roles, reasoning of another provider) stays as it is: rendering does that, and
 /// notes it.
 #[must_use]
-pub fn canonical(mut messages: Vec<Message>, target: &Target) -> Canonical {
+pub fn canonical(messages: Vec<Message>, target: &Target) -> Canonical {
+    mended(messages, target, |at| format!("messages[{at}]"))
+}
+
+fn mended(
+    mut messages: Vec<Message>,
+    target: &Target,
+    place: impl Fn(usize) -> String,
+) -> Canonical {
     // Rendered requests ask servers to keep nothing.
     let mut findings = own::clean(&mut messages, target, false);
     let whole = close(messages);
     findings.extend(whole.repairs.iter().map(|one| Finding::of(one, target)));
+    findings.sort_by_key(|one| one.at);
     let repair = |one: Finding| Repair {
-        place: format!("messages[{}]", one.at),
+        place: place(one.at),
         rule: one.rule,
         done: one.done,
         words: one.words,

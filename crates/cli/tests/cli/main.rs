@@ -29,6 +29,7 @@ mod doctor;
 mod failures;
 mod fake;
 mod forks;
+mod import;
 mod ledger;
 mod long_runs;
 #[cfg(feature = "mcp")]

@@ -1,0 +1,78 @@
+//! `plimsoll sessions import`: a session that begins with what another client has left. It runs
+//! nothing; `plimsoll run --session` goes on with it, with any model.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use plimsoll::store::SqliteStore;
+use plimsoll::wire::canonical;
+use plimsoll::{Entry, LOG_FORMAT, SessionId, SessionStore, new_session_id};
+use serde_json::json;
+
+use crate::exit::{DONE, Stop};
+use crate::out::out;
+use crate::{chat_file, input, repair};
+
+/// The arguments of `plimsoll sessions import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The history, as `plimsoll repair` reads it; `-` is standard input
+    file: PathBuf,
+    /// The new session's name [default: a new one]
+    #[arg(long, value_name = "NEW")]
+    to: Option<String>,
+    /// What it is written in: openai, openai-responses or anthropic [default: what it looks like]
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command: the new session's name goes to standard output, what was mended to stderr.
+pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Stop> {
+    let text = input::whole(input::open(Some(&args.file))?)?;
+    let target = repair::spoken(args.protocol.as_deref(), &text)?;
+    let history = canonical::import(&text, &target).map_err(chat_file::unread)?;
+    if history.messages.is_empty() {
+        return Err(Stop::failed("there is no message in it"));
+    }
+    let id = match &args.to {
+        Some(name) => SessionId::new(name).map_err(Stop::usage)?,
+        None => new_session_id(),
+    };
+    let lease = store.acquire(&id).await.map_err(Stop::failed)?;
+    if !store.load(&id).await.map_err(Stop::failed)?.is_empty() {
+        return Err(Stop::usage(format!(
+            "there is a session {id} already; give another name with --to"
+        )));
+    }
+    let count = history.messages.len();
+    let mut log = vec![Entry::Opened { format: LOG_FORMAT }];
+    log.extend(
+        history
+            .messages
+            .into_iter()
+            .map(|(_, message)| Entry::Said {
+                message: Arc::new(message),
+                queued: None,
+            }),
+    );
+    store.append(&lease, &log).await.map_err(Stop::failed)?;
+    if args.json {
+        out!(
+            "{}",
+            json!({ "id": id, "messages": count, "repairs": history.repairs })
+        );
+        return Ok(DONE);
+    }
+    for one in &history.repairs {
+        crate::say(&format!("repaired: {one}"));
+    }
+    out!("{id}");
+    crate::note(&format!(
+        "{count} messages; go on with: plimsoll run --session {id} \"...\""
+    ));
+    Ok(DONE)
+}

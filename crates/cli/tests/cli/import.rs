@@ -1,0 +1,135 @@
+//! `plimsoll sessions import`: what another client has left is gone on with, on whichever wire.
+
+use plimsoll::wire::anthropic::sign;
+use serde_json::{Value, json};
+
+use super::command::{Home, with};
+use super::fake::{Answer, Fake};
+
+/// A run of Claude's that was killed between two calls, with a message typed in between.
+fn dead() -> String {
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    json!({"model": "claude-opus-4-6", "system": "Be brief.", "messages": [
+        {"role": "user", "content": "Which port?"},
+        {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "Two files may say.", "signature": "EqQB"},
+            {"type": "tool_use", "id": "toolu_01", "name": "read", "input": {"path": "server.toml"}},
+            {"type": "tool_use", "id": "toolu_02", "name": "read", "input": {"path": "README.md"}}]},
+        {"role": "user", "content": [
+            {"type": "text", "text": "Are you there?"},
+            {"type": "tool_result", "tool_use_id": "toolu_01", "content": "port = 8431"}]},
+        {"role": "assistant", "content": text("It is 8431.")}]})
+    .to_string()
+}
+
+fn imported(home: &Home) {
+    let args = ["sessions", "import", "-", "--to", "rescued"];
+    let said = home.pipe(args, dead()).done();
+    assert_eq!(said.out, "rescued\n");
+    let told: Vec<&str> = said.err.lines().collect();
+    assert_eq!(
+        told,
+        [
+            "plimsoll: repaired: messages[1]: call `toolu_02` has no result; closed it as aborted (AM1)",
+            "plimsoll: repaired: messages[2]: moved this result to its call `toolu_01` (AM3)",
+            "7 messages; go on with: plimsoll run --session rescued \"...\"",
+        ]
+    );
+}
+
+#[test]
+fn a_dead_session_goes_on_with_a_chat() {
+    let home = Home::new();
+    imported(&home);
+    let list = home.run(["sessions", "list"]).done();
+    assert!(list.out.contains("rescued") && list.out.contains("Which port?"));
+    let fake = Fake::new([Answer::say("On 8431.")]);
+    let args = ["--session", "rescued", "And where is that said?"];
+    let said = home.run(with(&fake, &args)).done();
+    assert_eq!(said.out, "On 8431.\n");
+    let asked = fake.asked();
+    let messages = asked[0]["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages
+        .iter()
+        .map(|one| one["role"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "system",
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "user",
+        "assistant",
+        "user",
+    ];
+    assert_eq!(roles, expected);
+    assert_eq!(messages[4]["content"], "port = 8431");
+    // It can be undone: what was imported stays.
+    home.run(["sessions", "undo", "rescued"]).done();
+    let shown = home.run(["sessions", "show", "rescued", "--json"]).done();
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
+    assert!(shown.to_string().contains("Are you there?"));
+    assert!(!shown.to_string().contains("where is that said"));
+}
+
+#[test]
+fn a_dead_session_goes_on_with_the_newest_claude() {
+    let home = Home::new();
+    imported(&home);
+    let fake = Fake::messages(|request, _| {
+        let thought =
+            json!({"type": "thinking", "thinking": "So", "signature": sign(request, "So")});
+        Answer::blocks(
+            &[thought, json!({"type": "text", "text": "On 8431."})],
+            "end_turn",
+        )
+    });
+    let url = fake.url();
+    let model = [
+        "run",
+        "--model",
+        "anthropic/claude-opus-5-5",
+        "--base-url",
+        &url,
+    ];
+    let run = |task: &str| {
+        let task = ["--session", "rescued", task];
+        home.run([&model[..], &task].concat()).done().out
+    };
+    assert_eq!(run("And where is that said?"), "On 8431.\n");
+    assert_eq!(run("Thanks."), "On 8431.\n");
+    let sent = fake.asked()[0].to_string();
+    assert!(sent.contains("port = 8431") && sent.contains("toolu_02"));
+    // Nobody knows what the imported thinking was bound to.
+    assert!(!sent.contains("Two files may say."));
+}
+
+#[test]
+fn what_cannot_be_imported_is_said_and_nothing_is_begun() {
+    let home = Home::new();
+    imported(&home);
+    for (args, input, code, words) in [
+        (
+            &["-", "--to", "rescued"][..],
+            dead().as_str(),
+            2,
+            "there is a session rescued already",
+        ),
+        (&["-"], "[]", 1, "there is no message in it"),
+        (&["-"], "{", 1, "not valid JSON"),
+        (&["no-such-file"], "", 2, "no-such-file"),
+        (
+            &["-", "--protocol", "gopher"],
+            "[]",
+            2,
+            "there is no protocol",
+        ),
+    ] {
+        let args = [&["sessions", "import"][..], args].concat();
+        home.pipe(args, input).refused(code, &[words]);
+    }
+    let list = home.run(["sessions", "list"]).done();
+    assert_eq!(list.out.lines().count(), 1, "{}", list.out);
+}
