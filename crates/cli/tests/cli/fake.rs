@@ -1,105 +1,37 @@
-//! A strict server on loopback: it refuses what the real API would refuse, in its words, and
-//! answers by a script, down to where a stream is cut. It ends with the test.
+//! A mock server under way for a test that has no runtime of its own: it refuses what the real API
+//! would refuse, in its words, and answers by a script, down to where a stream is cut. A request that
+//! it had to refuse fails the test. It ends with the test. No rules of its own.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
 
-use plimsoll::wire::anthropic;
-use plimsoll::wire::openai_chat::{self, Dialect};
-use plimsoll::wire::openai_responses::{self, Profile};
+use plimsoll::mock::{Mock, Server, Turn};
+use plimsoll::wire::openai_responses::Profile;
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
-/// The body of every answer to a chat comes from here: the request, and its number from 0.
-type Script = Box<dyn FnMut(&Value, usize) -> Answer + Send>;
+/// Threads that answer: a script may take its time.
+const THREADS: usize = 2;
 
 /// One answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    pieces: Vec<String>,
-    end: End,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum End {
-    Close,
-    /// The connection breaks in the middle of the body.
-    Cut,
-    /// Nothing more comes until the client goes away.
-    Hang,
-}
+pub(crate) struct Answer(Turn);
 
 /// The server.
 pub(crate) struct Fake {
-    pub(crate) port: u16,
-    inner: Arc<Inner>,
+    /// What requests for a reply are sent to.
+    path: &'static str,
     arrivals: Receiver<()>,
-    accepting: Option<JoinHandle<()>>,
-}
-
-/// Whose rules a request is judged by.
-enum Judge {
-    Chat(Dialect),
-    Responses(Profile),
-    Messages(anthropic::Profile),
-}
-
-impl Judge {
-    fn path(&self) -> &'static str {
-        match self {
-            Self::Chat(_) => "/chat/completions",
-            Self::Responses(_) => "/responses",
-            Self::Messages(_) => "/v1/messages",
-        }
-    }
-
-    /// The fault of a request, and how it is refused for it.
-    fn refuse(&self, request: &Value) -> Option<(String, u16, Value)> {
-        type Refuse<'a> = Box<dyn Fn(&plimsoll::wire::Fault) -> (u16, Value) + 'a>;
-        let (faults, refuse): (_, Refuse<'_>) = match self {
-            Self::Chat(dialect) => (
-                openai_chat::validate(request, dialect),
-                Box::new(|fault| openai_chat::refusal(fault, dialect)),
-            ),
-            Self::Responses(profile) => (
-                openai_responses::validate(request, profile),
-                Box::new(openai_responses::refusal),
-            ),
-            Self::Messages(profile) => (
-                anthropic::validate(request, profile),
-                Box::new(anthropic::refusal),
-            ),
-        };
-        let fault = faults.first()?;
-        let (status, words) = refuse(fault);
-        Some((format!("{fault:?}"), status, words))
-    }
-}
-
-struct Inner {
-    judge: Judge,
-    script: Mutex<Script>,
-    pages: Vec<(&'static str, Value)>,
-    asked: Mutex<Vec<Value>>,
-    refused: Mutex<Vec<String>>,
-    arrived: Sender<()>,
-    ended: AtomicBool,
+    /// Both are there until the end.
+    server: Option<Server>,
+    runtime: Option<Runtime>,
 }
 
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<String>) -> Self {
-        Self {
-            status,
-            headers: vec![("content-type", "application/json".into())],
-            pieces: vec![body.into()],
-            end: End::Close,
-        }
+        let turn = Turn::body(status, body.into());
+        Self(turn.header("content-type", "application/json"))
     }
 
     /// An error in OpenAI's shape.
@@ -149,17 +81,8 @@ impl Answer {
         events.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}));
         events.push(json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110,
             "prompt_tokens_details": {"cached_tokens": 40}}}));
-        let mut pieces: Vec<String> = events
-            .iter()
-            .map(|event| format!("data: {event}\n\n"))
-            .collect();
-        pieces.push("data: [DONE]\n\n".to_owned());
-        Self {
-            status: 200,
-            headers: vec![("content-type", "text/event-stream".into())],
-            pieces,
-            end: End::Close,
-        }
+        events.push("[DONE]".into());
+        Self(Turn::events(events))
     }
 
     /// A streamed answer of these output items, on OpenAI Responses.
@@ -169,7 +92,7 @@ impl Answer {
         events.push(json!({"type": "response.completed", "response": {"id": "resp_1", "status": "completed",
             "output": items, "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 40},
             "output_tokens": 10, "output_tokens_details": {"reasoning_tokens": 4}, "total_tokens": 110}}}));
-        Self::named(&events)
+        Self(Turn::events(events))
     }
 
     /// A streamed answer of these content blocks, on Anthropic Messages.
@@ -201,46 +124,32 @@ impl Answer {
             "usage": {"output_tokens": 10}}),
         );
         events.push(json!({"type": "message_stop"}));
-        Self::named(&events)
+        Self(Turn::events(events))
     }
 
-    /// A stream of events with names.
-    fn named(events: &[Value]) -> Self {
-        let named = |event: &Value| {
-            let name = event["type"].as_str().unwrap();
-            format!("event: {name}\ndata: {event}\n\n")
-        };
-        Self {
-            status: 200,
-            headers: vec![("content-type", "text/event-stream".into())],
-            pieces: events.iter().map(named).collect(),
-            end: End::Close,
-        }
-    }
-
-    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
-        self.headers.push((name, value.to_owned()));
-        self
+    pub(crate) fn header(self, name: &'static str, value: &str) -> Self {
+        Self(self.0.header(name, value))
     }
 
     /// Breaks off after the first piece.
-    pub(crate) fn cut(mut self) -> Self {
-        self.pieces.truncate(1);
-        self.end = End::Cut;
-        self
+    pub(crate) fn cut(self) -> Self {
+        Self(self.first(1).0.cut())
     }
 
     /// Says nothing at all.
-    pub(crate) fn silent(mut self) -> Self {
-        self.pieces.clear();
-        self.end = End::Hang;
-        self
+    pub(crate) fn silent(self) -> Self {
+        Self(self.first(0).0.hang())
     }
 
     /// Says nothing more after the first piece.
-    pub(crate) fn hang(mut self) -> Self {
-        self.pieces.truncate(1);
-        self.end = End::Hang;
+    pub(crate) fn hang(self) -> Self {
+        Self(self.first(1).0.hang())
+    }
+
+    fn first(mut self, pieces: usize) -> Self {
+        if let Some(events) = &mut self.0.events {
+            events.truncate(pieces);
+        }
         self
     }
 
@@ -276,164 +185,94 @@ impl Fake {
         pages: Vec<(&'static str, Value)>,
         script: impl FnMut(&Value, usize) -> Answer + Send + 'static,
     ) -> Self {
-        let judge = Judge::Chat(Dialect::named(dialect).unwrap());
-        Self::judged(judge, pages, script)
+        // It says of itself only what its pages say.
+        let mut mock = Mock::chat(dialect).unwrap();
+        mock = mock.page("/v1/models", 404, json!({}));
+        for (path, page) in pages {
+            mock = mock.page(path, 200, page);
+        }
+        Self::of(mock, "/chat/completions", script)
     }
 
     /// Answers requests of OpenAI Responses in this order.
     pub(crate) fn responses(answers: impl IntoIterator<Item = Answer>) -> Self {
         let mut answers: VecDeque<Answer> = answers.into_iter().collect();
-        let judge = Judge::Responses(Profile::openai());
-        Self::judged(judge, Vec::new(), move |_, _| {
+        let mock = Mock::responses_by(|_| Profile::openai());
+        let mock = mock.page("/v1/models", 404, json!({}));
+        Self::of(mock, "/responses", move |_, _| {
             answers.pop_front().expect("no request was expected")
         })
     }
 
-    /// Answers requests of Anthropic Messages for a model of that name.
-    pub(crate) fn messages(
-        model: &str,
-        script: impl FnMut(&Value, usize) -> Answer + Send + 'static,
-    ) -> Self {
-        let judge = Judge::Messages(anthropic::Profile::of_model(model));
-        Self::judged(judge, Vec::new(), script)
+    /// Answers requests of Anthropic Messages.
+    pub(crate) fn messages(script: impl FnMut(&Value, usize) -> Answer + Send + 'static) -> Self {
+        Self::of(Mock::messages_without_keys(), "/v1/messages", script)
     }
 
-    fn judged(
-        judge: Judge,
-        pages: Vec<(&'static str, Value)>,
+    fn of(
+        mock: Mock,
+        path: &'static str,
         script: impl FnMut(&Value, usize) -> Answer + Send + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
         let (arrived, arrivals) = channel();
-        let inner = Arc::new(Inner {
-            judge,
-            script: Mutex::new(Box::new(script)),
-            pages,
-            asked: Mutex::default(),
-            refused: Mutex::default(),
-            arrived,
-            ended: AtomicBool::new(false),
+        let script = Mutex::new(script);
+        let mock = mock.then(move |request, number| {
+            let answer = (script.lock().unwrap())(request, number as usize);
+            let _ = arrived.send(());
+            answer.0
         });
-        let shared = Arc::clone(&inner);
-        let accepting = std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if shared.ended.load(Ordering::SeqCst) {
-                    break;
-                }
-                let (inner, stream) = (Arc::clone(&shared), stream.unwrap());
-                std::thread::spawn(move || serve(&inner, &stream));
-            }
-        });
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .enable_all()
+            .build()
+            .unwrap();
+        let server = runtime.block_on(Server::start(mock)).unwrap();
         Self {
-            port,
-            inner,
+            path,
             arrivals,
-            accepting: Some(accepting),
+            server: Some(server),
+            runtime: Some(runtime),
         }
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/v1", self.port)
+        format!("{}/v1", self.server().address())
     }
 
-    /// The body of every chat request so far.
+    /// The body of every request for a reply so far.
     pub(crate) fn asked(&self) -> Vec<Value> {
-        self.inner.asked.lock().unwrap().clone()
+        let all = self.server().requests().into_iter();
+        all.filter(|asked| asked.path.ends_with(self.path))
+            .map(|asked| asked.body)
+            .collect()
     }
 
-    /// Waits until one more chat request has come.
+    /// Waits until one more request for a reply has come.
     pub(crate) fn wait(&self) {
         self.arrivals.recv().unwrap();
+    }
+
+    fn server(&self) -> &Server {
+        self.server.as_ref().unwrap()
     }
 }
 
 impl Drop for Fake {
     fn drop(&mut self) {
-        self.inner.ended.store(true, Ordering::SeqCst);
-        // One more connection wakes the listener up.
-        let _ = TcpStream::connect(("127.0.0.1", self.port));
-        let ended = self.accepting.take().unwrap().join();
+        let refused: Vec<String> = self
+            .server()
+            .requests()
+            .iter()
+            .filter_map(|asked| Some(format!("{:?}", asked.fault.as_ref()?)))
+            .collect();
+        drop(self.server.take());
+        // Answers that hang end with it.
+        self.runtime.take().unwrap().shutdown_background();
         if !std::thread::panicking() {
-            ended.unwrap();
-            let refused = self.inner.refused.lock().unwrap();
             assert!(
                 refused.is_empty(),
                 "malformed requests were sent: {refused:?}"
             );
         }
     }
-}
-
-fn serve(inner: &Inner, stream: &TcpStream) {
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    if reader.read_line(&mut line).unwrap_or(0) == 0 {
-        return;
-    }
-    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-    let mut length = 0;
-    loop {
-        let mut header = String::new();
-        if reader.read_line(&mut header).unwrap_or(0) <= 2 {
-            break;
-        }
-        if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let answer = answer(inner, &path, &body);
-    // The client may be gone by now; that is no fault of the server's.
-    let _ = write(stream, &answer);
-}
-
-fn answer(inner: &Inner, path: &str, body: &[u8]) -> Answer {
-    if !path.ends_with(inner.judge.path()) {
-        let page = inner.pages.iter().find(|(known, _)| *known == path);
-        return page.map_or_else(
-            || Answer::new(404, "{}"),
-            |(_, page)| Answer::new(200, page.to_string()),
-        );
-    }
-    let request: Value = serde_json::from_slice(body).unwrap();
-    let number = {
-        let mut asked = inner.asked.lock().unwrap();
-        asked.push(request.clone());
-        asked.len() - 1
-    };
-    let answer = match inner.judge.refuse(&request) {
-        Some((fault, status, words)) => {
-            inner.refused.lock().unwrap().push(fault);
-            Answer::new(status, words.to_string())
-        }
-        None => (inner.script.lock().unwrap())(&request, number),
-    };
-    let _ = inner.arrived.send(());
-    answer
-}
-
-fn write(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
-    let mut head = format!(
-        "HTTP/1.1 {} Status\r\nconnection: close\r\ntransfer-encoding: chunked\r\n",
-        answer.status
-    );
-    for (name, value) in &answer.headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    stream.write_all(format!("{head}\r\n").as_bytes())?;
-    for piece in &answer.pieces {
-        stream.write_all(format!("{:x}\r\n{piece}\r\n", piece.len()).as_bytes())?;
-    }
-    match answer.end {
-        End::Close => stream.write_all(b"0\r\n\r\n")?,
-        End::Cut => {}
-        End::Hang => {
-            // Until the client closes its side.
-            let mut rest = Vec::new();
-            stream.read_to_end(&mut rest)?;
-        }
-    }
-    stream.flush()
 }

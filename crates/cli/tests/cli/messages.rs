@@ -52,7 +52,7 @@ fn a_run_with_thinking_and_parallel_calls_is_valid_at_every_request() {
     for model in ["claude-sonnet-4-5", "claude-opus-5-5"] {
         let home = Home::new();
         home.file("notes.txt", "the number is forty-two\n");
-        let fake = Fake::messages(model, answer);
+        let fake = Fake::messages(answer);
         let name = format!("anthropic/{model}");
         let run = |task: &str| {
             let url = fake.url();

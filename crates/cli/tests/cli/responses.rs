@@ -1,14 +1,15 @@
 //! `plimsoll run` with a model of OpenAI's Responses API: several turns with reasoning and parallel
 //! calls, every request judged as the API judges it.
 
+use plimsoll::wire::openai_responses::encrypt;
 use serde_json::{Value, json};
 
 use super::command::Home;
 use super::fake::{Answer, Fake};
 
 fn reasoning(number: usize) -> Value {
-    json!({"id": format!("rs_{number}"), "type": "reasoning", "summary": [],
-        "encrypted_content": format!("gAAA{number}==")})
+    let id = format!("rs_{number}");
+    json!({"id": id, "type": "reasoning", "summary": [], "encrypted_content": encrypt(&id, "hm")})
 }
 
 fn call(id: &str, name: &str, arguments: Value) -> Value {
