@@ -209,8 +209,10 @@ fn overflow(numbers: Numbers, envelope: &Envelope) -> Verdict {
         .total
         .map(|total| total.saturating_sub(numbers.output.unwrap_or_default()));
     let used = envelope.n_prompt_tokens.or(said).or(left);
-    if let (Some(used), Some(window), Some(_)) = (used, window, numbers.output)
+    // What would not lower the output limit is no cure.
+    if let (Some(used), Some(window), Some(output)) = (used, window, numbers.output)
         && used < window
+        && window - used < output
     {
         return Verdict::OutputTooLarge {
             limit: Tokens(window - used),

@@ -389,7 +389,7 @@ fn overflows_of_local_servers() {
         (
             Some(400),
             openai("You passed 20000 tokens, but the context length is only 16384 tokens", json!(400)),
-            over(20_000, 16_384),
+            over(None, 16_384),
         ),
         (
             Some(400),

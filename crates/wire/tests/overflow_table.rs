@@ -812,18 +812,6 @@ fn vllm() {
         ),
         said(
             400,
-            "You passed 20000 input tokens, but the model's context length is only 16384 tokens",
-            over(20_000, 16_384),
-        ),
-        said(
-            400,
-            "You passed 10000 input tokens and requested 8000 output tokens. However, the model's \
-             context length is only 16384 tokens, resulting in a maximum input length of 8384 \
-             tokens. Please reduce the length of the input prompt.",
-            clamp(10_000, 16_384),
-        ),
-        said(
-            400,
             "context length is only 16384 tokens",
             over(None, 16_384),
         ),
@@ -833,6 +821,72 @@ fn vllm() {
              context length is 32768 tokens and your request has 1000 input tokens (32000 > 32768 \
              - 1000).",
             clamp(1000, 32_768),
+        ),
+    ]);
+}
+
+/// It stops counting where it is too much: what it says of the request is no size, and to ask for
+/// what is "left" would be to ask for one token less each time.
+#[test]
+fn vllm_where_it_stops_counting() {
+    for text in [
+        "This model's maximum context length is 32768 tokens. However, you requested 8192 output \
+         tokens and your prompt contains at least 24577 input tokens, for a total of at least 32769 \
+         tokens. Please reduce the length of the input prompt or the number of requested output \
+         tokens.",
+        "You passed 24577 input tokens and requested 8192 output tokens. However, the model's \
+         context length is only 32768 tokens, resulting in a maximum input length of 24576 tokens. \
+         Please reduce the length of the input prompt. (parameter=input_tokens, value=24577)",
+    ] {
+        let means = Verdict::Overflow(Overflow {
+            window: Some(Tokens(32_768)),
+            output: Some(Tokens(8192)),
+            ..Overflow::default()
+        });
+        check([said(400, text, means).kind("BadRequestError")]);
+    }
+    // By characters, without counting at all.
+    check([said(
+        400,
+        "This model's maximum context length is 8192 tokens. However, you requested 64 output \
+         tokens and your prompt contains 262145 characters (more than 260096 characters, which is \
+         the upper bound for 8128 input tokens). Please reduce the length of the input prompt or \
+         the number of requested output tokens.",
+        over(None, 8192),
+    )]);
+    check([said(
+        400,
+        "This model's maximum context length is 8192 tokens. However, you requested 4096 output \
+         tokens and your prompt contains 5000 input tokens, for a total of 9096 tokens.",
+        clamp(5000, 8192),
+    )]);
+}
+
+#[test]
+fn others_that_are_not_in_the_table() {
+    check([
+        said(
+            400,
+            "400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token \
+             count: 9279",
+            over(9279, 8192),
+        ),
+        said(
+            400,
+            "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received \
+             4292. Try using a shorter prompt, or enabling prompt truncating.",
+            over(4292, 4081),
+        ),
+        said(
+            400,
+            "The prompt is too long: 265392, model maximum context length: 262144",
+            over(265_392, 262_144),
+        ),
+        said(
+            413,
+            "3010: AiError: The estimated number of input and maximum output tokens (35000) \
+             exceeded this model context window limit (24000)",
+            over(35_000, 24_000),
         ),
     ]);
 }

@@ -200,7 +200,7 @@ pub(super) const LOOKALIKES: [Row; 50] = [
 ];
 
 /// Providers' own texts. Where one text begins like another, the one with more numbers first.
-pub(super) const PROVIDERS: [Row; 62] = [
+pub(super) const PROVIDERS: [Row; 66] = [
     // OpenAI, DeepSeek, vLLM.
     row(
         Overflow,
@@ -210,9 +210,14 @@ pub(super) const PROVIDERS: [Row; 62] = [
         Overflow,
         "maximum context length is {window} tokens*messages resulted in {used} tokens",
     ),
+    // vLLM stops counting where it is too much: "at least" is no size of the request.
     row(
         Overflow,
-        "maximum context length is {window} tokens*requested {output} output tokens and your prompt contains*{used} input tokens",
+        "maximum context length is {window} tokens*requested {output} output tokens and your prompt contains at least",
+    ),
+    row(
+        Overflow,
+        "maximum context length is {window} tokens*requested {output} output tokens and your prompt contains {used} input tokens",
     ),
     row(
         Overflow,
@@ -263,6 +268,11 @@ pub(super) const PROVIDERS: [Row; 62] = [
         Overflow,
         "prompt is too long: {used} tokens > {window} maximum",
     ),
+    // Ollama's cloud.
+    row(
+        Overflow,
+        "prompt is too long: {used}, model maximum context length: {window}",
+    ),
     row(Overflow, "prompt is too long"),
     row(
         Overflow,
@@ -273,6 +283,10 @@ pub(super) const PROVIDERS: [Row; 62] = [
         "input length and `max_tokens` exceed context limit",
     ),
     row(Overflow, "input is too long for requested model"),
+    row(
+        Overflow,
+        "too many input tokens. max input tokens: {window}, request input token count: {used}",
+    ),
     row(Overflow, "too many total text bytes"),
     row(Overflow, "expected maxlength"),
     // Gemini, Vertex.
@@ -342,17 +356,10 @@ pub(super) const PROVIDERS: [Row; 62] = [
     ),
     // vLLM when the prompt alone fills the window.
     row(Overflow, "max_tokens must be at least 1, got -{excess}"),
+    // What was passed is where it stopped counting: one more than would fit.
     row(
         Overflow,
-        "you passed {used} input tokens and requested {output} output tokens*context length is only {window} tokens",
-    ),
-    row(
-        Overflow,
-        "you passed {used} input tokens*context length is only {window} tokens",
-    ),
-    row(
-        Overflow,
-        "you passed {used} tokens*context length is only {window} tokens",
+        "you passed*requested {output} output tokens*context length is only {window} tokens",
     ),
     row(Overflow, "context length is only {window} tokens"),
     // llama.cpp.
@@ -383,6 +390,17 @@ pub(super) const PROVIDERS: [Row; 62] = [
     row(
         Overflow,
         "requested tokens ({used}) exceed context window of {window}",
+    ),
+    // Cohere.
+    row(
+        Overflow,
+        "tokens in the prompt cannot exceed {window} - received {used}",
+    ),
+    row(Overflow, "tokens in the prompt cannot exceed {window}"),
+    // Workers AI.
+    row(
+        Overflow,
+        "input and maximum output tokens ({total}) exceeded this model context window limit ({window})",
     ),
     // DS4.
     row(
