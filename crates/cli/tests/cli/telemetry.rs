@@ -16,10 +16,13 @@ const SAID: &str = "sentinel-4711";
 /// The provider's key, and a header of the collector's.
 const KEYS: [&str; 2] = ["key-of-the-provider", "key-of-the-collector"];
 
+/// What was sent: heads and bodies.
+type Kept = Mutex<Vec<(String, Vec<u8>)>>;
+
 /// Keeps every body that it is sent, with its path and headers.
 struct Collector {
     address: String,
-    kept: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    kept: Arc<Kept>,
     ended: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
 }
@@ -78,7 +81,7 @@ impl Drop for Collector {
 }
 
 /// Takes one request; `None` where there is no more.
-fn take(stream: &TcpStream, kept: &Mutex<Vec<(String, Vec<u8>)>>) -> Option<()> {
+fn take(stream: &TcpStream, kept: &Kept) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut size) = (String::new(), 0);
     loop {
@@ -157,6 +160,7 @@ fn a_collector_is_sent_spans_and_metrics_and_nothing_that_was_said() {
         "gen_ai.usage.input_tokens",
         "gen_ai.client.token.usage",
         "plimsoll.run",
+        "server.port",
         "night-watch",
         "deployment.environment.name",
     ] {

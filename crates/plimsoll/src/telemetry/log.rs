@@ -12,7 +12,7 @@ use super::{Layered, TelemetryError};
 
 /// Crates whose lower levels tell what is said in requests and answers: they are heard from a warning
 /// on, unless the filter names them.
-const QUIET: [&str; 4] = ["rmcp", "hyper", "hyper_util", "h2"];
+const QUIET: [&str; 5] = ["rmcp", "genai", "hyper", "hyper_util", "h2"];
 
 /// The log's layer.
 pub(super) fn layer(filter: &str) -> Result<Layered, TelemetryError> {
