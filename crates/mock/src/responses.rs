@@ -14,7 +14,7 @@ use plimsoll_wire::openai_responses::{Profile, refusal, unreadable, validate, va
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Said};
-use crate::api::{Api, Asked, Called, Place, Size, text};
+use crate::api::{Api, Asked, Called, Header, Place, Size, text};
 use crate::chat;
 use crate::pieces::Piece;
 use crate::turn::Turn;
@@ -57,6 +57,18 @@ impl Api for Responses {
             _ if path.ends_with("/responses/input_tokens") => Some(Asked::Count),
             _ => None,
         }
+    }
+
+    /// Nothing is stored here, so nothing of it is found.
+    fn turned_away(&self, _: Header<'_>, request: &Value) -> Option<Answer> {
+        let id = request.get("previous_response_id")?.as_str()?;
+        let error = json!({
+            "message": format!("Previous response with id '{id}' not found."),
+            "type": "invalid_request_error",
+            "param": "previous_response_id",
+            "code": "previous_response_not_found",
+        });
+        Some(Answer::new(400, json!({ "error": error })))
     }
 
     fn fault(&self, request: &Value, asked: Asked) -> Option<Fault> {

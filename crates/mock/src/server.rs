@@ -14,7 +14,6 @@ use plimsoll_context::Tokens;
 use plimsoll_wire::Fault;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::answer::Answer;
@@ -60,8 +59,6 @@ struct Shared {
     recorded: Mutex<VecDeque<Recorded>>,
     /// How many requests there were.
     came_so_far: AtomicU64,
-    /// Told of every request.
-    came: Notify,
 }
 
 impl Server {
@@ -81,7 +78,6 @@ impl Server {
             desk: Desk::new(mock),
             recorded: Mutex::default(),
             came_so_far: AtomicU64::new(0),
-            came: Notify::new(),
         });
         let app = Router::new()
             .fallback(answer)
@@ -107,17 +103,6 @@ impl Server {
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
         lock(&self.shared.recorded).iter().cloned().collect()
-    }
-
-    /// Waits until it was asked once more than so many times, or more often.
-    pub async fn asked_beyond(&self, requests: usize) {
-        loop {
-            let came = self.shared.came.notified();
-            if lock(&self.shared.recorded).len() > requests {
-                return;
-            }
-            came.await;
-        }
     }
 
     /// How many turns of the script are left.
@@ -181,7 +166,6 @@ impl Shared {
         all.push_back(recorded);
         let number = self.came_so_far.fetch_add(1, Ordering::Relaxed) + 1;
         drop(all);
-        self.came.notify_waiters();
         format!("req_mock{number}")
     }
 }

@@ -74,8 +74,11 @@ fn said(turn: &Turn) -> Option<String> {
 fn calls(turn: &Turn, call: &Called<'_>, dialect: &Dialect) -> Vec<Value> {
     let number = call.number;
     let id = |at: usize| match dialect.call_ids {
-        CallIds::Any => format!("call_{number}_{at}"),
-        CallIds::NineAlphanumeric => format!("c{:08}", number * 1_000 + at as u64),
+        CallIds::Any | CallIds::UpTo40 => format!("call_{number}_{at}"),
+        CallIds::NineAlphanumeric => {
+            let unique = number.saturating_mul(1_000).saturating_add(at as u64);
+            format!("c{:08}", unique % 100_000_000)
+        }
     };
     let calls = turn.call.iter().enumerate();
     let calls = calls.map(|(at, one)| {

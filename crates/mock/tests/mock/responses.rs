@@ -342,6 +342,14 @@ async fn it_counts_and_tells_of_its_models() {
         Some(server.requests()[2].tokens),
         counted["input_tokens"].as_u64().map(Tokens)
     );
+    let mut kept = request.clone();
+    kept["previous_response_id"] = "resp_1".into();
+    let (status, refused) = ask(&server, &kept).await;
+    assert_eq!(
+        (status, &refused["error"]["code"]),
+        (400, &json!("previous_response_not_found")),
+        "nothing is stored"
+    );
     let (_, list) = super::get(&server, "/v1/models", &[]).await;
     assert_eq!(list["data"][0]["id"], "gpt-x");
 }
