@@ -36,8 +36,11 @@ impl Run {
                 self.learn(used, window, call.counted, lesson);
                 // The answer's share of the window was too much, not what is sent. One that was cut
                 // short would be cut shorter.
+                // Who names the window only leaves it to our count whether that explains it.
+                let reported = self.state.calibration.reported(call.counted);
+                let ours = call.max_output.map(|_| reported);
                 if lesson == Lesson::Told
-                    && let Some(room) = room(used, window)
+                    && let Some(room) = room(used.or(ours), window)
                     && call.max_output.is_none_or(|asked| asked > room)
                 {
                     // Whoever asked for nothing was given more than there is, and would be again.

@@ -337,6 +337,45 @@ fn a_request_that_fits_without_its_answer_teaches_the_window() {
     audit(&stage);
 }
 
+/// vLLM names the window and the answer that was asked for, and not the size of the request: by our
+/// count the answer was too much, and only where that was not all of it something leaves.
+#[test]
+fn a_window_without_a_size_lowers_the_answer_first() {
+    let mut stage = Stage::new(Setup {
+        max_output: Some(Tokens(16_000)),
+        ..strategy(ContextStrategy::default(), Some(100_000))
+    });
+    stage
+        .say("the task")
+        .calls(&["a:read"])
+        .done("a", &"word ".repeat(2_000));
+    let before = counted(&stage);
+    stage.refuse(overflow(None, Some(16_000)));
+    assert_eq!(counted(&stage), before, "nothing has left");
+    let lowered = stage.requests.last().unwrap().request.max_output.unwrap();
+    assert!(
+        lowered <= Tokens(16_000).minus(Tokens(before)),
+        "{lowered:?}"
+    );
+    assert!(lowered >= Tokens(8_000), "{lowered:?}");
+    // It was more than we count.
+    stage.refuse(overflow(None, Some(16_000)));
+    assert!(counted(&stage) < before);
+    stage.text("ok");
+    audit(&stage);
+    // Where nothing can leave, the answer alone is lowered, and the run goes on.
+    let mut stage = Stage::new(Setup {
+        max_output: Some(Tokens(32_000)),
+        ..strategy(ContextStrategy::default(), Some(200_000))
+    });
+    stage
+        .say("go")
+        .refuse(overflow(None, Some(32_000)))
+        .text("ok");
+    assert_eq!(stage.outcome().text, "ok");
+    audit(&stage);
+}
+
 /// Whatever a provider says of sizes, the machine ends.
 #[test]
 fn nonsense_numbers_do_no_harm() {
