@@ -10,7 +10,7 @@
 mod stage;
 
 use plimsoll_agent::{EndReason, Entry, Event, Failure, Setup};
-use plimsoll_context::{ContextStrategy, Message, Tokens};
+use plimsoll_context::{ContextStrategy, Message, Ppm, Tokens};
 use stage::audit::audit;
 use stage::{Stage, overflow, setup, strategy};
 
@@ -310,7 +310,12 @@ fn a_request_that_fits_without_its_answer_teaches_the_window() {
         stage.refuse(overflow(Some(used.0), Some(16_000)));
         let again = sent(&stage, 1);
         assert_eq!(again.counted, first.counted, "{asked:?}: nothing has left");
-        assert_eq!(again.max_output, Some(Tokens(16_000).minus(used)));
+        let (left, asked_now) = (Tokens(16_000).minus(used), again.max_output.unwrap());
+        let spare = left.minus(asked_now);
+        assert!(
+            asked_now <= left && spare < used.share(Ppm(50_000)),
+            "{asked_now:?}"
+        );
         stage.calls(&["a:read"]).done("a", &"word ".repeat(2_000));
         let next = sent(&stage, 2);
         assert_eq!(next.expects.window, Some(Tokens(16_000)));

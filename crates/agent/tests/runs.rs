@@ -13,7 +13,7 @@ mod stage;
 use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, Failure, Repetition, Setup, ToolChoice, ToolPhase,
 };
-use plimsoll_context::{Message, Part, Tokens, Usage};
+use plimsoll_context::{Message, Part, Ppm, Tokens, Usage};
 use stage::audit::audit;
 use stage::{Stage, limits, setup};
 
@@ -871,9 +871,12 @@ fn the_answer_fits_behind_the_request() {
     });
     stage.say(&"x".repeat(20_000));
     let request = &stage.requests[0].request;
-    assert_eq!(
-        request.max_output,
-        Some(Tokens(10_000).minus(request.counted))
+    let left = Tokens(10_000).minus(request.counted);
+    let asked = request.max_output.unwrap();
+    // A little less: a provider may count more than we do.
+    assert!(
+        asked < left && left.minus(asked) < request.counted.share(Ppm(50_000)),
+        "{asked:?}"
     );
     stage.text("ok");
     audit(&stage);
