@@ -17,9 +17,9 @@ mod usage;
 mod validate;
 
 pub use dialect::{
-    Arguments, CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, Images, NoContent,
-    OutputKey, ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole, Template,
-    Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
+    Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
+    NoContent, OutputKey, ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole,
+    Template, Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
 };
 pub(crate) use ids::fnv1a;
 pub use json_turns::{AnswerStream, read_turn};

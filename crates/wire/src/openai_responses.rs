@@ -21,6 +21,7 @@ mod validate;
 
 pub use crate::openai_chat::{Delivery, Images, ParallelCalls, Slot, SystemRole, ToolChoice};
 pub use count::validate_count;
+pub(crate) use ids::{is_name, name as legal_name};
 pub use items::ORIGIN;
 pub(crate) use items::PAIRS;
 pub use profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};

@@ -6,9 +6,9 @@ use plimsoll_wire::anthropic::{
     self, Binding, Effort, ForcedTools, LaterSystem, Temperature, ThinkingStyle,
 };
 use plimsoll_wire::openai_chat::{
-    Arguments, CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, Images, NoContent,
-    OutputKey, ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole, Texts,
-    ToolStyle, UserAfterTool, UserMessage,
+    Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
+    NoContent, OutputKey, ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole,
+    Texts, ToolStyle, UserAfterTool, UserMessage,
 };
 use plimsoll_wire::openai_responses::{self, CacheKey, ReasoningItems, Sampling};
 
@@ -88,6 +88,11 @@ pub(super) fn of_dialect(of: &Dialect) -> Vec<Peculiarity> {
             of.call_ids == CallIds::NineAlphanumeric,
             "Ids of tool calls are mapped to nine letters or digits.",
             &[Rule::Oc7],
+        ),
+        (
+            of.call_ids == CallIds::UpTo40 || of.call_names == CallNames::Plain,
+            "Ids of tool calls with more than 40 characters are mapped, names that a model made up get `_` for what no name may have.",
+            &[Rule::Shape],
         ),
         (
             of.arguments == Arguments::JsonObject,

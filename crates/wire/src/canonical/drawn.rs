@@ -129,6 +129,7 @@ fn chat(what: openai_chat::LeftOut) -> &'static str {
         Left::Attachment => "put a note in the place of an image or a file",
         Left::ForeignBlock => "left out a block of another provider",
         Left::BrokenArguments => "put arguments that are no JSON object into one",
+        Left::Name => "put `_` for what a tool's name may not have",
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Dialect {
     pub user_after_tool: UserAfterTool,
     /// Which ids of tool calls are accepted.
     pub call_ids: CallIds,
+    /// Which names of tools are accepted in earlier tool calls.
+    pub call_names: CallNames,
     /// Which texts are accepted as arguments of earlier tool calls.
     pub arguments: Arguments,
     /// In which messages reasoning is given back.
@@ -109,8 +111,20 @@ pub enum UserAfterTool {
 pub enum CallIds {
     /// All.
     Any,
+    /// Of at most 40 characters; longer ones are mapped, always to the same.
+    UpTo40,
     /// Nine letters or digits (OC7); others are mapped to such, always to the same.
     NineAlphanumeric,
+}
+
+/// Which names of tools are accepted in earlier tool calls: a model makes up what it likes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallNames {
+    /// All.
+    Any,
+    /// Of at most 64 letters, digits, `_` and `-`; `_` stands for anything else.
+    Plain,
 }
 
 /// Which texts are accepted as arguments of earlier tool calls.
@@ -323,7 +337,13 @@ impl Dialect {
                 voice: Voice::Kimi,
                 ..Self::hosted(name)
             },
-            "groq" | "openrouter" | "xai" | "together" => Self::hosted(name),
+            // It passes requests on to OpenAI, among others.
+            "openrouter" => Self {
+                call_ids: CallIds::UpTo40,
+                call_names: CallNames::Plain,
+                ..Self::hosted(name)
+            },
+            "groq" | "xai" | "together" => Self::hosted(name),
             // Its compatibility API refuses the key that asks for usage.
             "cohere" => Self {
                 stream_usage: StreamUsage::Unasked,
@@ -341,6 +361,8 @@ impl Dialect {
             name: "openai".into(),
             output_key: OutputKey::MaxCompletionTokens,
             texts: Texts::Parts,
+            call_ids: CallIds::UpTo40,
+            call_names: CallNames::Plain,
             arguments: Arguments::AnyText,
             prefill: Prefill::Allowed,
             cache: CacheMarks::Key,
@@ -359,6 +381,7 @@ impl Dialect {
             same_role: SameRole::Keep,
             user_after_tool: UserAfterTool::Allowed,
             call_ids: CallIds::Any,
+            call_names: CallNames::Any,
             arguments: Arguments::JsonObject,
             echo_reasoning: EchoReasoning::Never,
             empty_reasoning: EmptyReasoning::Omit,

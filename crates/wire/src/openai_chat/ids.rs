@@ -10,6 +10,9 @@ use super::types::Text;
 /// Length of an id at Mistral.
 pub(super) const NINE: usize = 9;
 
+/// The longest id at OpenAI.
+pub(super) const MAX_ID: usize = 40;
+
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The ids of one request: two different ids never become the same.
@@ -33,6 +36,8 @@ impl Ids {
     pub(super) fn map<'a>(&mut self, id: &'a str) -> Text<'a> {
         match self.rule {
             CallIds::Any => Cow::Borrowed(id),
+            CallIds::UpTo40 if id.chars().count() <= MAX_ID => Cow::Borrowed(id),
+            CallIds::UpTo40 => Cow::Owned(short(id)),
             CallIds::NineAlphanumeric => Cow::Owned(self.nine(id)),
         }
     }
@@ -55,6 +60,12 @@ impl Ids {
         self.given.insert(id.to_owned(), name.clone());
         name
     }
+}
+
+/// An id of 128 bits, so that no two of one session meet.
+fn short(id: &str) -> String {
+    let (one, other) = (fnv1a(id.as_bytes(), 0), fnv1a(id.as_bytes(), 1));
+    format!("call_{one:016x}{other:016x}")
 }
 
 /// Whether an id is nine letters or digits.

@@ -107,6 +107,8 @@ pub enum LeftOut {
     ForeignBlock,
     /// Arguments that are not a JSON object are sent inside one.
     BrokenArguments,
+    /// A tool's name is sent with `_` for characters that no name may have.
+    Name,
 }
 
 /// Renders a view.

@@ -11,13 +11,14 @@ use plimsoll_context::{
 use serde_json::{Map, Value};
 
 use super::dialect::{
-    Arguments, Dialect, EchoReasoning, EmptyReasoning, Images, ParallelCalls, Prefill, SameRole,
-    SystemPlace, UserAfterTool, UserMessage,
+    Arguments, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images, ParallelCalls, Prefill,
+    SameRole, SystemPlace, UserAfterTool, UserMessage,
 };
 use super::ids::Ids;
 use super::render::{LeftOut, Note};
 use super::types::{Call, CallFunction, ContentPart, FilePart, ImageUrl, Text};
 use crate::frames;
+use crate::openai_responses::legal_name;
 
 /// Whose blocks this wire gives back.
 pub const ORIGIN: &str = "openai-chat";
@@ -319,13 +320,17 @@ impl<'a, 'd> Shaper<'a, 'd> {
                 object
             }
         };
+        let name = match self.dialect.call_names {
+            CallNames::Any => Cow::Borrowed(call.name.as_str()),
+            CallNames::Plain => legal_name(&call.name),
+        };
+        if name != call.name {
+            self.note(LeftOut::Name);
+        }
         Call {
             id: self.ids.map(&call.id.0),
             kind: "function".into(),
-            function: CallFunction {
-                name: Cow::Borrowed(&call.name),
-                arguments,
-            },
+            function: CallFunction { name, arguments },
             extra: call.opaque.as_ref().and_then(own).unwrap_or_default(),
         }
     }

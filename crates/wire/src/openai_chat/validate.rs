@@ -12,16 +12,19 @@
 use serde_json::{Value, json};
 
 use super::dialect::{
-    Arguments, CallIds, Dialect, EchoReasoning, EmptyReasoning, NoContent, ParallelCalls, Prefill,
-    SameRole, SystemPlace, UserAfterTool, UserMessage, Voice,
+    Arguments, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, NoContent,
+    ParallelCalls, Prefill, SameRole, SystemPlace, UserAfterTool, UserMessage, Voice,
 };
-use super::ids::is_nine;
+use super::ids::{MAX_ID, is_nine};
 use super::pairing;
 use super::shape::is_json_object;
 use crate::fault::{Fault, Rule};
+use crate::openai_responses::is_name;
 
 /// Faults reported for one request; a mock says one, a person reads no more.
 pub const MAX_FAULTS: usize = 100;
+/// The longest name of a tool.
+const MAX_NAME: usize = 64;
 
 /// The rules that a request breaks, in message order within each group of rules; empty for a
 /// valid one. A bare array of messages is judged as a request's `messages`.
@@ -88,11 +91,29 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
                 "message": words,
                 "type": "invalid_request_error",
                 "param": fault.place,
-                "code": null,
+                "code": code(words),
             });
             (400, json!({"error": error}))
         }
     }
+}
+
+/// The code of what a field may not have.
+fn code(words: &str) -> Option<&'static str> {
+    if words.contains("string too long") {
+        Some("string_above_max_length")
+    } else if words.contains("does not match pattern") {
+        Some("invalid_value")
+    } else {
+        None
+    }
+}
+
+fn too_long(place: &str, most: usize, length: usize) -> String {
+    format!(
+        "Invalid '{place}': string too long. Expected a string with maximum length {most}, but got \
+         a string with length {length} instead."
+    )
 }
 
 /// The faults found so far.
@@ -192,9 +213,12 @@ impl Check<'_> {
                 }
                 Some(id) => self.id(format!("{place}.id"), id),
             }
-            if !function.get("name").is_some_and(Value::is_string) {
-                let words = format!("Missing required parameter: '{place}.function.name'.");
-                self.fault(Rule::Shape, format!("{place}.function.name"), words);
+            match function.get("name").and_then(Value::as_str) {
+                None => {
+                    let words = format!("Missing required parameter: '{place}.function.name'.");
+                    self.fault(Rule::Shape, format!("{place}.function.name"), words);
+                }
+                Some(name) => self.name(format!("{place}.function.name"), name),
             }
             self.arguments(format!("{place}.function.arguments"), function);
         }
@@ -204,7 +228,32 @@ impl Check<'_> {
         }
     }
 
+    fn name(&mut self, place: String, name: &str) {
+        if self.dialect.call_names == CallNames::Any || is_name(name) {
+            return;
+        }
+        let length = name.chars().count();
+        let words = match length {
+            0 => format!(
+                "Invalid '{place}': empty string. Expected a string with minimum length 1, but got \
+                 an empty string instead."
+            ),
+            1..=MAX_NAME => format!(
+                "Invalid '{place}': string does not match pattern. Expected a string that matches \
+                 the pattern '^[a-zA-Z0-9_-]+$'."
+            ),
+            _ => too_long(&place, MAX_NAME, length),
+        };
+        self.fault(Rule::Shape, place, words);
+    }
+
     fn id(&mut self, place: String, id: &str) {
+        let length = id.chars().count();
+        if self.dialect.call_ids == CallIds::UpTo40 && length > MAX_ID {
+            let words = too_long(&place, MAX_ID, length);
+            self.fault(Rule::Shape, place, words);
+            return;
+        }
         if self.dialect.call_ids == CallIds::NineAlphanumeric && !is_nine(id) {
             let words =
                 format!("Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.");

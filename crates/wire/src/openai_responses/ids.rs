@@ -53,12 +53,12 @@ fn short(id: &str, salt: u64) -> String {
 }
 
 /// Whether a tool's name is accepted.
-pub(super) fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     fits(name) && name.chars().all(in_name)
 }
 
 /// A tool's name as it is accepted: a model may have made one up that is not.
-pub(super) fn name(name: &str) -> Text<'_> {
+pub(crate) fn name(name: &str) -> Text<'_> {
     if is_name(name) {
         return Cow::Borrowed(name);
     }
