@@ -7,6 +7,7 @@
 )]
 
 mod chat;
+mod docs;
 mod messages;
 mod responses;
 
