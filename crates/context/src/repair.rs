@@ -1,6 +1,6 @@
 //! Makes a damaged transcript one that providers accept: every call answered once, right after it.
-//! For imported chats; a live run never produces such damage. It invents nothing but the closing
-//! results of calls that never had one.
+//! For imported chats; a live run never produces such damage, and calls of it that still wait for their
+//! results never come here. It invents nothing but the closing results of calls that never had one.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -337,6 +337,27 @@ mod tests {
                 "a1 r1",
                 2,
             ),
+            // What follows the second call cannot be the first one's.
+            (
+                vec![calls(&["1"]), calls(&["1"]), result("1"), result("1")],
+                "a1 x1 a1 r1",
+                2,
+            ),
+            // What was said in between waits for the whole batch, whatever its order.
+            (
+                vec![
+                    u(),
+                    calls(&["1", "2", "3"]),
+                    result("3"),
+                    u(),
+                    result("1"),
+                    u(),
+                ],
+                "u a123 r1 x2 r3 u u",
+                3,
+            ),
+            // A result that came before its call is another's.
+            (vec![result("1"), calls(&["1"])], "a1 x1", 2),
             (vec![u(), calls(&[])], "u", 1),
             (vec![Message::assistant(" \n"), u()], "u", 1),
         ];

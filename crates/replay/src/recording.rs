@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flate2::read::GzDecoder;
-use plimsoll_context::{Message, repair};
+use plimsoll_context::{Message, Repair, repair};
 use plimsoll_wire::WireError;
 use plimsoll_wire::openai_chat;
 use serde::Deserialize;
@@ -24,6 +24,8 @@ pub struct Recording {
     pub id: String,
     /// What was said: whole, each call with its result.
     pub messages: Vec<Arc<Message>>,
+    /// What had to be mended for that; places count without the summaries.
+    pub repairs: Vec<Repair>,
 }
 
 /// What stands beside the messages.
@@ -59,6 +61,7 @@ impl Recording {
         let repaired = repair(said.map(|(_, message)| message).collect());
         Ok(Self {
             id: beside.id,
+            repairs: repaired.repairs,
             messages: repaired
                 .messages
                 .into_iter()

@@ -121,6 +121,7 @@ fn summaries_of_the_recorded_agent_are_not_replayed_and_damage_is_repaired() {
         4,
         "the open call got a result, the orphan went: {texts:?}"
     );
+    assert_eq!(recording.repairs.len(), 2);
     assert!(!texts.iter().any(|text| text.contains("sum of all")));
     assert!(Recording::parse("{}").is_err());
 }

@@ -1,7 +1,12 @@
 //! Real damages, as providers' users report them, on each wire: what is refused is accepted once it
 //! is mended, each repair is told with the rule that asked for it, all else keeps its bytes, and
 //! mending again changes nothing.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
 
 use plimsoll_wire::canonical::{Mended, Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::{Dialect, Template};
