@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::session::{AgentOutput, Session};
 use crate::store::{Lease, SessionId, SessionStore, StoreError};
 use crate::tool::Tool;
-use crate::window::Window;
+use crate::window::{self, Window};
 
 /// How long one call of the summariser may take, its retries included: the run waits for it.
 pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
@@ -128,7 +128,8 @@ impl Agent {
         notes.extend(found.note);
         setup.line.window = found.window;
         if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
-            model.window = Some(parts.summarizer.window().await.unwrap_or(FALLBACK_WINDOW));
+            let said = window::said(&*parts.summarizer).await;
+            model.window = Some(said.unwrap_or(FALLBACK_WINDOW));
         }
         let window = setup.line.window;
         if let Some(config) = &self.context {

@@ -1,0 +1,122 @@
+//! A provider that is asked what a request weighs: what it says is heard and logged, what it does not
+//! say, or says too late, costs a note and nothing else.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Request};
+use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_core::testing::{ScriptedProvider, Turn};
+use plimsoll_core::{Agent, MemoryStore, Provider, SessionId, SessionStore, Window};
+
+/// What it says of weights.
+#[derive(Clone, Copy)]
+enum Says {
+    Half,
+    Nothing,
+    No,
+    Never,
+    Panic,
+}
+
+/// A model that is asked, and how often it was.
+#[derive(Clone)]
+struct Weighing {
+    inner: ScriptedProvider,
+    says: Says,
+    asked: Arc<Mutex<Vec<u64>>>,
+}
+
+#[async_trait]
+impl Provider for Weighing {
+    fn model(&self) -> &str {
+        self.inner.model()
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        self.inner.call(request, deltas).await
+    }
+
+    async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {
+        self.asked.lock().unwrap().push(request.counted.0);
+        match self.says {
+            Says::Half => Ok(Some(Tokens(request.counted.0 / 2))),
+            Says::Nothing => Ok(None),
+            Says::No => Err(Failure::Auth {
+                message: "invalid x-api-key".to_owned(),
+            }),
+            Says::Never => std::future::pending().await,
+            Says::Panic => panic!("out of order"),
+        }
+    }
+}
+
+/// The end of a run whose task has 9,000 tokens by our count, of 12,000 that may be sent in a window
+/// of 16,000; how often the provider was asked, what was warned of, and what it said by the log.
+async fn run(says: Says) -> (EndReason, usize, Vec<String>, Vec<Entry>) {
+    let provider = Weighing {
+        inner: ScriptedProvider::new([Turn::say("Done.")]),
+        says,
+        asked: Arc::default(),
+    };
+    let warned = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&warned);
+    let store = Arc::new(MemoryStore::default());
+    let agent = Agent::builder(provider.clone())
+        .window(Window::Known(Tokens(16_000)))
+        .store(Arc::clone(&store) as Arc<dyn SessionStore>)
+        .observer(move |event: &Event| {
+            if let Event::Warning { text } = event {
+                heard.lock().unwrap().push(text.clone());
+            }
+        })
+        .build()
+        .unwrap();
+    let id = SessionId::new("weighed").unwrap();
+    let mut session = agent.session(id.clone()).await.unwrap();
+    let output = session.run(&"tok ".repeat(9_000)).await.unwrap();
+    let log = store.load(&id).await.unwrap();
+    let measured = log.into_iter();
+    let measured = measured.filter(|entry| matches!(entry, Entry::Measured { .. }));
+    let asked = provider.asked.lock().unwrap().len();
+    let warned = warned.lock().unwrap().clone();
+    (output.reason, asked, warned, measured.collect())
+}
+
+#[tokio::test]
+async fn what_it_says_is_heard_and_logged() {
+    let (reason, asked, warned, measured) = run(Says::Half).await;
+    assert_eq!((reason, asked), (EndReason::Answered, 1));
+    assert!(warned.is_empty(), "{warned:?}");
+    let [Entry::Measured { counted, reported }] = measured[..] else {
+        panic!("{measured:?}")
+    };
+    assert_eq!(reported, Tokens(counted.0 / 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_it_does_not_say_costs_a_note_at_most() {
+    for (says, words) in [
+        (Says::Nothing, None),
+        (Says::No, Some("invalid x-api-key")),
+        (Says::Never, Some("nothing came within 10 s")),
+        (Says::Panic, Some("its client broke down: out of order")),
+    ] {
+        let (reason, asked, warned, measured) = run(says).await;
+        assert_eq!((reason, asked), (EndReason::Answered, 1));
+        assert_eq!(measured, []);
+        match words {
+            None => assert!(warned.is_empty(), "{warned:?}"),
+            Some(words) => {
+                assert_eq!(warned.len(), 1);
+                assert!(warned[0].contains(words), "{warned:?}");
+                assert!(warned[0].contains("our count holds"), "{warned:?}");
+            }
+        }
+    }
+}
