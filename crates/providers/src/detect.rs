@@ -115,7 +115,7 @@ pub async fn detect(variables: Variables<'_>) -> Detected {
 pub fn detect_keys(variables: Variables<'_>) -> Vec<KeyFound> {
     let hosted = VENDORS
         .iter()
-        .filter(|vendor| vendor.place == Place::Hosted && vendor.same_as.is_none());
+        .filter(|vendor| vendor.place == Place::Hosted && has_own_key(vendor));
     let found = hosted.filter_map(|vendor| {
         let key = find_key(vendor, variables);
         let (variable, state) = match key {
@@ -129,6 +129,12 @@ pub fn detect_keys(variables: Variables<'_>) -> Vec<KeyFound> {
         })
     });
     found.collect()
+}
+
+/// Whether its key is not that of the vendor which it is by another wire.
+fn has_own_key(vendor: &Vendor) -> bool {
+    let same = vendor.same_as.and_then(|same| Vendor::named(same).ok());
+    same.is_none_or(|same| same.key_variables != vendor.key_variables)
 }
 
 /// Asks all places at once; as slow as the slowest, and bounded by a few [`DETECT_TIMEOUT`]s.

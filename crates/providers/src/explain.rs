@@ -103,28 +103,48 @@ impl OpenAiChatBuilder {
             Wire::Chat => Ok(chat(&self.build_with(variables)?)),
             Wire::Responses => Ok(responses(&self.responses_with(variables)?)),
             Wire::Messages => Ok(messages(&self.messages_with(variables)?)),
-            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => {
-                // Another library writes the request, where it is in this build.
-                let profile = "genai".to_owned();
-                let vendor = self.vendor();
-                self.provider_with(variables)?;
-                Ok(Explained {
-                    wire: name_of(wire),
-                    address: vendor.base_url.unwrap_or_default().to_owned(),
-                    key_from: None,
-                    profile,
-                    peculiarities: sentences::of_genai(wire),
-                    thinking: Vec::new(),
-                    caching: Vec::new(),
-                    window_from: window_from(vendor.tells),
-                    weighs: None,
-                    cannot: Vec::new(),
-                    sample: None,
-                })
-            }
+            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => self.other(variables),
         }
     }
 }
+
+impl OpenAiChatBuilder {
+    /// Another library writes the request, where it is in this build.
+    fn other(self, variables: Variables<'_>) -> Result<Explained, ProviderError> {
+        let vendor = self.vendor();
+        let (address, key_from) = self.reached(variables)?;
+        Ok(Explained {
+            wire: name_of(vendor.wire),
+            address,
+            key_from,
+            profile: "genai".to_owned(),
+            peculiarities: sentences::of_genai(vendor.wire),
+            thinking: Vec::new(),
+            caching: Vec::new(),
+            window_from: window_from(vendor.tells),
+            weighs: None,
+            cannot: Vec::new(),
+            sample: None,
+        })
+    }
+
+    /// Where its requests go, and where the key comes from.
+    #[cfg(feature = "genai")]
+    fn reached(self, variables: Variables<'_>) -> Result<Reached, ProviderError> {
+        let provider = self.genai_with(variables)?;
+        Ok((provider.base_url().to_string(), provider.key_from()))
+    }
+
+    #[cfg(not(feature = "genai"))]
+    fn reached(self, _: Variables<'_>) -> Result<Reached, ProviderError> {
+        Err(ProviderError::NotBuiltIn {
+            provider: self.vendor().name,
+        })
+    }
+}
+
+/// An address and the variable of a key.
+type Reached = (String, Option<&'static str>);
 
 fn chat(provider: &OpenAiChat) -> Explained {
     let dialect = &provider.dialect;

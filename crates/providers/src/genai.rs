@@ -59,6 +59,11 @@ impl Genai {
         &self.line.http.base
     }
 
+    /// Where its key comes from, if one is sent.
+    pub(crate) fn key_from(&self) -> Option<&'static str> {
+        self.line.key_from
+    }
+
     async fn hear(
         &self,
         request: &Request,
