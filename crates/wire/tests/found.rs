@@ -151,3 +151,23 @@ fn the_schema_of_a_tool_is_an_objects() {
         assert_eq!(anthropic::validate(&request, &profile), []);
     }
 }
+
+#[test]
+fn an_item_that_nobody_named_is_no_part_of_the_message_after_it() {
+    let strange = [
+        json!({"type": ""}),
+        json!({"id": "rs_1", "summary": [], "encrypted_content": "gA=="}),
+    ];
+    for item in strange {
+        let said = json!({"type": "message", "role": "assistant", "phase": "commentary",
+            "content": [{"type": "output_text", "text": "t"}]});
+        let body = json!({"id": "r", "status": "completed", "output": [item, said]}).to_string();
+        let reply = openai_responses::read_reply(&body).unwrap();
+        let profile = openai_responses::Profile::openai();
+        let request = responses_request(reply, &profile);
+        let kept =
+            json!({"type": "message", "role": "assistant", "content": "t", "phase": "commentary"});
+        assert_eq!(request["input"][1], kept);
+        assert_eq!(openai_responses::validate(&request, &profile), []);
+    }
+}

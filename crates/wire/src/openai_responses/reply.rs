@@ -18,6 +18,9 @@ use crate::openai_chat::{MAX_REPLY, fnv1a};
 /// What an item of a reply counts for besides its text, so that a reply holds at most 1,024.
 pub(super) const ITEM_COST: usize = 16 * 1024;
 
+/// The keys of a message that the transcript has a place for, or that may not go back.
+pub(super) const OF_MESSAGE: [&str; 5] = ["type", "role", "content", "id", "status"];
+
 /// A Response object, its output in raw pieces.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Response<'a> {
@@ -168,6 +171,8 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
         "reasoning" => vec![Part::Thinking(items::thinking(item, raw))],
         "function_call" => vec![Part::ToolCall(tool_call(item, "arguments"))],
         "custom_tool_call" => vec![Part::ToolCall(tool_call(item, "input"))],
+        // Nobody can send back what nobody named.
+        "" => Vec::new(),
         _ => vec![Part::Opaque(items::opaque(raw))],
     }
 }
@@ -177,8 +182,7 @@ pub(super) fn with_beside(item: &Value, texts: Vec<Part>) -> Vec<Part> {
     if texts.is_empty() {
         return texts;
     }
-    let known = ["type", "role", "content", "id", "status"];
-    let beside = beside(item, &known).map(Part::Opaque);
+    let beside = beside(item, &OF_MESSAGE).map(Part::Opaque);
     beside.into_iter().chain(texts).collect()
 }
 

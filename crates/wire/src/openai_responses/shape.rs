@@ -14,6 +14,7 @@ use super::ids::{self, Ids};
 use super::items;
 use super::profile::{Profile, ReasoningItems};
 use super::render::{LeftOut, Note};
+use super::reply::OF_MESSAGE;
 use super::types::{
     Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Words,
 };
@@ -196,6 +197,8 @@ impl<'a, 'p> Shaper<'a, 'p> {
             "" => {
                 self.end_said(turn);
                 turn.extra = serde_json::from_str(raw.get()).unwrap_or_default();
+                turn.extra
+                    .retain(|key, _| !OF_MESSAGE.contains(&key.as_str()));
             }
             "reasoning" => {
                 self.end_said(turn);
