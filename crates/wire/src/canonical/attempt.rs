@@ -37,6 +37,12 @@ pub(super) struct Attempt<'g, 'a> {
     pub(super) keeps: Vec<Option<Vec<usize>>>,
     /// Which turns are written as they are rendered, and what was wrong with what they were.
     pub(super) written: BTreeMap<usize, Option<Fault>>,
+    /// For each turn, the units that it says something of.
+    units: Vec<Vec<usize>>,
+    /// For each unit, how many turns say something of it.
+    turns_of: Vec<usize>,
+    /// For each message of the mended transcript, how many turns say it.
+    said: Vec<usize>,
     /// Whether the system prompt beside the messages is written anew.
     pub(super) system: bool,
     /// Which turn each entry of the list is of.
@@ -75,7 +81,8 @@ impl<'g, 'a> Attempt<'g, 'a> {
         }
         let (origins, messages): (Vec<_>, Vec<_>) = mended.messages.into_iter().unzip();
         let model = given.key("model").unwrap_or_default().trim_matches('"');
-        let drawn = Drawn::of(&messages, target, model)?;
+        let mut drawn = Drawn::of(&messages, target, model)?;
+        drawn.notes.sort_by_key(|(of, _)| *of);
         let mut attempt = Self {
             given,
             target,
@@ -86,11 +93,15 @@ impl<'g, 'a> Attempt<'g, 'a> {
             drawn,
             keeps: Vec::new(),
             written: BTreeMap::new(),
+            units: Vec::new(),
+            turns_of: vec![0; given.units.len()],
+            said: Vec::new(),
             system: false,
             turn_at: Vec::new(),
             faults: Vec::new(),
             text: String::new(),
         };
+        attempt.look();
         attempt.keep_what_may_stay();
         attempt.settle();
         Ok(attempt)
@@ -119,6 +130,30 @@ impl<'g, 'a> Attempt<'g, 'a> {
         }
     }
 
+    /// Which unit, which turn and which message have to do with each other.
+    fn look(&mut self) {
+        self.said = vec![0; self.messages.len()];
+        for turn in &self.drawn.turns {
+            let mut units: Vec<usize> = Vec::new();
+            for index in &turn.from {
+                if let Some(said) = self.said.get_mut(*index) {
+                    *said += 1;
+                }
+                let origin = self.origins.get(*index).copied().flatten();
+                let unit = origin.and_then(|at| self.given.unit_of.get(at).copied().flatten());
+                if let Some(unit) = unit.filter(|unit| !units.contains(unit)) {
+                    units.push(unit);
+                }
+            }
+            for unit in &units {
+                if let Some(turns) = self.turns_of.get_mut(*unit) {
+                    *turns += 1;
+                }
+            }
+            self.units.push(units);
+        }
+    }
+
     /// The units whose bytes may stand for a turn: those whose messages it says, all of them, in
     /// their order, and no others.
     fn keep_what_may_stay(&mut self) {
@@ -128,10 +163,6 @@ impl<'g, 'a> Attempt<'g, 'a> {
                 list.push(message);
             }
         }
-        let mut said: BTreeMap<usize, usize> = BTreeMap::new();
-        for index in self.drawn.turns.iter().flat_map(|turn| &turn.from) {
-            *said.entry(*index).or_default() += 1;
-        }
         let legacy_stays = self.given.units.iter().all(|unit| !unit.legacy)
             || (self.findings.is_empty() && self.touched.is_empty());
         let keep = |from: &[usize]| -> Option<Vec<usize>> {
@@ -139,7 +170,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
             let mut origins = Vec::new();
             for index in from {
                 let origin = self.origins.get(*index).copied().flatten()?;
-                if self.touched.contains(&origin) || said.get(index) != Some(&1) {
+                if self.touched.contains(&origin) || self.said.get(*index) != Some(&1) {
                     return None;
                 }
                 let unit = self.given.unit_of.get(origin).copied().flatten()?;
@@ -165,7 +196,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
         let said_beside = self.origins.iter().enumerate().any(|(index, origin)| {
             let unit = origin.and_then(|origin| self.given.unit_of.get(origin).copied().flatten());
             unit.is_some()
-                && !said.contains_key(&index)
+                && self.said.get(index) == Some(&0)
                 && matches!(self.messages.get(index), Some(Message::System { .. }))
         });
         self.system = said_beside && matches!(self.target, Target::Messages(_));
@@ -263,18 +294,17 @@ impl<'g, 'a> Attempt<'g, 'a> {
 
     /// The units that a turn says something of.
     pub(super) fn units_of(&self, turn: usize) -> Vec<&'g super::given::Unit<'a>> {
-        let mut units: Vec<usize> = Vec::new();
-        for index in self.from(turn) {
-            let origin = self.origins.get(*index).copied().flatten();
-            let unit = origin.and_then(|at| self.given.unit_of.get(at).copied().flatten());
-            if let Some(unit) = unit.filter(|unit| !units.contains(unit)) {
-                units.push(unit);
-            }
-        }
-        let units = units.into_iter();
+        let units = self.units.get(turn).into_iter().flatten();
         units
-            .filter_map(|unit| self.given.units.get(unit))
+            .filter_map(|unit| self.given.units.get(*unit))
             .collect()
+    }
+
+    /// Whether a turn says the one unit that it is of, and nothing else does.
+    pub(super) fn is_whole(&self, turn: usize) -> bool {
+        let units = self.units.get(turn).into_iter().flatten();
+        let mut units = units.map(|unit| self.turns_of.get(*unit));
+        units.all(|turns| turns == Some(&1))
     }
 
     /// The messages that a turn says.
@@ -284,11 +314,9 @@ impl<'g, 'a> Attempt<'g, 'a> {
     }
 
     /// Whether nobody else says what a turn says.
-    pub(super) fn is_only(&self, turn: usize) -> bool {
-        let mine = self.from(turn);
-        let others = self.drawn.turns.iter().enumerate();
-        let mut others = others.filter(|(other, _)| *other != turn);
-        !others.any(|(_, other)| other.from.iter().any(|index| mine.contains(index)))
+    fn is_only(&self, turn: usize) -> bool {
+        let mut from = self.from(turn).iter();
+        from.all(|index| self.said.get(*index) == Some(&1))
     }
 }
 

@@ -81,6 +81,15 @@ impl Drawn {
         }
     }
 
+    /// What the request does not hold of a message as the transcript does.
+    pub(super) fn notes_of(&self, index: usize) -> impl Iterator<Item = &'static str> {
+        // They come in message order.
+        let from = self.notes.partition_point(|(of, _)| *of < index);
+        let notes = self.notes.iter().skip(from);
+        let notes = notes.take_while(move |(of, _)| *of == index);
+        notes.map(|(_, note)| *note)
+    }
+
     fn of_body(body: &[u8], key: &str, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
         let body: RawObject<'_> =
             serde_json::from_slice(body).map_err(|error| WireError::not_json(&error))?;

@@ -21,15 +21,16 @@ pub(super) fn clean(messages: &mut [Message], target: &Target, stored: bool) -> 
     let gone: BTreeSet<At> = out.iter().map(|(at, _)| *at).collect();
     out.extend(parted(messages, target, &gone));
     out.sort_by_key(|(at, _)| *at);
-    for (index, message) in messages.iter_mut().enumerate() {
-        let Some(parts) = parts_of(message) else {
-            continue;
-        };
+    let gone: BTreeSet<At> = out.iter().map(|(at, _)| *at).collect();
+    let touched: BTreeSet<usize> = gone.iter().map(|(index, _)| *index).collect();
+    for index in touched {
         let mut at = 0;
-        parts.retain(|_| {
-            at += 1;
-            !out.iter().any(|(gone, _)| *gone == (index, at - 1))
-        });
+        if let Some(parts) = messages.get_mut(index).and_then(parts_of) {
+            parts.retain(|_| {
+                at += 1;
+                !gone.contains(&(index, at - 1))
+            });
+        }
     }
     out.into_iter().map(|(_, finding)| finding).collect()
 }

@@ -51,15 +51,10 @@ pub(super) fn told(
     }
     vanished(attempt, &mut repairs);
     system(attempt, &mut repairs);
-    let mut seen: Vec<Repair> = Vec::with_capacity(repairs.len());
-    for repair in repairs {
-        let same = |one: &Repair| one.place == repair.place && one.done == repair.done;
-        if !seen.iter().any(same) {
-            seen.push(repair);
-        }
-    }
-    seen.sort_by_key(|repair| number(&repair.place));
-    seen
+    let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
+    repairs.retain(|one| seen.insert((one.place.clone(), one.done.clone())));
+    repairs.sort_by_key(|repair| number(&repair.place));
+    repairs
 }
 
 /// A turn that is written as it is rendered.
@@ -80,7 +75,7 @@ impl Written<'_, '_, '_> {
             // A closing result, which is told where its call is.
             [] if !turn.from.is_empty() => {}
             [] => repairs.push(self.put_in(&turn.raws)),
-            [unit] if attempt.is_whole(self.turn, unit) => {
+            [unit] if attempt.is_whole(self.turn) => {
                 let told = turn.from.iter().any(|index| {
                     let origin = attempt.origins.get(*index).copied().flatten();
                     origin.is_some_and(|origin| attempt.touched.contains(&origin))
@@ -103,10 +98,9 @@ impl Written<'_, '_, '_> {
             let Some(origin) = attempt.origins.get(*index).copied().flatten() else {
                 continue;
             };
-            let notes = attempt.drawn.notes.iter();
-            for (_, note) in notes.filter(|(of, _)| of == index) {
+            for note in attempt.drawn.notes_of(*index) {
                 let place = place(attempt, origin);
-                repairs.push(Repair::new(place, *note).because(self.fault));
+                repairs.push(Repair::new(place, note).because(self.fault));
             }
         }
     }
@@ -133,18 +127,6 @@ impl Written<'_, '_, '_> {
     }
 }
 
-impl Attempt<'_, '_> {
-    /// Whether a turn says a unit and nothing else does.
-    fn is_whole(&self, turn: usize, unit: &Unit<'_>) -> bool {
-        let turns = 0..self.drawn.turns.len();
-        let mut others = turns.filter(|other| *other != turn);
-        !others.any(|other| {
-            let mut units = self.units_of(other).into_iter();
-            units.any(|one| std::ptr::eq(one, unit))
-        })
-    }
-}
-
 /// Messages of which nothing is left.
 fn vanished(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
     let turns = attempt.drawn.turns.iter();
@@ -158,12 +140,11 @@ fn vanished(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
         if said.contains(&index) {
             continue;
         }
-        let mut notes = attempt.drawn.notes.iter();
-        let (rule, done) = match notes.find(|(of, _)| *of == index) {
+        let (rule, done) = match attempt.drawn.notes_of(index).next() {
             _ if matches!(message, Message::System { .. }) => {
                 (Some(Rule::Shape), "it stands in the system prompt now")
             }
-            Some((_, note)) => (None, *note),
+            Some(note) => (None, note),
             None => (
                 None,
                 "left it out: it says nothing that this provider reads",
