@@ -1,11 +1,15 @@
 //! [`stream`]: what has to hold of a streamed reply on each wire, however its bytes are cut.
 
 use plimsoll_context::{Delta, Message, Reply};
+use plimsoll_wire::canonical::Target;
 use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::input::Input;
 use crate::sse_events::events;
-use crate::view::{self, Opaques};
+use crate::view;
 
 /// A stream reader of one wire, and what is done with what it read.
 pub trait Wire: Default {
@@ -15,6 +19,8 @@ pub trait Wire: Default {
     fn partial(&self) -> Reply;
     /// All of it.
     fn finish(self) -> Result<Reply, WireError>;
+    /// Who gets it back.
+    fn target(choice: &Input<'_>) -> Target;
     /// Sends back what was said and says what is wrong with it.
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String>;
 }
@@ -43,10 +49,8 @@ pub fn stream<W: Wire>(input: &Input<'_>) {
     if unique.len() == calls.len() {
         messages.extend(calls.into_iter().map(|call| Message::result(call, "r")));
     }
-    let messages = view::mended(messages, input.opaques());
-    if let Err(why) = W::send_back(&messages, input)
-        && input.opaques() == Opaques::Dropped
-    {
+    let messages = view::mended(messages, input.opaques(), &W::target(input));
+    if let Err(why) = W::send_back(&messages, input) {
         panic!("{why}\n{messages:#?}");
     }
 }
@@ -70,12 +74,17 @@ impl Wire for openai_chat::StreamState {
     fn finish(self) -> Result<Reply, WireError> {
         Self::finish(self)
     }
+    fn target(choice: &Input<'_>) -> Target {
+        Target::Chat(choice.choose(&view::chat_dialects()).clone())
+    }
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
         let dialects = view::chat_dialects();
         let dialect = choice.choose(&dialects);
         let body = openai_chat::render(&Default::default(), messages, dialect);
         let body = body.map_err(|error| error.to_string())?.body;
-        let request = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let Some(request) = judged(&body)? else {
+            return Ok(());
+        };
         let faults = openai_chat::validate(&request, dialect);
         match faults.is_empty() {
             true => Ok(()),
@@ -98,6 +107,9 @@ impl Wire for openai_responses::StreamState {
     fn finish(self) -> Result<Reply, WireError> {
         Self::finish(self)
     }
+    fn target(choice: &Input<'_>) -> Target {
+        Target::Responses(choice.choose(&view::responses_profiles()).clone())
+    }
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
         let profiles = view::responses_profiles();
         let profile = choice.choose(&profiles);
@@ -110,7 +122,9 @@ impl Wire for openai_responses::StreamState {
             profile,
         );
         let body = body.map_err(|error| error.to_string())?.body;
-        let request = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let Some(request) = judged(&body)? else {
+            return Ok(());
+        };
         let faults = openai_responses::validate(&request, profile);
         match faults.is_empty() {
             true => Ok(()),
@@ -133,6 +147,9 @@ impl Wire for anthropic::StreamState {
     fn finish(self) -> Result<Reply, WireError> {
         Self::finish(self)
     }
+    fn target(choice: &Input<'_>) -> Target {
+        Target::Messages(anthropic::Profile::of_model(*choice.choose(&view::MODELS)))
+    }
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
         let model = *choice.choose(&view::MODELS);
         let profile = anthropic::Profile::of_model(model);
@@ -142,11 +159,24 @@ impl Wire for anthropic::StreamState {
         };
         let body = anthropic::render(&input, messages, &profile);
         let body = body.map_err(|error| error.to_string())?.body;
-        let request = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let Some(request) = judged(&body)? else {
+            return Ok(());
+        };
         let faults = anthropic::validate(&request, &profile);
         match faults.is_empty() {
             true => Ok(()),
             false => Err(format!("{model} {}\n{request}", view::shown(&faults))),
         }
+    }
+}
+
+/// A body to be judged; `None` for one with numbers that no machine holds, passed through as they came.
+fn judged(body: &[u8]) -> Result<Option<Value>, String> {
+    match serde_json::from_slice(body) {
+        Ok(request) => Ok(Some(request)),
+        Err(error) => match serde_json::from_slice::<&RawValue>(body) {
+            Ok(_) => Ok(None),
+            Err(_) => Err(error.to_string()),
+        },
     }
 }

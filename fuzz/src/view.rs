@@ -1,6 +1,7 @@
 //! What has to hold of a view that was read from anywhere: mended, every server accepts it.
 
 use plimsoll_context::{Message, Part, repair};
+use plimsoll_wire::canonical::{Target, canonical};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
 use plimsoll_wire::openai_responses::{Profile, Strict};
 use plimsoll_wire::{Fault, Rule};
@@ -60,39 +61,44 @@ pub fn responses_profiles() -> Vec<Profile> {
 /// What is done with blocks that a provider keeps to itself and that are passed through untouched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opaques {
-    /// They stay: what comes of them is as good as they were.
+    /// The canonicaliser takes out what would be refused.
     Kept,
-    /// They go, so that all that is left is ours.
+    /// They go, so that closing and dropping of calls has to be enough.
     Dropped,
 }
 
 /// The transcript as it is sent after it was read: mended, with somebody to answer.
-pub fn mended(mut messages: Vec<Message>, opaques: Opaques) -> Vec<Message> {
-    if opaques == Opaques::Dropped {
-        for message in &mut messages {
-            let parts = match message {
-                Message::System { parts }
-                | Message::User { parts }
-                | Message::Assistant { parts } => parts,
-                Message::ToolResult(result) => &mut result.parts,
-                Message::Notice { .. } | Message::Summary { .. } => continue,
-            };
-            parts.retain(|part| !matches!(part, Part::Opaque(_)));
-        }
+pub fn mended(messages: Vec<Message>, opaques: Opaques, target: &Target) -> Vec<Message> {
+    let whole = match opaques {
+        Opaques::Kept => canonical(messages, target).messages,
+        Opaques::Dropped => repair(without_opaques(messages)).messages,
+    };
+    let mut whole: Vec<Message> = whole.into_iter().map(|(_, message)| message).collect();
+    whole.push(Message::user("Go on."));
+    whole
+}
+
+fn without_opaques(mut messages: Vec<Message>) -> Vec<Message> {
+    for message in &mut messages {
+        let parts = match message {
+            Message::System { parts } | Message::User { parts } | Message::Assistant { parts } => {
+                parts
+            }
+            Message::ToolResult(result) => &mut result.parts,
+            Message::Notice { .. } | Message::Summary { .. } => continue,
+        };
+        parts.retain(|part| !matches!(part, Part::Opaque(_)));
     }
-    let mended = repair(messages).messages;
-    let mut mended: Vec<Message> = mended.into_iter().map(|(_, message)| message).collect();
-    mended.push(Message::user("Go on."));
-    mended
+    messages
 }
 
 /// A text that was read, as the request that it is: of a bare list, the list is `key`.
-pub fn request(text: &str, key: &str) -> Value {
-    let list = serde_json::from_str(text).unwrap_or_default();
-    match list {
+/// `None` for one with numbers that no machine holds.
+pub fn request(text: &str, key: &str) -> Option<Value> {
+    Some(match serde_json::from_str(text).ok()? {
         Value::Array(list) => json!({"model": "m", "max_tokens": 1, key: list}),
         other => other,
-    }
+    })
 }
 
 /// The faults that are ours: what is passed through untouched is as misshapen as it came.
