@@ -43,8 +43,8 @@ impl Run {
                     && let Some(room) = room(used.or(ours), window)
                     && call.max_output.is_none_or(|asked| asked > room)
                 {
-                    // Whoever asked for nothing was given more than there is, and would be again.
-                    self.max_output = Some(self.max_output.unwrap_or(room));
+                    // Whoever asks for nothing is given more than there is, and would be again.
+                    self.names_limit = true;
                     self.notify_overflow(&failure, rung);
                     return self.call(rung, Some(room));
                 }

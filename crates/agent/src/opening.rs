@@ -195,6 +195,7 @@ impl Run {
         self.finalizing = None;
         self.empty_replies = 0;
         self.max_output = self.setup.max_output;
+        self.names_limit = false;
         self.elapsed = Duration::ZERO;
         self.in_turn = false;
         self.cut_off = false;

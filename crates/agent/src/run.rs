@@ -57,6 +57,8 @@ pub struct Run {
     pub(crate) overhead: Tokens,
     /// Lowered by the ladder where a provider allows less.
     pub(crate) max_output: Option<Tokens>,
+    /// A limit of the answer is named also where none was asked for.
+    pub(crate) names_limit: bool,
     pub(crate) state: State,
     pub(crate) phase: Phase,
     pub(crate) queue: VecDeque<Step>,
@@ -180,6 +182,7 @@ impl Run {
             specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
             overhead: setup.overhead(),
             max_output: setup.max_output,
+            names_limit: false,
             recall: setup.recall,
             archive_failed: false,
             setup,
@@ -239,6 +242,7 @@ impl Run {
         self.specs = setup.tools.iter().map(|tool| tool.spec.clone()).collect();
         self.overhead = setup.overhead();
         self.max_output = setup.max_output;
+        self.names_limit = false;
         self.recall = setup.recall;
         self.measured = false;
         std::mem::replace(&mut self.setup, setup)

@@ -174,13 +174,19 @@ impl Run {
         };
         // What is asked for must fit behind the request, or providers refuse it unread.
         let reported = self.state.calibration.reported(counted);
-        let window = self.line().window;
-        let room = window.map(|window| window.minus(reported + reported.share(UNCOUNTED)));
+        let line = self.line();
+        let room = line.window.map(|window| {
+            let behind = window.minus(reported);
+            let sure = behind.minus(reported.share(UNCOUNTED));
+            // What is set aside for the answer is never given away.
+            sure.max(behind.min(line.reserve())).max(Tokens(1))
+        });
         let room = [room, left].into_iter().flatten().min();
-        let room = room.map(|room| room.max(Tokens(1)));
-        let max_output = self
-            .max_output
-            .map(|asked| room.map_or(asked, |room| asked.min(room)));
+        let max_output = match (self.max_output, room) {
+            (Some(asked), Some(room)) => Some(asked.min(room)),
+            (None, room) if self.names_limit => room,
+            (asked, _) => asked,
+        };
         let items = self.state.transcript.items();
         let request = Request {
             system: Arc::clone(&self.setup.system),

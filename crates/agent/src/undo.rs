@@ -98,6 +98,7 @@ impl State {
         self.trail = Default::default();
         self.cache.rewound();
         self.batch = None;
+        self.paused = false;
         self.to_pin.clear();
         self.heard = None;
         self.memory.rewound();

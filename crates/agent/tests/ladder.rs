@@ -381,6 +381,29 @@ fn a_window_without_a_size_lowers_the_answer_first() {
     audit(&stage);
 }
 
+/// What our count may miss is left free behind a request, but never what is set aside for the answer: a
+/// window is never so full that the model is asked for a word.
+#[test]
+fn the_answer_always_has_what_is_set_aside_for_it() {
+    for (window, asked) in [
+        (200_000, None),
+        (200_000, Some(4_000)),
+        (1_000_000, Some(8_192)),
+    ] {
+        let mut stage = Stage::new(Setup {
+            max_output: asked.map(Tokens),
+            ..strategy(ContextStrategy::default(), Some(window))
+        });
+        stage.say(&"word".repeat(usize::try_from(window).unwrap() - 6_000 - 4_192));
+        let sent = &stage.requests[0].request;
+        let room = sent.expects.room.unwrap();
+        let least = asked.unwrap_or(4_000);
+        assert!((least..10_400).contains(&room.0), "{room:?} in {window}");
+        assert_eq!(sent.max_output, asked.map(Tokens));
+        stage.text("ok");
+    }
+}
+
 /// Whatever a provider says of sizes, the machine ends.
 #[test]
 fn nonsense_numbers_do_no_harm() {

@@ -534,6 +534,36 @@ fn what_is_read() {
     }
 }
 
+/// Each other budget costs the cache of all messages, so it does not follow the room step by step.
+#[test]
+fn where_the_room_shrinks_thinking_shrinks_seldom_and_always_fits() {
+    let messages = [Message::user("q")];
+    let mut budgets = Vec::new();
+    for room in (1..60).rev().map(|thousands| thousands * 1_000) {
+        let input = RenderInput {
+            model: BUDGET,
+            thinking: Thinking::High,
+            room: Some(room),
+            ..input()
+        };
+        let (body, _) = rendered(&input, &messages);
+        let max = body["max_tokens"].as_u64().unwrap();
+        assert!(max <= room);
+        let budget = body["thinking"]["budget_tokens"].as_u64();
+        if let Some(budget) = budget {
+            assert!(
+                (1_024..max - max / 4).contains(&budget),
+                "{budget} of {max}"
+            );
+        }
+        budgets.push(budget);
+    }
+    assert_eq!(budgets[0], Some(30_143));
+    budgets.dedup();
+    assert!(budgets.len() <= 6, "{budgets:?}");
+    assert_eq!(budgets.last(), Some(&None));
+}
+
 #[test]
 fn thinking_is_asked_for_as_the_model_wants_it() {
     use Thinking::{High, Low, Medium, Minimal, Off};

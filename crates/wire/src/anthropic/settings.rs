@@ -129,8 +129,7 @@ impl Settings {
             return;
         }
         let forced = choice == Choice::Forced;
-        // The answer has to fit behind it.
-        let budget = input.thinking.budget().min(max.saturating_sub(max / 4 + 1));
+        let budget = budget(input, profile, max);
         let thinking = match profile.thinking {
             ThinkingStyle::Adaptive | ThinkingStyle::Either if !forced => {
                 Some(json!({"type": "adaptive"}))
@@ -206,4 +205,21 @@ impl Thinking {
             Self::High => "high",
         }
     }
+}
+
+/// The tokens that the model may think in; its answer has to fit behind them. Each other number costs the
+/// cache of all messages, so where the room shrinks from request to request, they shrink by halves.
+fn budget(input: &RenderInput<'_>, profile: &Profile, max: u64) -> u64 {
+    let fits = |max: u64| max.saturating_sub(max / 4 + 1);
+    let most = fits(max);
+    if input.room.is_none_or(|room| max < room) {
+        return input.thinking.budget().min(most);
+    }
+    let wanted = input.thinking.budget();
+    let free = profile.default_output.saturating_add(wanted);
+    let mut budget = wanted.min(fits(free));
+    while budget > most {
+        budget /= 2;
+    }
+    budget
 }
