@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use plimsoll::providers::{ModelBook, ModelFacts, ModelRef, Origin};
 
@@ -16,7 +17,10 @@ const OLD_FILE: &str = "prices.toml";
 /// What was fetched, beside the sessions.
 const PUBLISHED: &str = "models-published.toml";
 /// All models there are take less than a quarter of it.
-const MAX_FILE: u64 = 4 * 1024 * 1024;
+pub(crate) const MAX_FILE: u64 = 4 * 1024 * 1024;
+
+/// That what was fetched cannot be used is said once.
+static WARNED: Once = Once::new();
 
 /// What is known of a model; what is `configured` goes before all else.
 pub(crate) fn facts(model: &ModelRef, configured: &ModelBook) -> Result<ModelFacts, Stop> {
@@ -29,15 +33,32 @@ pub(crate) fn book(configured: &ModelBook) -> Result<ModelBook, Stop> {
     Ok(book.overlay(configured.clone()))
 }
 
-/// What is known of them without the user.
+/// What is known of them without the user. What was fetched is only a cache: where it cannot be
+/// used, that is said, and it is done without.
 pub(crate) fn without_user() -> Result<ModelBook, Stop> {
     let path = published_path()?;
-    let text = read(&path)?.unwrap_or_default();
-    let published = ModelBook::parse(&text, Origin::Published).map_err(|error| {
-        let cure = "fetch it again with `plimsoll models update`, or remove it";
-        Stop::failed(format!("{}: {error}; {cure}", path.display()))
-    })?;
-    Ok(ModelBook::built_in().clone().overlay(published))
+    let fetched = fetched(&path).unwrap_or_else(|what| {
+        let path = path.display();
+        WARNED.call_once(|| {
+            crate::say(&format!(
+                "{what}; going on without it: fetch it again with `plimsoll models update`, or remove {path}"
+            ));
+        });
+        ModelBook::default()
+    });
+    Ok(ModelBook::built_in().clone().overlay(fetched))
+}
+
+/// The same before another table is put in the place of what was fetched: nothing is said of that.
+pub(crate) fn before_update() -> Result<ModelBook, Stop> {
+    let fetched = fetched(&published_path()?).unwrap_or_default();
+    Ok(ModelBook::built_in().clone().overlay(fetched))
+}
+
+fn fetched(path: &Path) -> Result<ModelBook, String> {
+    let text = read(path).map_err(|stop| stop.text)?.unwrap_or_default();
+    ModelBook::parse(&text, Origin::Published)
+        .map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Where what was fetched is kept.
@@ -45,9 +66,9 @@ pub(crate) fn published_path() -> Result<PathBuf, Stop> {
     Ok(paths::data()?.join(PUBLISHED))
 }
 
-/// What was fetched, as it stands in its file.
+/// What was fetched, as it stands in its file; `None` where it cannot be read.
 pub(crate) fn published_text() -> Result<Option<String>, Stop> {
-    read(&published_path()?)
+    Ok(read(&published_path()?).ok().flatten())
 }
 
 /// Where the user's own figures stand, or may stand.

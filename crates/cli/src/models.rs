@@ -195,7 +195,15 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
     };
     let now = httpdate::fmt_http_date(SystemTime::now());
     let table = published(&bytes, from, &now).map_err(Stop::failed)?;
-    let before = known::without_user().unwrap_or_else(|_| ModelBook::built_in().clone());
+    let size = table.text.len() as u64;
+    if size > known::MAX_FILE {
+        return Err(Stop::failed(format!(
+            "what {from} says of {} models takes {size} bytes, and {} are read at most; nothing was written: name a table of fewer models",
+            table.book.len(),
+            known::MAX_FILE
+        )));
+    }
+    let before = known::before_update()?;
     let after = ModelBook::built_in().clone().overlay(table.book.clone());
     let changes = after.changes(&before);
     let path = known::published_path()?;

@@ -173,3 +173,57 @@ fn a_run_has_the_window_that_is_known_where_its_server_tells_none() {
     let none = Home::new().agent(&fake(), &["Say it."]).done();
     assert!(none.err.contains("200000 tokens, assumed"), "{}", none.err);
 }
+
+#[test]
+fn a_table_that_could_not_be_read_again_is_not_written() {
+    let entry = serde_json::json!({
+        "litellm_provider": "openai", "mode": "chat", "max_input_tokens": 123_456,
+        "max_output_tokens": 12_345, "input_cost_per_token": 1.234_567e-6,
+        "output_cost_per_token": 2.345_678e-6, "cache_read_input_token_cost": 1.234_567e-7,
+        "cache_creation_input_token_cost": 1.534_567e-6, "supports_vision": true,
+        "cache_creation_input_token_cost_above_1hr": 2.534_567e-6,
+        "supports_reasoning": true, "supports_function_calling": true,
+        "prompt_cache_min_tokens": 1_024,
+    });
+    let rows = (0..10_000).map(|at| (format!("m{at:0>190}"), entry.clone()));
+    let table = Value::Object(rows.collect()).to_string();
+    let home = Home::new();
+    let from = home.file("table.json", &table).display().to_string();
+    for more in [&["--check"][..], &[]] {
+        let args = [&["models", "update", "--from", &from], more].concat();
+        let said = home.run(args);
+        assert_eq!(said.code, Some(1), "{}", said.err);
+        assert!(said.err.contains("nothing was written"), "{}", said.err);
+        assert!(!home.data().join("models-published.toml").exists());
+    }
+}
+
+#[test]
+fn what_was_fetched_is_only_a_cache() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.data()).unwrap();
+    let published = home.data().join("models-published.toml");
+    for bad in [
+        b"[openai".to_vec(),
+        b"[openai.m]\nwindow = -1".to_vec(),
+        vec![0xfe],
+        vec![b'#'; 4 * 1024 * 1024 + 1],
+    ] {
+        std::fs::write(&published, bad).unwrap();
+        for args in [
+            &["models", "gpt-5-mini"][..],
+            &["doctor", "--model", "ollama/qwen3"],
+        ] {
+            let said = home.run(args).done();
+            let warned = said
+                .err
+                .matches("fetch it again with `plimsoll models update`");
+            assert_eq!(warned.count(), 1, "{}", said.err);
+            let cure = format!("or remove {}", published.display());
+            assert!(said.err.contains(&cure), "{}", said.err);
+        }
+    }
+    let again = update(&home, &[]).done();
+    assert_eq!(again.err, "");
+    assert_eq!(home.run(["models", "gpt-5-mini"]).done().err, "");
+}
