@@ -801,6 +801,32 @@ fn breakpoints_stand_where_they_may() {
     );
 }
 
+/// A program that runs at the provider's waits for a result: nothing else is said with it.
+#[test]
+fn a_program_that_waits_for_a_result_gets_it_alone() {
+    let text = r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[
+        {"type":"server_tool_use","id":"srvtoolu_1","name":"code_execution","input":{"code": "q()"}},
+        {"type":"tool_use","id":"a","name":"q","input":{},
+         "caller":{"type":"code_execution_20250825","tool_id":"srvtoolu_1"}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"r"}]}]}"#;
+    let chat = read(text).unwrap();
+    let given: Value = serde_json::from_str(text).unwrap();
+    for model in ["claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5-5"] {
+        let profile = Profile::of_model(model);
+        let input = RenderInput {
+            model,
+            context: Some("It is late."),
+            ..RenderInput::default()
+        };
+        let out = render(&input, &chat.messages, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&out.body).unwrap();
+        assert_eq!(validate(&body, &profile), [], "{model}");
+        assert_eq!(out.notes, []);
+        let messages = body["messages"].as_array().unwrap();
+        assert_eq!(messages[1..], given["messages"].as_array().unwrap()[1..]);
+    }
+}
+
 /// A tool of the provider's own was still at work: the turn goes back as it stands, to every model.
 #[test]
 fn a_paused_turn_goes_on_from_where_it_stands() {

@@ -146,6 +146,59 @@ fn am1_and_am2_hold_for_the_providers_own_tools_too() {
     assert_eq!(rules(&paused, ADAPTIVE), [""; 0]);
 }
 
+/// A program that runs at the provider's asks for the host's tools: it is open until it is done.
+#[test]
+fn am1_a_program_may_wait_for_the_results_of_the_hosts_tools() {
+    let code = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution",
+        "input": {"code": "await q()"}});
+    let asks = |id: &str| {
+        let caller = json!({"type": "code_execution_20250825", "tool_id": "srvtoolu_1"});
+        with(call(id), "caller", caller)
+    };
+    let done = json!({"type": "code_execution_tool_result", "tool_use_id": "srvtoolu_1",
+        "content": {"type": "code_execution_result", "stdout": "3", "stderr": "",
+            "return_code": 0, "content": []}});
+    let once = [
+        question(),
+        said(json!([code, asks("a")])),
+        user(json!([result("a")])),
+    ];
+    let twice = [said(json!([asks("b")])), user(json!([result("b")]))];
+    let end = [said(json!([done, text("3")])), question()];
+    for good in [
+        once.to_vec(),
+        [once.as_slice(), &twice].concat(),
+        [once.as_slice(), &twice, &end].concat(),
+        // It was called beside a tool of the host's, whose result comes first.
+        vec![
+            question(),
+            said(json!([code, call("a")])),
+            user(json!([result("a")])),
+        ],
+    ] {
+        assert_eq!(rules(&request(&good), BUDGET), [""; 0], "{good:?}");
+    }
+    let words = "`code_execution` tool use with id `srvtoolu_1` was found without";
+    for bad in [
+        // Nothing came from it, and something else goes on.
+        vec![
+            question(),
+            said(json!([code, call("a")])),
+            user(json!([result("a"), text("so?")])),
+        ],
+        vec![
+            question(),
+            said(json!([code, call("a")])),
+            user(json!([result("a")])),
+            said(json!([call("b")])),
+            user(json!([result("b")])),
+        ],
+        vec![question(), said(json!([code, text("so")]))],
+    ] {
+        messages(BUDGET, &["AM1"], words, &bad, &once);
+    }
+}
+
 #[test]
 fn am2_every_result_answers_the_message_before_it() {
     let words = "unexpected `tool_use_id` found in `tool_result` blocks: z. Each `tool_result` \

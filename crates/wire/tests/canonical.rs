@@ -685,6 +685,29 @@ fn tools_of_anthropics_own_keep_their_pairs() {
     assert_eq!((kept.repairs, kept.request), (vec![], whole));
 }
 
+/// A program of Anthropic's waits for the results of the host's tools: it is left where it stands.
+#[test]
+fn a_program_that_waits_for_results_stays() {
+    let code = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {}});
+    let asks = json!({"type": "tool_use", "id": "a", "name": "q", "input": {},
+        "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}});
+    let target = claude("claude-sonnet-4-5");
+    let of = |blocks: Value, more: &[Value]| {
+        let mut messages = vec![user("q"), json!({"role": "assistant", "content": blocks})];
+        messages.extend_from_slice(more);
+        json!({"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages})
+    };
+    let result = json!({"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "a", "content": "r"}]});
+    let whole = of(json!([code, asks]), &[result]).to_string();
+    let kept = mend(&whole, &target, Reasoning::Keep).unwrap();
+    assert_eq!((kept.repairs, kept.request), (vec![], whole));
+    // A run that died before the result came.
+    let died = mended(&of(json!([code, asks]), &[]), &target, Rule::Am1);
+    let request: Value = serde_json::from_str(&died.request).unwrap();
+    assert_eq!(request["messages"][1]["content"], json!([code, asks]));
+}
+
 #[test]
 fn a_system_message_in_the_list_stands_beside_it() {
     let given = json!({"model": "c", "max_tokens": 9, "messages": [{"role": "system", "content": "s"}, user("q")]});

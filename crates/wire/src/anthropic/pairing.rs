@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::pause::calls_server;
+use super::pause::{Waiting, calls_server, named_caller};
 use super::validate::{Check, content, kind, role, text};
 use crate::fault::Rule;
 
@@ -105,23 +105,29 @@ fn unanswered(check: &mut Check<'_>, index: usize, asked: &[&str], next: Option<
 }
 
 /// AM1 and AM2 for tools that the provider runs itself: both blocks stand in assistant messages,
-/// the result in the same one or, after a pause, in a later one.
+/// the result in the same one or in a later one.
 fn of_servers(check: &mut Check<'_>, messages: &[Value]) {
-    let mut open: Vec<(&str, &str, usize)> = Vec::new();
-    let last = messages.len().saturating_sub(1);
+    let mut waiting: Waiting<(&str, usize)> = Waiting::new();
     for (index, message) in messages.iter().enumerate() {
+        let blocks = content(message);
         if role(message) != "assistant" {
+            let said = message.get("content").is_some_and(Value::is_string);
+            match said || blocks.iter().any(|block| kind(block) != "tool_result") {
+                true => waiting.said(),
+                false => waiting.answered(),
+            }
             continue;
         }
-        for (at, block) in content(message).iter().enumerate() {
+        waiting.turn();
+        for (at, block) in blocks.iter().enumerate() {
             let kind = kind(block);
             if calls_server(kind) {
-                open.push((text(block, "id"), text(block, "name"), index));
+                waiting.call(text(block, "id"), (text(block, "name"), index));
+            } else if kind == "tool_use" {
+                waiting.host_call(named_caller(block));
             } else if kind.ends_with("_tool_result") {
                 let id = text(block, "tool_use_id");
-                let call = open.iter().position(|(open, ..)| *open == id);
-                if let Some(call) = call {
-                    open.remove(call);
+                if waiting.result(id) {
                     continue;
                 }
                 let place = format!("messages.{index}.content.{at}");
@@ -130,18 +136,17 @@ fn of_servers(check: &mut Check<'_>, messages: &[Value]) {
                      `{kind}` block must have a corresponding `server_tool_use` block before it."
                 );
                 check.fault(Rule::Am2, place, words);
+            } else {
+                waiting.other();
             }
         }
     }
-    for (id, name, index) in open {
-        // The provider's own tool may still be running when a turn was paused.
-        if index != last {
-            let words = format!(
-                "messages.{index}: `{name}` tool use with id `{id}` was found without a \
-                 corresponding `{name}_tool_result` block"
-            );
-            check.fault(Rule::Am1, format!("messages.{index}"), words);
-        }
+    for (id, (name, index)) in waiting.refused() {
+        let words = format!(
+            "messages.{index}: `{name}` tool use with id `{id}` was found without a corresponding \
+             `{name}_tool_result` block"
+        );
+        check.fault(Rule::Am1, format!("messages.{index}"), words);
     }
 }
 

@@ -1,13 +1,132 @@
-//! Turns that the provider paused because a tool of its own was still at work: such a turn is sent
-//! back as it stands and goes on. A call of such a tool that nobody answered, and that the turn does
-//! not go on from, is refused (AM1). Decides nothing about the caller's tools; `ids.rs` knows those.
+//! Calls of the provider's own tools that have no result yet. They may stay where the turn goes on
+//! from them: it was paused, its host's tools are answered first, or the program that runs asks for
+//! those. Any other is refused (AM1). Decides nothing about the host's tools; `ids.rs` knows those.
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Message, Opaque, Part};
+use plimsoll_context::{Message, Opaque, Part, ToolCall};
 use serde_json::Value;
 
-use super::shape::ORIGIN;
+use super::shape::{ORIGIN, says};
+
+/// The calls of the provider's own tools that no result has answered, as a request is read from its
+/// beginning. Who reads it says what each call is to them.
+#[derive(Debug)]
+pub(super) struct Waiting<T> {
+    open: Vec<Open<T>>,
+    /// Whether the newest message ends with a call, be it of the provider's tool or of the host's.
+    ends: Ends,
+}
+
+#[derive(Debug)]
+struct Open<T> {
+    id: String,
+    what: T,
+    /// Whether something other than tool results followed its message.
+    passed: bool,
+    /// Whether a call of the host's tool came from it: what runs there is a program.
+    calls: bool,
+    /// Whether its message is the newest.
+    newest: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    InCall,
+    Otherwise,
+}
+
+/// What is wrong with calls of the provider's own tools in a transcript.
+#[derive(Debug, Default)]
+pub(crate) struct Parted {
+    /// Calls that nobody answered, by place, kind and id.
+    pub(crate) calls: Vec<(At, String, String)>,
+    /// Results that nothing asked for, by place and kind.
+    pub(crate) results: Vec<(At, String)>,
+}
+
+/// A block of a transcript: which message, and which of its parts.
+pub(crate) type At = (usize, usize);
+
+impl<T> Waiting<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            open: Vec::new(),
+            ends: Ends::Otherwise,
+        }
+    }
+
+    /// A message of the assistant begins: what it goes on from is answered or named in it.
+    pub(super) fn turn(&mut self) {
+        self.said();
+        self.ends = Ends::Otherwise;
+    }
+
+    /// A call of the provider's own tool.
+    pub(super) fn call(&mut self, id: &str, what: T) {
+        self.ends = Ends::InCall;
+        self.open.push(Open {
+            id: id.to_owned(),
+            what,
+            passed: false,
+            calls: false,
+            newest: true,
+        });
+    }
+
+    /// Its result; says whether a call waited for it.
+    pub(super) fn result(&mut self, id: &str) -> bool {
+        self.ends = Ends::Otherwise;
+        let call = self.open.iter().position(|open| open.id == id);
+        call.map(|call| self.open.remove(call)).is_some()
+    }
+
+    /// A call of the host's tool, and the call that it came from, if a program made it.
+    pub(super) fn host_call(&mut self, caller: Option<&str>) {
+        self.ends = Ends::InCall;
+        for open in &mut self.open {
+            if caller == Some(open.id.as_str()) {
+                (open.calls, open.passed) = (true, false);
+            }
+        }
+    }
+
+    /// Any other block of the assistant's message.
+    pub(super) fn other(&mut self) {
+        self.ends = Ends::Otherwise;
+    }
+
+    /// Results of the host's tools follow.
+    pub(super) fn answered(&mut self) {
+        for open in &mut self.open {
+            open.newest = false;
+        }
+    }
+
+    /// Something else than those is said.
+    pub(super) fn said(&mut self) {
+        self.answered();
+        for open in &mut self.open {
+            open.passed = true;
+        }
+    }
+
+    /// Whether the turn goes on from a call, so that nothing may be said before that.
+    fn goes_on(&self) -> bool {
+        self.open.iter().any(|open| !open.passed && !open.newest)
+    }
+
+    /// The calls that may not stay as they are.
+    pub(super) fn refused(self) -> impl Iterator<Item = (String, T)> {
+        let ends = self.ends;
+        let refused = move |open: &Open<T>| {
+            let under_way = !open.passed && (!open.newest || ends == Ends::InCall);
+            !under_way && !open.calls
+        };
+        let refused = self.open.into_iter().filter(refused);
+        refused.map(|open| (open.id, open.what))
+    }
+}
 
 /// Whether the last message is a turn that was paused: it ends with a call of the provider's own tool.
 pub(super) fn is_paused(messages: &[&Message]) -> bool {
@@ -15,41 +134,90 @@ pub(super) fn is_paused(messages: &[&Message]) -> bool {
         return false;
     };
     match parts.last() {
-        Some(Part::Opaque(opaque)) => matches!(block(opaque), Some(Block::Call(_))),
+        Some(Part::Opaque(opaque)) => matches!(block(opaque), Some((_, Block::Call(_)))),
         _ => false,
     }
 }
 
-/// The ids of calls of the provider's own tools that stay without a result, but those that a paused
-/// turn goes on from.
+/// Whether the last messages answer calls of a turn that goes on from a call of the provider's own
+/// tool: nothing but results may stand there.
+pub(super) fn is_waiting(messages: &[&Message]) -> bool {
+    let answered = matches!(messages.last(), Some(Message::ToolResult(_)));
+    answered && read(messages.iter().copied(), |_| false).0.goes_on()
+}
+
+/// The ids of calls of the provider's own tools that nobody answered, but those that may stay.
 pub(super) fn unanswered(messages: &[&Message]) -> BTreeSet<String> {
-    let paused = is_paused(messages);
-    let last = messages.len().saturating_sub(1);
-    let mut open = BTreeSet::new();
-    for (index, message) in messages.iter().enumerate() {
-        for part in message.parts() {
-            let Part::Opaque(opaque) = part else {
-                continue;
-            };
-            match block(opaque) {
-                Some(Block::Call(_)) if paused && index == last => {}
-                Some(Block::Call(id)) => {
-                    open.insert(id);
+    let parted = parted(messages.iter().copied(), |_| false);
+    parted.calls.into_iter().map(|(.., id)| id).collect()
+}
+
+/// Calls of the provider's own tools without a result, and results without a call, in what is left
+/// without the blocks that are `gone`.
+pub(crate) fn parted<'m>(
+    messages: impl IntoIterator<Item = &'m Message>,
+    gone: impl Fn(At) -> bool,
+) -> Parted {
+    let (waiting, mut parted) = read(messages, gone);
+    let refused = waiting.refused();
+    let refused = refused.map(|(id, (at, kind))| (at, kind, id));
+    parted.calls.extend(refused);
+    parted
+}
+
+fn read<'m>(
+    messages: impl IntoIterator<Item = &'m Message>,
+    gone: impl Fn(At) -> bool,
+) -> (Waiting<(At, String)>, Parted) {
+    let mut waiting = Waiting::new();
+    let mut parted = Parted::default();
+    for (index, message) in messages.into_iter().enumerate() {
+        let is_turn = matches!(message, Message::Assistant { .. });
+        match message {
+            Message::Assistant { .. } => waiting.turn(),
+            Message::ToolResult(result) => {
+                // What a failed result shows is said after the batch.
+                let told = result.parts.iter().all(|part| part.as_text().is_some());
+                match result.is_error && !told {
+                    true => waiting.said(),
+                    false => waiting.answered(),
                 }
-                Some(Block::Result(id)) => {
-                    open.remove(&id);
-                }
-                None => {}
+            }
+            Message::Notice { text } if !says(text) => {}
+            Message::User { parts } | Message::System { parts }
+                if parts
+                    .iter()
+                    .all(|part| part.as_text().is_some_and(|text| !says(text))) => {}
+            _ => waiting.said(),
+        }
+        for (at, part) in message.parts().iter().enumerate() {
+            let at = (index, at);
+            match part {
+                Part::ToolCall(call) if is_turn => waiting.host_call(caller(call).as_deref()),
+                Part::Opaque(opaque) if !gone(at) => match block(opaque) {
+                    Some((kind, Block::Call(id))) if is_turn => waiting.call(&id, (at, kind)),
+                    Some((kind, Block::Call(id))) => parted.calls.push((at, kind, id)),
+                    Some((kind, Block::Result(id))) if is_turn => {
+                        if !waiting.result(&id) {
+                            parted.results.push((at, kind));
+                        }
+                    }
+                    _ if is_turn => waiting.other(),
+                    _ => {}
+                },
+                Part::Text { text } if !says(text) => {}
+                _ if is_turn => waiting.other(),
+                _ => {}
             }
         }
     }
-    open
+    (waiting, parted)
 }
 
 /// The id of the call that a block is, where it is one of the provider's own tools.
 pub(super) fn call(opaque: &Opaque) -> Option<String> {
     match block(opaque) {
-        Some(Block::Call(id)) => Some(id),
+        Some((_, Block::Call(id))) => Some(id),
         _ => None,
     }
 }
@@ -65,7 +233,8 @@ enum Block {
     Result(String),
 }
 
-fn block(opaque: &Opaque) -> Option<Block> {
+/// Its kind, and that.
+fn block(opaque: &Opaque) -> Option<(String, Block)> {
     // Most blocks are something else: looked at only as far as that takes.
     if opaque.origin != ORIGIN || !opaque.data.contains("_tool_") {
         return None;
@@ -73,11 +242,24 @@ fn block(opaque: &Opaque) -> Option<Block> {
     let value: Value = serde_json::from_str(&opaque.data).ok()?;
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let kind = text("type");
-    if calls_server(kind) {
-        Some(Block::Call(text("id").to_owned()))
+    let block = if calls_server(kind) {
+        Block::Call(text("id").to_owned())
     } else if kind.ends_with("_tool_result") {
-        Some(Block::Result(text("tool_use_id").to_owned()))
+        Block::Result(text("tool_use_id").to_owned())
     } else {
-        None
-    }
+        return None;
+    };
+    Some((kind.to_owned(), block))
+}
+
+/// The call of the provider's own tool from which a call of the host's came.
+fn caller(call: &ToolCall) -> Option<String> {
+    let own = call.opaque.as_ref().filter(|own| own.origin == ORIGIN)?;
+    let keys: Value = serde_json::from_str(&own.data).ok()?;
+    named_caller(&keys).map(str::to_owned)
+}
+
+/// The same of a block `tool_use`.
+pub(super) fn named_caller(block: &Value) -> Option<&str> {
+    block.get("caller")?.get("tool_id")?.as_str()
 }

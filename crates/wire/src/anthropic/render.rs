@@ -169,7 +169,8 @@ pub fn render<'a>(
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     // What was paused goes back as it stands: nothing is said after it.
     let paused = pause::is_paused(&messages);
-    let context = input.context.filter(|_| !paused);
+    let waiting = paused || pause::is_waiting(&messages);
+    let context = input.context.filter(|_| !waiting);
     let input = &RenderInput {
         context,
         ..input.clone()

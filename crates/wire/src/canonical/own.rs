@@ -9,11 +9,9 @@ use serde_json::Value;
 
 use super::repair::Finding;
 use super::target::Target;
+use crate::anthropic::At;
 use crate::fault::Rule;
 use crate::{anthropic, openai_chat, openai_responses};
-
-/// A block of a transcript: which message, and which of its parts.
-type At = (usize, usize);
 
 /// Takes out what cannot stay. The messages stay as many as they were.
 pub(super) fn clean(messages: &mut [Message], target: &Target, stored: bool) -> Vec<Finding> {
@@ -84,55 +82,23 @@ fn unfit(messages: &[Message], target: &Target, stored: bool) -> Vec<(At, Findin
 fn parted(messages: &[Message], target: &Target, gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
     match target {
         Target::Chat(_) => Vec::new(),
-        Target::Messages(_) => of_servers(messages, target, gone),
+        Target::Messages(_) => of_servers(messages, gone),
         Target::Responses(_) => of_clients(messages, target, gone),
     }
 }
 
-/// Anthropic: the result stands in the same message as the call or, after a pause, in a later one.
-fn of_servers(messages: &[Message], target: &Target, gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
-    let mut out = Vec::new();
-    let mut open: Vec<(At, String, String)> = Vec::new();
-    // What was paused goes on from a call of the provider's own tool, which is still at work.
-    let last = messages.last().and_then(|last| match last {
-        Message::Assistant { parts } => parts.last(),
-        _ => None,
+/// Anthropic: the result stands in the same message as the call or in a later one.
+fn of_servers(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
+    let parted = anthropic::parted(messages, |at| gone.contains(&at));
+    let unanswered = parted.calls.iter().map(|(at, kind, _)| {
+        let why = "it has no result";
+        (*at, finding(*at, Rule::Am1, kind, why, None))
     });
-    let paused = match last {
-        Some(Part::Opaque(opaque)) => {
-            block_of(opaque, target).is_some_and(|block| is_servers(&block))
-        }
-        _ => false,
-    };
-    for (at, role, opaque) in blocks(messages) {
-        let Some(block) = block_of(opaque, target).filter(|_| !gone.contains(&at)) else {
-            continue;
-        };
-        let (kind, id) = (kind(&block), |key| text(&block, key).to_owned());
-        if role != "assistant" {
-            continue;
-        }
-        if is_servers(&block) {
-            open.push((at, kind.to_owned(), id("id")));
-        } else if kind.ends_with("_tool_result") {
-            let id = id("tool_use_id");
-            match open.iter().position(|(.., open)| *open == id) {
-                Some(call) => {
-                    open.remove(call);
-                }
-                None => out.push((
-                    at,
-                    finding(at, Rule::Am2, kind, "nothing asked for it", None),
-                )),
-            }
-        }
-    }
-    for (at, kind, _) in open {
-        if !(paused && at.0 + 1 == messages.len()) {
-            out.push((at, finding(at, Rule::Am1, &kind, "it has no result", None)));
-        }
-    }
-    out
+    let unasked = parted.results.iter().map(|(at, kind)| {
+        let why = "nothing asked for it";
+        (*at, finding(*at, Rule::Am2, kind, why, None))
+    });
+    unanswered.chain(unasked).collect()
 }
 
 /// A call that waits for its output.
@@ -235,11 +201,6 @@ fn is_output(block: &Value) -> bool {
     openai_responses::PAIRS
         .iter()
         .any(|(.., output)| *output == kind)
-}
-
-/// Whether it is a call of a tool that the provider runs itself.
-fn is_servers(block: &Value) -> bool {
-    matches!(kind(block), "server_tool_use" | "mcp_tool_use")
 }
 
 /// By what a call and its output know each other; `None` where nobody waits: a search on the server's
