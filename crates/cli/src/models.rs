@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use plimsoll::Tokens;
 use plimsoll::providers::{
     Change, Fact, MAX_TABLE, ModelBook, ModelFacts, Origin, Published, TABLE_URL, fetch_table,
-    published,
+    published, table_address,
 };
 use serde_json::{Value, json};
 
@@ -189,10 +189,15 @@ pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
 }
 
 async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
-    let bytes = match from.starts_with("http://") || from.starts_with("https://") {
-        true => fetch_table(from).await.map_err(Stop::failed)?,
-        false => file(Path::new(from))?,
+    // Of an address only what may be shown goes on from here.
+    let (bytes, from) = match from.contains("://") {
+        true => {
+            let bytes = fetch_table(from).await.map_err(Stop::failed)?;
+            (bytes, table_address(from))
+        }
+        false => (file(Path::new(from))?, from.to_owned()),
     };
+    let from = from.as_str();
     let now = httpdate::fmt_http_date(SystemTime::now());
     let table = published(&bytes, from, &now).map_err(Stop::failed)?;
     let size = table.text.len() as u64;

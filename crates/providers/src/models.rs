@@ -14,7 +14,7 @@ use plimsoll_context::{PriceSheet, Rates, Tokens};
 use toml::{Table, Value};
 
 pub use facts::{Fact, ModelFacts, Origin, Prices};
-pub use fetch::{MAX_TABLE, TABLE_URL, fetch_table};
+pub use fetch::{MAX_TABLE, TABLE_URL, fetch_table, table_address};
 pub use row::{
     MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES, ModelRow,
 };

@@ -99,25 +99,78 @@ fn an_update_writes_what_is_published_and_touches_nothing_of_the_users() {
     assert_eq!(left.len(), 2, "nothing is left beside them");
 }
 
-#[test]
-fn a_table_comes_from_an_address_too() {
+/// A server that gives one answer and ends with the head of what it was asked.
+fn serve(answer: String) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/table.json", listener.local_addr().unwrap());
+    let place = listener.local_addr().unwrap().to_string();
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut head = [0; 4096];
-        let _ = stream.read(&mut head).unwrap();
-        let length = TABLE.len();
-        write!(
-            stream,
-            "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{TABLE}"
-        )
-        .unwrap();
+        let length = stream.read(&mut head).unwrap();
+        write!(stream, "{answer}").unwrap();
+        String::from_utf8_lossy(&head[..length]).into_owned()
     });
+    (place, server)
+}
+
+fn served(status: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+}
+
+#[test]
+fn a_table_comes_from_an_address_too() {
+    let (place, server) = serve(served("200 OK", TABLE));
+    let url = format!("http://{place}/table.json");
     let home = Home::new();
     let said = home.run(["models", "update", "--from", &url]).done();
     server.join().unwrap();
     assert!(said.out.contains(&url), "{}", said.out);
+}
+
+#[test]
+fn credentials_in_an_address_are_used_and_never_shown_or_kept() {
+    let home = Home::new();
+    for more in [&[][..], &["--json"]] {
+        let (place, server) = serve(served("200 OK", TABLE));
+        let url = format!("http://me:hush@{place}/table.json?token=hush#hush");
+        let args = [&["models", "update", "--from", &url], more].concat();
+        let said = home.run(args).done();
+        let asked = server.join().unwrap().to_lowercase();
+        assert!(asked.contains("token=hush") && asked.contains("authorization: basic "));
+        assert!(!said.out.contains("hush") && !said.err.contains("hush"));
+        let shown = format!("http://{place}/table.json");
+        assert!(said.out.contains(&shown), "{}", said.out);
+        let text = std::fs::read_to_string(home.data().join("models-published.toml")).unwrap();
+        assert!(text.contains(&format!("# from: {shown}\n")), "{text}");
+        assert!(!text.contains("hush"));
+    }
+    let (refused, server) = serve(served("403 Forbidden", ""));
+    let (page, other) = serve(served("200 OK", "<html>"));
+    for (url, words) in [
+        (format!("http://me:hush@{refused}/t?k=hush"), "status 403"),
+        (format!("http://me:hush@{page}/t?k=hush"), "no JSON"),
+        (
+            "http://me:hush@127.0.0.1:9/t?k=hush".to_owned(),
+            "cannot be fetched",
+        ),
+        ("http://me:hush@:x/t?k=hush".to_owned(), "no address"),
+        (
+            "ftp://me:hush@127.0.0.1/t?k=hush".to_owned(),
+            "of http or https",
+        ),
+    ] {
+        let said = home.run(["models", "update", "--from", &url]);
+        assert_eq!(said.code, Some(1), "{}", said.err);
+        assert!(said.err.contains(words), "{}", said.err);
+        assert!(
+            !said.err.contains("hush") && !said.out.contains("hush"),
+            "{}",
+            said.err
+        );
+    }
+    server.join().unwrap();
+    other.join().unwrap();
 }
 
 #[test]
