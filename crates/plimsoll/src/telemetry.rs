@@ -8,7 +8,9 @@
 //!
 //! let telemetry = telemetry::start(&Settings::from_environment("harbour-watch"))?;
 //! agent.run("Which ships are in?").await?;
-//! if let Some(warning) = telemetry.finish() {
+//! // Sends what is left, and blocks for 3 s at most; so does dropping it.
+//! let warning = tokio::task::spawn_blocking(move || telemetry.finish()).await?;
+//! if let Some(warning) = warning {
 //!     eprintln!("{warning}");
 //! }
 //! # Ok(())

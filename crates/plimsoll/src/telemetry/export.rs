@@ -41,8 +41,13 @@ pub(super) struct Sending {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
     fault: FirstFault,
-    runtime: Runtime,
+    aside: Aside,
 }
+
+/// The thread that exports are carried on. It may end anywhere: tokio's own runtime panics where it is
+/// dropped within an async program, as one is that fails to begin.
+#[derive(Debug)]
+struct Aside(Option<Runtime>);
 
 /// Begins to send what the settings ask for.
 pub(super) fn begin(
@@ -59,22 +64,25 @@ pub(super) fn begin(
             protocol: protocol.clone(),
         });
     }
+    // Both before anything is begun: one that is wrong leaves nothing behind.
+    let spans_to = address(settings.traces.as_deref(), "spans")?;
+    let metrics_to = address(settings.metrics.as_deref(), "metrics")?;
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("plimsoll-telemetry")
         .enable_all()
         .build()
         .map_err(|error| unmade(&error))?;
+    let handle = runtime.handle().clone();
+    let aside = Aside(Some(runtime));
     let fault: FirstFault = Arc::new(OnceLock::new());
-    let carrier = |to: &str, what| -> Result<Carrier, TelemetryError> {
-        let url = address(to, what)?;
-        let handle = runtime.handle().clone();
-        Carrier::new(&url, settings.timeout, handle, Arc::clone(&fault))
+    let carrier = |to: &Url| {
+        Carrier::new(to, settings.timeout, handle.clone(), Arc::clone(&fault))
             .map_err(|error| unmade(&error))
     };
     let mut sending = (None, None);
-    if let Some(to) = &settings.traces {
-        let carrier = carrier(to, "spans")?;
+    if let Some((to, url)) = &spans_to {
+        let carrier = carrier(url)?;
         let traces = traces(to, carrier, settings).map_err(|error| unmade(&error))?;
         let tracer = traces.tracer("plimsoll");
         let layer = tracing_opentelemetry::layer()
@@ -91,8 +99,8 @@ pub(super) fn begin(
         layers.push(layer.with_filter(ours).boxed());
         sending.0 = Some(traces);
     }
-    if let Some(to) = &settings.metrics {
-        let carrier = carrier(to, "metrics")?;
+    if let Some((to, url)) = &metrics_to {
+        let carrier = carrier(url)?;
         let metrics = metrics(to, carrier, settings).map_err(|error| unmade(&error))?;
         let ours = Targets::new().with_target(METRICS_TARGET, LevelFilter::INFO);
         let layer = MetricsLayer::new(metrics.clone());
@@ -105,9 +113,17 @@ pub(super) fn begin(
             traces,
             metrics,
             fault,
-            runtime,
+            aside,
         }),
     })
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Sending {
@@ -117,7 +133,7 @@ impl Sending {
             traces,
             metrics,
             fault,
-            runtime,
+            aside,
         } = self;
         let (done, ended) = mpsc::channel();
         // On threads of their own, since metrics know no bound.
@@ -146,7 +162,7 @@ impl Sending {
             let left = end.saturating_duration_since(std::time::Instant::now());
             late |= ended.recv_timeout(left).is_err();
         }
-        runtime.shutdown_background();
+        drop(aside);
         let why = match (fault.get(), late) {
             (Some(why), _) => why.clone(),
             (None, true) => format!("nothing answered within {} s", FINISH_TIMEOUT.as_secs()),
@@ -218,10 +234,18 @@ fn resource(service: &str) -> Resource {
     }
 }
 
-fn address(to: &str, what: &'static str) -> Result<Url, TelemetryError> {
+/// The address as it was written, and as it was read.
+fn address<'a>(
+    to: Option<&'a str>,
+    what: &'static str,
+) -> Result<Option<(&'a str, Url)>, TelemetryError> {
+    let Some(to) = to else {
+        return Ok(None);
+    };
     let url = Url::parse(to).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    url.ok_or(TelemetryError::Address { what })
+    url.map(|url| Some((to, url)))
+        .ok_or(TelemetryError::Address { what })
 }
 
 fn unmade(error: &dyn std::error::Error) -> TelemetryError {

@@ -6,7 +6,8 @@ use std::time::Duration;
 /// How long the end waits for what is left to be sent, at most; what is not sent then is lost.
 pub const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Keeps telling while it lives. Dropped, it sends what is left, as [`finish`](Self::finish) does.
+/// Keeps telling while it lives. Dropped, it sends what is left and blocks for that, as
+/// [`finish`](Self::finish) does.
 #[derive(Debug, Default)]
 #[must_use = "what is told is sent when this ends; dropped at once, it sends nothing"]
 pub struct Guard {
@@ -15,8 +16,10 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Sends what is left, for [`FINISH_TIMEOUT`] at most. Where something could not be sent, now or
-    /// before, one sentence for a person.
+    /// Sends what is left. Where something could not be sent, now or before, one sentence for a person.
+    ///
+    /// It blocks its thread for [`FINISH_TIMEOUT`] at most, as does dropping it: within an async program
+    /// call it where blocking is allowed, as in `tokio::task::spawn_blocking(move || guard.finish())`.
     #[must_use]
     pub fn finish(mut self) -> Option<String> {
         self.end()

@@ -55,8 +55,9 @@ fn a_collector_that_never_answers_is_waited_for_no_longer_than_it_may() {
     );
 }
 
-#[test]
-fn settings_that_cannot_be_followed_are_told_and_nothing_is_set_up() {
+// As programs do it that are async: what was begun must not break them where it ends.
+#[tokio::test]
+async fn settings_that_cannot_be_followed_are_told_and_nothing_is_set_up() {
     let long = Duration::from_secs(1);
     for address in ["localhost:4318", "ftp://x", "no address at all"] {
         let error = telemetry::dispatch(&settings(address, long)).unwrap_err();
@@ -64,6 +65,13 @@ fn settings_that_cannot_be_followed_are_told_and_nothing_is_set_up() {
             matches!(error, TelemetryError::Address { .. }),
             "{address}: {error}"
         );
+        // One that is good does not make the other so.
+        let half = Settings {
+            traces: Some("http://localhost:4318/v1/traces".into()),
+            ..settings(address, long)
+        };
+        let error = telemetry::dispatch(&half).unwrap_err();
+        assert!(error.to_string().contains("metrics"), "{address}: {error}");
     }
     let grpc = Settings {
         protocol: Some("grpc".into()),
