@@ -627,6 +627,53 @@ fn a_loop_that_began_without_thinking_goes_on_without() {
     );
 }
 
+/// What a setting is to blame for is no reason to write any message anew.
+#[test]
+fn messages_keep_their_bytes_where_only_thinking_goes() {
+    let mut given = request("u:text q | a:use 1 | u:result 1");
+    given["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
+    given["messages"][0] = json!({"role": "user", "mine": 1, "content": [
+        {"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": "r"}]});
+    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am9);
+    let after: Value = serde_json::from_str(&fixed.request).unwrap();
+    assert_eq!(after["messages"], given["messages"]);
+    assert_eq!(
+        told(&fixed),
+        ["thinking: taken out: the tool loop under way began without thinking (AM9)"]
+    );
+    // What a message is to blame for is mended all the same.
+    let mut given = request("u:text q | a:text a,think one | u:text b | a:use 1 | u:result 1");
+    given["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
+    given["messages"][0]["mine"] = json!(1);
+    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am9);
+    let after: Value = serde_json::from_str(&fixed.request).unwrap();
+    assert_eq!(after["messages"][0], given["messages"][0]);
+    assert_eq!(after["messages"][3], given["messages"][3]);
+}
+
+/// The validator names a hundred faults at a time; whoever is not named keeps its bytes.
+#[test]
+fn thousands_of_faults_are_mended_one_by_one() {
+    let mut messages =
+        vec![json!({"role": "user", "content": [{"type": "text", "text": "q"}], "mine": 1})];
+    for number in 0..1500 {
+        messages.push(json!({"role": "assistant", "content": [
+            {"type": "tool_use", "id": format!("a b {number}"), "name": "read", "input": {}}]}));
+        messages.push(json!({"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": format!("a b {number}"), "content": "r"}]}));
+    }
+    messages
+        .push(json!({"role": "assistant", "content": [{"type": "text", "text": "a"}], "mine": 2}));
+    messages.push(user("b"));
+    let given = json!({"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages});
+    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am5);
+    let after: Value = serde_json::from_str(&fixed.request).unwrap();
+    for at in [0, 3001, 3002] {
+        assert_eq!(after["messages"][at], given["messages"][at]);
+    }
+}
+
 #[test]
 fn breakpoints_are_four_at_most_and_stay_where_messages_are_mended() {
     let mark = json!({"type": "ephemeral"});

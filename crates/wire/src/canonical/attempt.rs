@@ -10,15 +10,11 @@ use serde_json::{Value, json};
 use super::drawn::Drawn;
 use super::given::Given;
 use super::own;
-use super::patch::{array, patched, with_mark_of};
+use super::patch::{array, patched, with_mark_of, without_thinking};
 use super::repair::Finding;
 use super::target::Target;
 use crate::error::WireError;
 use crate::fault::{Fault, Rule};
-
-/// How often the validator is asked; after that, everything is written as it is rendered. Each
-/// time, it names up to a hundred faults, and most requests need two.
-const ROUNDS: usize = 8;
 
 /// One try.
 pub(super) struct Attempt<'g, 'a> {
@@ -202,19 +198,19 @@ impl<'g, 'a> Attempt<'g, 'a> {
         self.system = said_beside && matches!(self.target, Target::Messages(_));
     }
 
-    /// Writes anew what the validator refuses, until it refuses nothing more.
+    /// Writes anew what the validator refuses, until it refuses nothing more. It names up to a hundred
+    /// faults at a time; each time, something is written that was not, so the messages are the bound.
     fn settle(&mut self) {
-        for round in 0..=ROUNDS {
+        loop {
             let list = self.list();
             self.text = self.compose(&list);
             self.faults = judge(&self.text, self.target);
-            let mut faults = self.faults.clone();
-            faults.retain(|fault| self.is_of_messages(fault));
+            let faults = self.of_messages();
             let mut more = false;
             for fault in &faults {
                 more |= self.refuse(fault);
             }
-            if !more && !faults.is_empty() || round + 1 == ROUNDS {
+            if !more && !faults.is_empty() {
                 // Perhaps another than the one that is named is to blame.
                 for turn in 0..self.drawn.turns.len() {
                     more |= self.write(turn, faults.first());
@@ -224,6 +220,19 @@ impl<'g, 'a> Attempt<'g, 'a> {
                 return;
             }
         }
+    }
+
+    /// The faults that writing a message anew may cure.
+    fn of_messages(&self) -> Vec<Fault> {
+        let mut faults = self.faults.clone();
+        faults.retain(|fault| self.is_of_messages(fault));
+        // Where it is only the request's `thinking`, which goes, no message is to blame (AM9).
+        let thinks = faults.iter().any(|fault| fault.rule == Rule::Am9);
+        if let Some(without) = thinks.then(|| without_thinking(&self.text)).flatten() {
+            let left = judge(&without, self.target);
+            faults.retain(|fault| fault.rule != Rule::Am9 || left.contains(fault));
+        }
+        faults
     }
 
     /// Whether writing a message anew may cure a fault: none of settings, of the size or of

@@ -67,6 +67,13 @@ pub(super) fn with_mark_of(units: &[&Unit<'_>], after: &str) -> String {
     marked.unwrap_or_else(|| after.to_owned())
 }
 
+/// A request that does not tell its model to think; `None` where it did not anyway.
+pub(super) fn without_thinking(request: &str) -> Option<String> {
+    let object = object(request).ok()?;
+    object.get("thinking")?;
+    Some(object.with(&[("thinking", None)]))
+}
+
 /// A list of blocks, or of what holds blocks in `content`, without its breakpoints but the last
 /// `keep` ones.
 pub(super) fn unmarked(list: &str, keep: &mut usize) -> String {

@@ -8,7 +8,7 @@ use plimsoll_context::{MAX_BREAKPOINTS, Message, Part};
 
 use super::attempt::{self, Attempt};
 use super::given::Given;
-use super::patch::{marks, unmarked};
+use super::patch::{marks, unmarked, without_thinking};
 use super::repair::Repair;
 use super::report;
 use super::target::Target;
@@ -215,11 +215,10 @@ fn first_change(attempt: &Attempt<'_, '_>) -> Option<usize> {
 /// AM9: a model is not told to think where the tool loop under way began without thinking.
 fn unthinking(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
     let fault = faults.iter().find(|fault| fault.rule == Rule::Am9)?;
-    let object: RawObject<'_> = serde_json::from_str(request).ok()?;
-    object.get("thinking")?;
+    let mended = without_thinking(request)?;
     let done = "taken out: the tool loop under way began without thinking";
     let repair = Repair::new("thinking", done).because(Some(fault));
-    Some((object.with(&[("thinking", None)]), repair))
+    Some((mended, repair))
 }
 
 /// AM11: the newest breakpoints stay, which cover the older ones.
