@@ -10,9 +10,11 @@ use tracing_subscriber::layer::Layer;
 
 use super::{Layered, TelemetryError};
 
-/// Crates whose lower levels tell what is said in requests and answers: they are heard from a warning
-/// on, unless the filter names them.
-const QUIET: [&str; 5] = ["rmcp", "genai", "hyper", "hyper_util", "h2"];
+/// What our own targets begin with: a level without a target is for them.
+const OURS: &str = "plimsoll";
+/// The most that is heard of all others unless the filter names them: HTTP and MCP libraries tell below
+/// it what is said in requests and answers.
+const OTHERS: LevelFilter = LevelFilter::WARN;
 
 /// The log's layer.
 pub(super) fn layer(filter: &str) -> Result<Layered, TelemetryError> {
@@ -24,21 +26,19 @@ pub(super) fn layer(filter: &str) -> Result<Layered, TelemetryError> {
     Ok(layer.with_filter(filter).boxed())
 }
 
-/// What the filter asks for, and less of those that are better quiet.
+/// What the filter asks for of us and of those it names, and warnings of all others.
 fn targets(filter: &str) -> Result<Targets, TelemetryError> {
     let asked: Targets = filter.parse().map_err(|error| TelemetryError::Filter {
         why: format!("{error}"),
     })?;
-    let mut targets = Targets::new();
     // Metrics are numbers for a collector, and would be most of the log.
-    targets = targets.with_target(METRICS_TARGET, LevelFilter::OFF);
-    for quiet in QUIET {
-        targets = targets.with_target(quiet, LevelFilter::WARN);
-    }
+    let mut targets = Targets::new().with_target(METRICS_TARGET, LevelFilter::OFF);
+    let mut others = OTHERS;
     if let Some(level) = asked.default_level() {
-        targets = targets.with_default(level);
+        targets = targets.with_target(OURS, level);
+        others = others.min(level);
     }
-    Ok(targets.with_targets(asked.iter()))
+    Ok(targets.with_default(others).with_targets(asked.iter()))
 }
 
 #[cfg(test)]
@@ -48,24 +48,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_tell_what_is_said_are_quiet_unless_they_are_named() {
+    fn a_level_is_for_our_own_and_others_are_quiet_unless_they_are_named() {
         let all = targets("trace").unwrap();
-        assert!(all.would_enable("plimsoll", &Level::TRACE));
-        for quiet in [
+        for ours in ["plimsoll", "plimsoll::run", "plimsoll_core::driver"] {
+            assert!(all.would_enable(ours, &Level::TRACE), "{ours}");
+        }
+        for other in [
             "rmcp::service",
-            "rmcp",
-            "hyper::proto",
+            "genai",
             "hyper_util::client",
-            "h2",
+            "reqwest::connect",
+            "rustls::client",
+            "elsewhere",
         ] {
-            assert!(!all.would_enable(quiet, &Level::INFO), "{quiet}");
-            assert!(all.would_enable(quiet, &Level::WARN), "{quiet}");
+            assert!(!all.would_enable(other, &Level::INFO), "{other}");
+            assert!(all.would_enable(other, &Level::WARN), "{other}");
         }
         assert!(!all.would_enable(METRICS_TARGET, &Level::ERROR));
         let named = targets("plimsoll=debug,rmcp=trace").unwrap();
+        assert!(named.would_enable("plimsoll", &Level::DEBUG));
+        assert!(!named.would_enable("plimsoll", &Level::TRACE));
         assert!(named.would_enable("rmcp::service", &Level::TRACE));
-        assert!(!named.would_enable("hyper", &Level::INFO));
-        assert!(!named.would_enable("elsewhere", &Level::ERROR));
+        assert!(!named.would_enable("elsewhere", &Level::INFO));
+        assert!(named.would_enable("elsewhere", &Level::WARN));
+        let both = targets("info,rmcp=debug,plimsoll::run=error").unwrap();
+        assert!(both.would_enable("plimsoll", &Level::INFO));
+        assert!(!both.would_enable("plimsoll::run", &Level::WARN));
+        assert!(both.would_enable("rmcp", &Level::DEBUG));
         assert!(targets("plimsoll=loud").is_err());
+    }
+
+    #[test]
+    fn who_wants_less_than_warnings_has_less_of_others_too() {
+        let off = targets("off").unwrap();
+        assert!(!off.would_enable("plimsoll", &Level::ERROR));
+        assert!(!off.would_enable("elsewhere", &Level::ERROR));
+        let errors = targets("error").unwrap();
+        assert!(!errors.would_enable("elsewhere", &Level::WARN));
+        assert!(errors.would_enable("elsewhere", &Level::ERROR));
     }
 }
