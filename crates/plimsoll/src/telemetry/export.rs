@@ -44,6 +44,9 @@ pub(super) struct Sending {
     aside: Aside,
 }
 
+/// Sends what is left of one kind; whether all of it was taken.
+type Sender = Box<dyn FnOnce() -> bool + Send>;
+
 /// The thread that exports are carried on. It may end anywhere: tokio's own runtime panics where it is
 /// dropped within an async program, as one is that fails to begin.
 #[derive(Debug)]
@@ -138,21 +141,18 @@ impl Sending {
         let (done, ended) = mpsc::channel();
         // On threads of their own, since metrics know no bound.
         let senders = [
-            traces.map(|traces| -> Box<dyn FnOnce() + Send> {
-                Box::new(move || drop(traces.shutdown_with_timeout(FINISH_TIMEOUT)))
+            traces.map(|traces| -> Sender {
+                Box::new(move || traces.shutdown_with_timeout(FINISH_TIMEOUT).is_ok())
             }),
-            metrics.map(|metrics| -> Box<dyn FnOnce() + Send> {
-                Box::new(move || drop(metrics.shutdown()))
-            }),
+            metrics.map(|metrics| -> Sender { Box::new(move || metrics.shutdown().is_ok()) }),
         ];
         let mut under_way = 0;
         for sender in senders.into_iter().flatten() {
             let done = done.clone();
             let thread = thread::Builder::new().name("plimsoll-telemetry-end".into());
             let began = thread.spawn(move || {
-                sender();
                 // Nobody listens any more where the time was up.
-                let _ = done.send(());
+                let _ = done.send(sender());
             });
             under_way += usize::from(began.is_ok());
         }
@@ -160,11 +160,13 @@ impl Sending {
         let mut late = false;
         for _ in 0..under_way {
             let left = end.saturating_duration_since(std::time::Instant::now());
-            late |= ended.recv_timeout(left).is_err();
+            late |= ended.recv_timeout(left) != Ok(true);
         }
+        // Read before the end of what is under way: that it is cut off by us is not why.
+        let fault = fault.get().cloned();
         drop(aside);
-        let why = match (fault.get(), late) {
-            (Some(why), _) => why.clone(),
+        let why = match (fault, late) {
+            (Some(why), _) => why,
             (None, true) => format!("nothing answered within {} s", FINISH_TIMEOUT.as_secs()),
             (None, false) => return None,
         };
