@@ -10,6 +10,7 @@ mod pieces;
 mod read;
 mod render;
 mod response;
+mod settings;
 mod shape;
 mod stream;
 mod types;

@@ -2,10 +2,11 @@
 //! [`Dialect`] judges it, in its own words. Used by mock servers and property tests; it repairs
 //! nothing. Never panics, whatever the JSON is.
 //!
-//! Judged here: OC1 to OC8, V3, V4 and T1 to T5 of the rules. OC9 is about prices, and T6 is
-//! about what a server ignores: neither can refuse a request. V1, V2 and V5 to V11 need more
-//! than one request to judge; so does V4's rule for thinking, because reasoning is not signed on
-//! this wire and a step may lack it from the start.
+//! Judged here: OC1 to OC8, V3, V4 and T1 to T5 of the rules and, by `settings.rs`, what OpenAI
+//! itself takes besides messages. OC9 is about prices, and T6 is about what a server ignores:
+//! neither can refuse a request. V1, V2 and V5 to V11 need more than one request to judge; so does
+//! V4's rule for thinking, because reasoning is not signed on this wire and a step may lack it from
+//! the start.
 //!
 //! The servers' words are theirs: tidy:allow-file(conversation)
 
@@ -17,6 +18,7 @@ use super::dialect::{
 };
 use super::ids::{MAX_ID, is_nine};
 use super::pairing;
+use super::settings;
 use super::shape::is_json_object;
 use crate::fault::{Fault, Rule};
 use crate::openai_responses::is_name;
@@ -56,6 +58,7 @@ pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
             check.order(messages);
         }
     }
+    settings::check(&mut check, request);
     check.faults
 }
 
@@ -98,15 +101,24 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
     }
 }
 
-/// The code of what a field may not have.
+/// The code of what a field may not have, or of a field that may not be there.
 fn code(words: &str) -> Option<&'static str> {
-    if words.contains("string too long") {
-        Some("string_above_max_length")
-    } else if words.contains("does not match pattern") {
-        Some("invalid_value")
-    } else {
-        None
-    }
+    const CODES: [(&str, &str); 12] = [
+        ("string too long", "string_above_max_length"),
+        ("array too long", "array_above_max_length"),
+        ("empty array", "empty_array"),
+        ("does not match pattern", "invalid_value"),
+        ("integer below minimum", "integer_below_min_value"),
+        ("integer above maximum", "integer_above_max_value"),
+        ("decimal below minimum", "decimal_below_min_value"),
+        ("decimal above maximum", "decimal_above_max_value"),
+        ("Missing required parameter", "missing_required_parameter"),
+        ("Unsupported parameter", "unsupported_parameter"),
+        ("Unknown parameter", "unknown_parameter"),
+        ("Invalid value: '", "invalid_value"),
+    ];
+    let said = CODES.iter().find(|(part, _)| words.contains(part));
+    said.map(|(_, code)| *code)
 }
 
 fn too_long(place: &str, most: usize, length: usize) -> String {
@@ -228,7 +240,8 @@ impl Check<'_> {
         }
     }
 
-    fn name(&mut self, place: String, name: &str) {
+    /// The name of a tool or a schema.
+    pub(super) fn name(&mut self, place: String, name: &str) {
         if self.dialect.call_names == CallNames::Any || is_name(name) {
             return;
         }
