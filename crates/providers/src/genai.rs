@@ -11,7 +11,6 @@ mod failure;
 mod frames;
 mod gemini;
 mod hearing;
-mod ids;
 mod media;
 mod names;
 mod ollama;
@@ -20,7 +19,6 @@ mod settings;
 mod shape;
 mod signed;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -50,6 +48,7 @@ impl Genai {
             .map_err(|error| crate::ProviderError::Client {
                 reason: error.to_string(),
             })?;
+        let api = api.with(&line.facts);
         Ok(Self { line, api, client })
     }
 
@@ -112,13 +111,10 @@ impl Provider for Genai {
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
         let limit = self.line.most(request.max_output);
-        let request = match limit == request.max_output {
-            true => Cow::Borrowed(request),
-            false => Cow::Owned(Request {
-                max_output: limit,
-                ..request.clone()
-            }),
-        };
+        let mut request = self.line.facts.enforced(request, self.api.words());
+        if limit != request.max_output {
+            request.to_mut().max_output = limit;
+        }
         let reply = self.hear(&request, deltas).await?;
         self.line.heard(reply, limit)
     }

@@ -29,7 +29,7 @@ mod validate_settings;
 pub use admission::{admission, validate_count};
 pub use binding::Prefix;
 pub use cautions::cautions;
-pub use ids::MAX_ID;
+pub use ids::{CallIds, MAX_ID};
 pub(crate) use pause::{At, parted};
 pub use profile::{Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle};
 pub use read::{Chat, read};

@@ -1,4 +1,4 @@
-//! Names that an API accepts of tools, and whose blocks are whose. Ids of calls are in `ids.rs`.
+//! Names that an API accepts of tools, and whose blocks are whose. Ids of calls are as `plimsoll_wire::anthropic` has them.
 
 use std::borrow::Cow;
 

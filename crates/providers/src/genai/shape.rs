@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use genai::chat::{
     ChatMessage, ChatRequest, ContentPart, MessageContent, Tool, ToolCall, ToolName, ToolResponse,
 };
-use plimsoll_agent::Request;
+use plimsoll_agent::{Request, ToolChoice};
 use plimsoll_context::{Message, Part, ToolResult, ToolSpec};
+use plimsoll_wire::anthropic::CallIds;
 use plimsoll_wire::bedrock::MixedTurn;
 use plimsoll_wire::frames;
 use plimsoll_wire::gemini::Signatures;
 use serde_json::{Map, Value, json};
 
 use super::api::Api;
-use super::ids::Ids;
 use super::media::media;
 use super::names::tool_name;
 use super::reasoning::{self, Replay};
@@ -58,7 +58,7 @@ struct Shaper<'a> {
     turns: Vec<Turn>,
     /// What results hold that their place cannot; it follows the batch.
     attachments: Vec<ContentPart>,
-    ids: Ids,
+    ids: CallIds,
     /// The names of the newest calls, by their ids in the view.
     names: BTreeMap<&'a str, String>,
     /// All names of tools that were called.
@@ -75,7 +75,7 @@ pub(super) fn chat(request: &Request, api: &Api) -> Asked {
         system: Vec::new(),
         turns: Vec::new(),
         attachments: Vec::new(),
-        ids: Ids::default(),
+        ids: CallIds::default(),
         names: BTreeMap::new(),
         called: BTreeMap::new(),
     };
@@ -85,7 +85,12 @@ pub(super) fn chat(request: &Request, api: &Api) -> Asked {
     for message in messages {
         shaper.message(message);
     }
-    let chat = shaper.finish(request.dynamic_context.as_deref(), &request.tools);
+    // Where none may be called, Gemini is told so beside them; elsewhere there is no word for that.
+    let tools = match request.tool_choice {
+        ToolChoice::None if api.gemini().is_none() => &[],
+        _ => &*request.tools,
+    };
+    let chat = shaper.finish(request.dynamic_context.as_deref(), tools);
     Asked {
         request: chat,
         replay,
@@ -358,7 +363,7 @@ impl Turn {
         match (results.is_empty(), said.is_empty(), api) {
             (true, ..) => vec![ChatMessage::user(of(said))],
             // The library keeps only one result of a message here.
-            (false, nothing, Api::Ollama) => {
+            (false, nothing, Api::Ollama(_)) => {
                 let results = results.into_iter().map(|result| tool(vec![result]));
                 let said = (!nothing).then(|| ChatMessage::user(of(said)));
                 results.chain(said).collect()
@@ -386,7 +391,7 @@ impl Turn {
 /// one before; it drops a signature of Gemini's that a call has too, so nothing empty may follow it.
 fn plain(parts: Vec<ContentPart>, api: &Api) -> Vec<ContentPart> {
     match api {
-        Api::Ollama => {}
+        Api::Ollama(_) => {}
         Api::Converse(_) => return parts,
         Api::Gemini(_) | Api::Vertex(_) => return once_signed(parts),
     }

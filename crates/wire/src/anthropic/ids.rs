@@ -1,6 +1,6 @@
-//! Ids of tool calls as the API accepts them: letters, digits, `_` and `-` (AM5), each once in a
-//! request. The map depends on the ids before it alone, so that a call keeps its id while the
-//! history only grows. Not the ids themselves; providers give those.
+//! [`CallIds`]: ids of tool calls as the API, and Bedrock's Converse, accept them: letters, digits, `_`
+//! and `-` (AM5), each once in a request. The map depends on the ids before it alone, so that a call
+//! keeps its id while the history only grows. Not the ids themselves; providers give those.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,20 +13,20 @@ const DIGITS: usize = 12;
 
 /// The ids of one request.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
+pub struct CallIds {
     taken: BTreeSet<String>,
     /// Calls of the newest batch that wait for their results.
     open: BTreeMap<String, VecDeque<String>>,
 }
 
-impl Ids {
+impl CallIds {
     /// A batch begins: what was open is never answered.
-    pub(super) fn batch(&mut self) {
+    pub fn batch(&mut self) {
         self.open.clear();
     }
 
     /// The id of a call.
-    pub(super) fn call(&mut self, id: &str) -> String {
+    pub fn call(&mut self, id: &str) -> String {
         let mut mapped = legal(id);
         let mut salt = 1_u64;
         while !self.taken.insert(mapped.clone()) {
@@ -39,7 +39,7 @@ impl Ids {
     }
 
     /// The id of the call that a result answers.
-    pub(super) fn result(&mut self, id: &str) -> String {
+    pub fn result(&mut self, id: &str) -> String {
         let open = self.open.get_mut(id).and_then(VecDeque::pop_front);
         open.unwrap_or_else(|| legal(id))
     }
@@ -81,20 +81,20 @@ mod tests {
 
     #[test]
     fn ids_become_legal_and_stay_so() {
-        let mut ids = Ids::default();
+        let mut ids = CallIds::default();
         assert_eq!(ids.call("toolu_01"), "toolu_01");
         for bad in ["a.b:c", "", "ü", &"x".repeat(MAX_ID + 1)] {
             let mapped = ids.call(bad);
             assert!(is_legal(&mapped) && mapped.len() <= MAX_ID, "{mapped}");
             assert_eq!(ids.result(bad), mapped);
-            assert_eq!(Ids::default().call(bad), mapped);
+            assert_eq!(CallIds::default().call(bad), mapped);
         }
-        assert_ne!(ids.call("a.b"), Ids::default().call("a:b"));
+        assert_ne!(ids.call("a.b"), CallIds::default().call("a:b"));
     }
 
     #[test]
     fn an_id_used_twice_becomes_two() {
-        let mut ids = Ids::default();
+        let mut ids = CallIds::default();
         ids.batch();
         assert_eq!(ids.call("call_0"), "call_0");
         assert_eq!(ids.result("call_0"), "call_0");

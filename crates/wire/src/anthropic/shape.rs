@@ -10,7 +10,7 @@ use plimsoll_context::{Breakpoint, MAX_BREAKPOINTS, Message, Opaque, Part, ToolC
 use serde_json::{Map, Value};
 
 use super::binding::Bound;
-use super::ids::Ids;
+use super::ids::CallIds;
 use super::media;
 use super::object::{Object, array};
 use super::pause;
@@ -40,7 +40,7 @@ pub(super) struct Shaper<'a, 'd> {
     attachments: Vec<Block<'a>>,
     /// The results that they are of.
     attached: Vec<usize>,
-    ids: Ids,
+    ids: CallIds,
     /// Calls of the provider's own tools that nobody answered.
     unanswered: BTreeSet<String>,
     notes: Vec<Note>,
@@ -74,7 +74,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
             turns: Vec::new(),
             attachments: Vec::new(),
             attached: Vec::new(),
-            ids: Ids::default(),
+            ids: CallIds::default(),
             unanswered,
             notes: Vec::new(),
             files: false,
