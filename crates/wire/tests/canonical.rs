@@ -236,6 +236,28 @@ fn mistral_gets_ids_counts_and_turns_as_it_wants_them() {
     assert_eq!(shape(&fixed), "u aabcdefgh1abcdefgh2 tabcdefgh1 xabcdefgh2");
 }
 
+/// What is told is what was done: keys that stay are not told as taken out.
+#[test]
+fn keys_that_stay_are_not_told_as_gone() {
+    let mut calls = asks(&["call_1"]);
+    calls["mine"] = json!(1);
+    let mut result = tool("call_1");
+    result["name"] = json!("read");
+    let given = json!({"model": "m", "messages": [user("q"), calls, result]});
+    let fixed = mended(&given, &chat("mistral"), Rule::Oc7);
+    let after: Value = serde_json::from_str(&fixed.request).unwrap();
+    assert_eq!(after["messages"][1]["mine"], 1);
+    assert_eq!(after["messages"][2]["name"], "read");
+    let told = told(&fixed);
+    assert_eq!(told.len(), 2, "{told:?}");
+    for one in told {
+        assert!(
+            !one.contains("taken out") && !one.contains("put in"),
+            "{one}"
+        );
+    }
+}
+
 #[test]
 fn templates_get_the_turns_that_they_insist_on() {
     let system = |text: &str| json!({"role": "system", "content": text});

@@ -41,6 +41,8 @@ pub(super) struct Attempt<'g, 'a> {
     said: Vec<usize>,
     /// Whether the system prompt beside the messages is written anew.
     pub(super) system: bool,
+    /// What stands for each turn that is not kept as it was.
+    pub(super) stands: BTreeMap<usize, Vec<String>>,
     /// Which turn each entry of the list is of.
     turn_at: Vec<usize>,
     /// What is still wrong.
@@ -93,6 +95,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
             turns_of: vec![0; given.units.len()],
             said: Vec::new(),
             system: false,
+            stands: BTreeMap::new(),
             turn_at: Vec::new(),
             faults: Vec::new(),
             text: String::new(),
@@ -276,25 +279,26 @@ impl<'g, 'a> Attempt<'g, 'a> {
         self.turn_at.clear();
         for (index, turn) in self.drawn.turns.iter().enumerate() {
             let units = self.units_of(index);
-            match self.written.contains_key(&index) {
-                false => {
-                    for unit in units {
-                        texts.extend(unit.raws.iter().map(|raw| (*raw).to_owned()));
-                    }
+            if !self.written.contains_key(&index) {
+                for unit in units {
+                    texts.extend(unit.raws.iter().map(|raw| (*raw).to_owned()));
                 }
-                true => {
-                    let chat = matches!(self.target, Target::Chat(_));
-                    match (turn.raws.as_slice(), units.as_slice()) {
-                        ([raw], [unit]) if chat && self.is_only(index) => {
-                            texts.extend(unit.raws.first().map(|before| patched(before, raw)));
-                        }
-                        (raws, units) if matches!(self.target, Target::Messages(_)) => {
-                            let marked = |raw: &String| with_mark_of(units, raw);
-                            texts.extend(raws.iter().map(marked));
-                        }
-                        (raws, _) => texts.extend(raws.iter().cloned()),
+            } else {
+                let stands = match (self.target, turn.raws.as_slice(), units.as_slice()) {
+                    (Target::Chat(_), [raw], [unit]) if self.is_only(index) => {
+                        let before = unit.raws.first();
+                        before
+                            .map(|before| patched(before, raw))
+                            .into_iter()
+                            .collect()
                     }
-                }
+                    (Target::Messages(_), raws, units) => {
+                        raws.iter().map(|raw| with_mark_of(units, raw)).collect()
+                    }
+                    (_, raws, _) => raws.to_vec(),
+                };
+                texts.extend_from_slice(&stands);
+                self.stands.insert(index, stands);
             }
             self.turn_at.resize(texts.len(), index);
         }

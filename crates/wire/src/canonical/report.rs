@@ -80,7 +80,8 @@ impl Written<'_, '_, '_> {
                     let origin = attempt.origins.get(*index).copied().flatten();
                     origin.is_some_and(|origin| attempt.touched.contains(&origin))
                 });
-                if let Some(done) = differs(unit, &turn.raws, told) {
+                let stands = attempt.stands.get(&self.turn).unwrap_or(&turn.raws);
+                if let Some(done) = differs(unit, stands, told) {
                     repairs.push(Repair::new(&unit.place, done).because(self.fault));
                 }
             }
