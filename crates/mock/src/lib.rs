@@ -35,6 +35,7 @@ pub use cache::{CACHE_STEP, LEAST_CACHED, MAX_CACHED_PREFIXES, MAX_CACHED_REQUES
 pub use error::MockError;
 pub use gate::{Gate, Opener};
 pub use mock::Mock;
+pub use responses::MAX_STORED;
 pub use script::{MAX_SCRIPT, Script};
 pub use server::{MAX_BODY, MAX_RECORDED, Recorded, Server};
 pub use turn::{Call, Turn};

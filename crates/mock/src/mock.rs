@@ -97,7 +97,7 @@ impl Mock {
     /// The same with models that want what this says for the name in each request.
     #[must_use]
     pub fn responses_by(profile: impl Fn(&str) -> Profile + Send + Sync + 'static) -> Self {
-        Self::of(Responses(Arc::new(profile)))
+        Self::of(Responses::new(Arc::new(profile)))
     }
 
     fn of(api: impl Api + 'static) -> Self {

@@ -1,8 +1,9 @@
 //! OpenAI Responses as a server speaks it. The rules of a request and of what is encrypted in it are
-//! `wire`'s; here is what becomes of one that keeps them. Nothing is stored.
+//! `wire`'s; here is what becomes of one that keeps them. Of what it said it keeps no more than ids.
 
 mod events;
 mod say;
+mod stored;
 mod weigh;
 
 use std::fmt;
@@ -10,7 +11,9 @@ use std::sync::Arc;
 
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::Fault;
-use plimsoll_wire::openai_responses::{Profile, refusal, unreadable, validate, validate_count};
+use plimsoll_wire::openai_responses::{
+    Profile, ReasoningItems, refusal, unreadable, validate, validate_count,
+};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Said};
@@ -18,6 +21,9 @@ use crate::api::{Api, Asked, Called, Header, Place, Size, text};
 use crate::chat;
 use crate::pieces::Piece;
 use crate::turn::Turn;
+
+pub use stored::MAX_STORED;
+use stored::Stored;
 
 /// What the server says of a request that is too long: it gives no numbers.
 const TOO_LONG: &str = "Your input exceeds the context window of this model. Please adjust your \
@@ -27,11 +33,21 @@ const TOO_LONG: &str = "Your input exceeds the context window of this model. Ple
 pub(crate) type ProfileOf = dyn Fn(&str) -> Profile + Send + Sync;
 
 /// OpenAI's API, or one that copies it.
-pub(crate) struct Responses(pub(crate) Arc<ProfileOf>);
+pub(crate) struct Responses {
+    profile: Arc<ProfileOf>,
+    stored: Stored,
+}
 
 impl Responses {
+    pub(crate) fn new(profile: Arc<ProfileOf>) -> Self {
+        Self {
+            profile,
+            stored: Stored::default(),
+        }
+    }
+
     fn profile(&self, request: &Value) -> Profile {
-        (self.0)(text(request, "model"))
+        (self.profile)(text(request, "model"))
     }
 }
 
@@ -59,16 +75,8 @@ impl Api for Responses {
         }
     }
 
-    /// Nothing is stored here, so nothing of it is found.
     fn turned_away(&self, _: Header<'_>, request: &Value) -> Option<Answer> {
-        let id = request.get("previous_response_id")?.as_str()?;
-        let error = json!({
-            "message": format!("Previous response with id '{id}' not found."),
-            "type": "invalid_request_error",
-            "param": "previous_response_id",
-            "code": "previous_response_not_found",
-        });
-        Some(Answer::new(400, json!({ "error": error })))
+        stored::goes_on(request)
     }
 
     fn fault(&self, request: &Value, asked: Asked) -> Option<Fault> {
@@ -77,7 +85,10 @@ impl Api for Responses {
             Asked::Reply => validate(request, &profile),
             Asked::Count => validate_count(request, &profile),
         };
-        faults.into_iter().next().or_else(|| unreadable(request))
+        let refers = profile.reasoning == ReasoningItems::Encrypted;
+        let unknown = || self.stored.unknown(request).filter(|_| refers);
+        let broken = faults.into_iter().next();
+        broken.or_else(|| unreadable(request)).or_else(unknown)
     }
 
     fn refusal(&self, fault: &Fault) -> Answer {
@@ -156,6 +167,7 @@ impl Api for Responses {
 
     fn say(&self, turn: &Turn, call: &Called<'_>) -> Said {
         let items = say::items(turn, call, &self.profile(call.request));
+        self.stored.keep(call.request, &items);
         match call.streams() {
             true => Said::Events(events::events(turn, call, &items)),
             false => Said::Whole(say::ended(turn, call, &items)),

@@ -353,3 +353,74 @@ async fn it_counts_and_tells_of_its_models() {
     let (_, list) = super::get(&server, "/v1/models", &[]).await;
     assert_eq!(list["data"][0]["id"], "gpt-x");
 }
+
+#[tokio::test]
+async fn what_was_not_said_here_is_not_found() {
+    let script = r#"{"think": "Hm.", "say": "ok", "repeat": true}"#;
+    let server = server(Mock::responses(), script).await;
+    let mut stored = body(json!([user("hi")]));
+    stored["store"] = true.into();
+    let reasoning = |id: &str| json!({"type": "reasoning", "id": id, "summary": []});
+    let answer = json!({"role": "assistant", "content": "ok"});
+    let item = "Item with id 'rs_x' not found.";
+    for (key, value, status, code, words) in [
+        (
+            "previous_response_id",
+            json!("resp_nope"),
+            400,
+            json!("previous_response_not_found"),
+            "Previous response with id 'resp_nope' not found.",
+        ),
+        (
+            "conversation",
+            json!("conv_x"),
+            404,
+            Value::Null,
+            "Conversation with id 'conv_x' not found.",
+        ),
+        (
+            "conversation",
+            json!({"id": "conv_x"}),
+            404,
+            Value::Null,
+            "Conversation with id 'conv_x' not found.",
+        ),
+        (
+            "input",
+            json!([user("hi"), {"type": "item_reference", "id": "rs_x"}, answer]),
+            404,
+            Value::Null,
+            item,
+        ),
+        (
+            "input",
+            json!([user("hi"), reasoning("rs_x"), answer]),
+            404,
+            Value::Null,
+            item,
+        ),
+    ] {
+        let mut request = stored.clone();
+        request[key] = value;
+        let (got, refused) = ask(&server, &request).await;
+        let error = &refused["error"];
+        assert_eq!((got, &error["code"]), (status, &code), "{refused}");
+        assert_eq!(error["message"], words);
+        assert_eq!(error["type"], "invalid_request_error");
+    }
+    // What this server said itself it has, as far as it was to keep it.
+    let (_, reply) = ask(&server, &stored).await;
+    let id = reply["output"][0]["id"].as_str().unwrap();
+    let mut again = stored.clone();
+    again["input"] = json!([user("hi"), reasoning(id), answer, user("more")]);
+    assert_eq!(ask(&server, &again).await.0, 200);
+    again["input"][1] = json!({"type": "item_reference", "id": id});
+    assert_eq!(ask(&server, &again).await.0, 200);
+    let (_, reply) = ask(&server, &body(json!([user("hi")]))).await;
+    again["input"][1]["id"] = reply["output"][0]["id"].clone();
+    assert_eq!(ask(&server, &again).await.0, 404, "it was not to be kept");
+    let mut none = stored.clone();
+    none["previous_response_id"] = Value::Null;
+    none["conversation"] = Value::Null;
+    assert_eq!(ask(&server, &none).await.0, 200);
+}

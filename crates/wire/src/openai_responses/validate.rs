@@ -111,11 +111,7 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     } else {
         fault.place.as_str()
     };
-    let status = if has("Items are not persisted") {
-        404
-    } else {
-        400
-    };
+    let status = if begins("Item with id") { 404 } else { 400 };
     let error = json!({
         "message": words,
         "type": "invalid_request_error",

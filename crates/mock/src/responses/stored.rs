@@ -1,0 +1,125 @@
+//! [`Stored`]: which items of its replies a server of Responses keeps, and what is said of those that
+//! it does not. Ids only: no item and no response can be had back from here.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use plimsoll_wire::Fault;
+use plimsoll_wire::Rule;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::api::{list, text};
+
+/// Items that a server knows, at most; of more, the newest. A long test has some thousands.
+pub const MAX_STORED: usize = 10_000;
+
+/// The ids of the items that it said and was to keep.
+#[derive(Debug, Default)]
+pub(super) struct Stored(Mutex<Ids>);
+
+#[derive(Debug, Default)]
+struct Ids {
+    known: BTreeSet<String>,
+    oldest_first: VecDeque<String>,
+}
+
+impl Stored {
+    /// Keeps what is said, where the request lets it.
+    pub(super) fn keep(&self, request: &Value, items: &[Value]) {
+        if !stores(request) {
+            return;
+        }
+        let mut ids = self.lock();
+        for id in items.iter().map(|item| text(item, "id")) {
+            ids.add(id);
+        }
+    }
+
+    /// The first item of an input that stands for one that is not here: a reference, or reasoning
+    /// without its content. Where nothing is to be kept, the validator has said so already.
+    pub(super) fn unknown(&self, request: &Value) -> Option<Fault> {
+        if !stores(request) {
+            return None;
+        }
+        let ids = self.lock();
+        let mut input = list(request, "input").iter().enumerate();
+        input.find_map(|(index, item)| {
+            let refers = match text(item, "type") {
+                "item_reference" => true,
+                "reasoning" => text(item, "encrypted_content").is_empty(),
+                _ => false,
+            };
+            let id = text(item, "id");
+            (refers && !ids.known.contains(id)).then(|| Fault {
+                rule: Rule::Or4,
+                place: format!("input[{index}]"),
+                words: format!("Item with id '{id}' not found."),
+            })
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ids> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ids {
+    fn add(&mut self, id: &str) {
+        if id.is_empty() || !self.known.insert(id.to_owned()) {
+            return;
+        }
+        self.oldest_first.push_back(id.to_owned());
+        if self.oldest_first.len() > MAX_STORED
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+/// The refusal of a request that goes on from what is kept elsewhere: there is nothing of it here.
+pub(super) fn goes_on(request: &Value) -> Option<Answer> {
+    let previous = request.get("previous_response_id").and_then(Value::as_str);
+    let kept = request.get("conversation"); // tidy:allow(conversation)
+    let kept = kept.and_then(|kept| kept.as_str().or_else(|| kept.get("id")?.as_str()));
+    let (status, param, code, words) = if let Some(id) = previous {
+        (
+            400,
+            Some("previous_response_id"),
+            Some("previous_response_not_found"),
+            format!("Previous response with id '{id}' not found."),
+        )
+    } else {
+        let words = format!("Conversation with id '{}' not found.", kept?); // tidy:allow(conversation)
+        (404, None, None, words)
+    };
+    let error = json!({
+        "message": words,
+        "type": "invalid_request_error",
+        "param": param,
+        "code": code,
+    });
+    Some(Answer::new(status, json!({ "error": error })))
+}
+
+fn stores(request: &Value) -> bool {
+    request.get("store") != Some(&Value::Bool(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_are_forgotten() {
+        let stored = Stored::default();
+        let items = (0..=MAX_STORED).map(|number| json!({"id": format!("rs_{number}")}));
+        stored.keep(&json!({}), &items.collect::<Vec<_>>());
+        let unknown = |id: &str| {
+            let reference = json!({"type": "item_reference", "id": id});
+            stored.unknown(&json!({"input": [reference]})).is_some()
+        };
+        assert!(unknown("rs_0") && !unknown("rs_1"));
+    }
+}
