@@ -808,6 +808,35 @@ fn all_thinking_goes_where_a_provider_refuses_its_signature() {
     );
 }
 
+/// On Responses too: what the model said keeps its annotations, and loses only the id that asks for
+/// the reasoning.
+#[test]
+fn what_was_said_with_dropped_reasoning_keeps_its_annotations() {
+    let said = json!({"type": "message", "role": "assistant", "id": "msg_1", "status": "completed",
+        "content": [{"type": "output_text", "text": "ok", "annotations": [
+            {"type": "url_citation", "url": "https://e.org", "title": "e", "start_index": 0, "end_index": 2}]}]});
+    let given = json!({"model": "gpt-5", "store": false, "input": [
+        {"type": "message", "role": "user", "content": "q"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"},
+        said,
+        {"type": "message", "role": "user", "content": "r"}]});
+    let dropped = mend(&given.to_string(), &responses(), Reasoning::Drop).unwrap();
+    assert_eq!(dropped.faults, []);
+    let after: Value = serde_json::from_str(&dropped.request).unwrap();
+    let mut kept = said;
+    kept.as_object_mut().unwrap().remove("id");
+    assert_eq!(after["input"][1], kept);
+    assert_eq!(
+        told(&dropped),
+        [
+            "input[1]: left out its thinking",
+            "input[1]: changed id (taken out)"
+        ]
+    );
+    let again = mend(&dropped.request, &responses(), Reasoning::Drop).unwrap();
+    assert_eq!((again.repairs, again.request), (vec![], dropped.request));
+}
+
 #[test]
 fn settings_are_judged_and_left_alone() {
     let given = json!({"model": "c", "max_tokens": 0, "messages": [user("q"), message("a:use 1")]});

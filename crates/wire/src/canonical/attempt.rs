@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::drawn::Drawn;
 use super::given::Given;
 use super::own;
-use super::patch::{array, patched, with_mark_of, without_thinking};
+use super::patch::{array, patched, restored, with_mark_of, without_thinking};
 use super::repair::Finding;
 use super::target::Target;
 use crate::error::WireError;
@@ -266,11 +266,19 @@ impl<'g, 'a> Attempt<'g, 'a> {
     }
 
     fn write(&mut self, turn: usize, fault: Option<&Fault>) -> bool {
-        if self.written.contains_key(&turn) {
-            return false;
+        let restored = matches!(self.target, Target::Responses(_)) && fault.is_some();
+        match self.written.get(&turn) {
+            Some(None) if restored => {}
+            Some(_) => return false,
+            None => {}
         }
         self.written.insert(turn, fault.cloned());
         true
+    }
+
+    /// Whether a turn is written only because something of it is gone.
+    fn is_unblamed(&self, turn: usize) -> bool {
+        matches!(self.written.get(&turn), Some(None))
     }
 
     /// The list of the request, and whose each entry is.
@@ -294,6 +302,10 @@ impl<'g, 'a> Attempt<'g, 'a> {
                     }
                     (Target::Messages(_), raws, units) => {
                         raws.iter().map(|raw| with_mark_of(units, raw)).collect()
+                    }
+                    // Nothing was wrong with what is left of it.
+                    (Target::Responses(_), raws, units) if self.is_unblamed(index) => {
+                        restored(units, raws)
                     }
                     (_, raws, _) => raws.to_vec(),
                 };

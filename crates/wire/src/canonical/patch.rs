@@ -45,6 +45,48 @@ pub(super) fn patched(before: &str, after: &str) -> String {
     old.with(&changes)
 }
 
+/// The items of a turn of Responses with the messages that say what they said as they came: with
+/// annotations and all, and with an id only where the reasoning that it asks for is there, too.
+pub(super) fn restored(units: &[&Unit<'_>], after: &[String]) -> Vec<String> {
+    let mut before = units.iter().flat_map(|unit| &unit.raws).filter_map(|raw| {
+        let said = said(raw)?;
+        Some((*raw, said))
+    });
+    let mut reasoned = false;
+    let mut items = Vec::with_capacity(after.len());
+    for raw in after {
+        reasoned |= kind(raw).is_some_and(|kind| kind == "reasoning");
+        let came = said(raw).and_then(|now| before.find(|(_, then)| *then == now));
+        items.push(match came.and_then(|(raw, _)| object(raw).ok()) {
+            Some(object) if reasoned => object.with(&[]),
+            Some(object) => object.with(&[("id", None)]),
+            None => raw.clone(),
+        });
+    }
+    items
+}
+
+/// What a message of the assistant's says, where all of it is text.
+fn said(item: &str) -> Option<String> {
+    let item: Value = serde_json::from_str(item).ok()?;
+    if item.get("role")? != "assistant" {
+        return None;
+    }
+    match item.get("content")? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => {
+            let texts = parts.iter().map(|part| part.get("text")?.as_str());
+            texts.collect()
+        }
+        _ => None,
+    }
+}
+
+fn kind(item: &str) -> Option<String> {
+    let item: Value = serde_json::from_str(item).ok()?;
+    Some(item.get("type")?.as_str()?.to_owned())
+}
+
 /// A message with a breakpoint of the cache behind its last block, where what it says had one.
 pub(super) fn with_mark_of(units: &[&Unit<'_>], after: &str) -> String {
     let marks = units.iter().flat_map(|unit| &unit.raws);

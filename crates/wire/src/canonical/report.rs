@@ -182,14 +182,24 @@ fn system(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
     }
 }
 
+fn is_reasoning(item: &str) -> bool {
+    let item: Value = serde_json::from_str(item).unwrap_or_default();
+    item.get("type").is_some_and(|kind| kind == "reasoning")
+}
+
 /// In what a unit differs from what it was; what of it was taken out may be told already.
 fn differs(unit: &Unit<'_>, after: &[String], told: bool) -> Option<String> {
-    if unit.raws.len() != after.len() {
+    let mut before: Vec<&str> = unit.raws.clone();
+    if told && before.len() != after.len() {
+        // What reasoned is told by name.
+        before.retain(|raw| !is_reasoning(raw));
+    }
+    if before.len() != after.len() {
         let (old, new) = (unit.raws.len(), after.len());
         return (!told).then(|| format!("wrote its {old} items as {new}"));
     }
     let mut all = Vec::new();
-    for (old, new) in unit.raws.iter().zip(after) {
+    for (old, new) in before.iter().zip(after) {
         let old: Value = serde_json::from_str(old).unwrap_or_default();
         let new: Value = serde_json::from_str(new).unwrap_or_default();
         all.extend(places(&old, &new));
