@@ -44,6 +44,9 @@ const NO_PRICES: [&str; 1] = ["deepseek"];
 /// In some rows of OpenAI's the table gives the whole window in place of what the input may take
 /// of it; beyond that a request is refused.
 const WHOLE_WINDOWS: [(i64, i64); 2] = [(400_000, 272_000), (1_050_000, 922_000)];
+/// What older Claudes take without a header of a beta that we do not send; the table gives what they
+/// take with it, and a price beyond this.
+const LONG: i64 = 200_000;
 
 /// What a table says.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +105,7 @@ pub fn published(json: &[u8], source: &str, date: &str) -> Result<Published, Tab
             left_out += 1;
             continue;
         }
-        let row = row(vendor, entry, &mut left_out);
+        let row = row(vendor, &name, entry, &mut left_out);
         if !row.is_empty() {
             kept += 1;
             rows.entry(vendor).or_default().insert(name, row);
@@ -122,11 +125,19 @@ pub fn published(json: &[u8], source: &str, date: &str) -> Result<Published, Tab
             }
             let name = Value::String(name.clone());
             let row = Value::Table(row.clone());
-            let _ = writeln!(text, "{name} = {row}");
+            let line = format!("{name} = {row}");
+            // Some names are written as what is a value and no key.
+            match line.parse::<Table>() {
+                Ok(_) => text.extend([line.as_str(), "\n"]),
+                Err(_) => left_out += 1,
+            }
         }
     }
     let book = ModelBook::parse(&text, Origin::Published);
     let book = book.map_err(|error| TableError::NotJson(error.to_string()))?;
+    if book.is_empty() {
+        return Err(TableError::Nothing);
+    }
     Ok(Published {
         book,
         text,
@@ -213,7 +224,7 @@ fn whose<'a>(name: &str, entry: &'a Json) -> Option<(&'a str, String)> {
 }
 
 /// What an entry says, group by group; a group that cannot be so is left out.
-fn row(vendor: &str, entry: &Json, left_out: &mut usize) -> Table {
+fn row(vendor: &str, name: &str, entry: &Json, left_out: &mut usize) -> Table {
     let mut row = Table::new();
     let mut add = |group: Vec<(&str, Option<Value>)>| {
         let said = group
@@ -232,7 +243,11 @@ fn row(vendor: &str, entry: &Json, left_out: &mut usize) -> Table {
         let mut input = totals
             .filter(|(total, _)| *total == window)
             .map(|(_, input)| *input);
-        input.next_back().unwrap_or(window)
+        let window = input.next_back().unwrap_or(window);
+        match window > LONG && is_behind_beta(vendor, name, entry) {
+            true => LONG,
+            false => window,
+        }
     });
     add(vec![("window", window.map(Value::Integer))]);
     add(vec![("max_output", most.map(Value::Integer))]);
@@ -248,6 +263,21 @@ fn row(vendor: &str, entry: &Json, left_out: &mut usize) -> Table {
         add(vec![(ours, said.map(Value::Boolean))]);
     }
     row
+}
+
+/// Whether a Claude takes more than [`LONG`] tokens only in a beta.
+fn is_behind_beta(vendor: &str, name: &str, entry: &Json) -> bool {
+    if !name.contains("claude") {
+        return false;
+    }
+    let built_in = ModelBook::built_in().find(vendor, name).window;
+    match built_in {
+        Some(fact) => fact.value.0 == LONG.unsigned_abs(),
+        None => {
+            let mut keys = entry.as_object().into_iter().flat_map(Map::keys);
+            keys.any(|key| key.ends_with("_above_200k_tokens"))
+        }
+    }
 }
 
 /// Prices, where they are the same for every request.
@@ -426,6 +456,54 @@ mod tests {
             quoted.book.models().collect::<Vec<_>>(),
             [("openai", "a\"b = {")]
         );
+    }
+
+    #[test]
+    fn an_odd_name_costs_its_own_row_only() {
+        let good = serde_json::json!({ "litellm_provider": "openai", "mode": "chat",
+            "max_input_tokens": 9_000 });
+        let odd = "both ' and \" = 1";
+        let table = serde_json::json!({ odd: good, "fine": good, "back\\slash": good });
+        let table = published(table.to_string().as_bytes(), FROM, DATE).unwrap();
+        let names: Vec<_> = table.book.models().map(|(_, name)| name).collect();
+        assert_eq!(names, ["back\\slash", "fine"]);
+        assert_eq!(table.left_out, 1);
+        let alone = serde_json::json!({ odd: good }).to_string();
+        let alone = published(alone.as_bytes(), FROM, DATE);
+        assert_eq!(alone, Err(TableError::Nothing));
+    }
+
+    #[test]
+    fn a_window_that_wants_a_beta_is_not_taken() {
+        for (provider, name, beyond, taken) in [
+            ("anthropic", "claude-sonnet-4-20250514", true, 200_000),
+            ("anthropic", "claude-sonnet-4-5", false, 200_000),
+            ("anthropic", "claude-sonnet-4-6", true, 1_000_000),
+            ("anthropic", "claude-tomorrow-9", false, 1_000_000),
+            (
+                "bedrock",
+                "anthropic.claude-sonnet-4-20250514-v1:0",
+                true,
+                200_000,
+            ),
+            (
+                "openrouter",
+                "openrouter/anthropic/claude-sonnet-4",
+                true,
+                200_000,
+            ),
+            ("xai", "xai/grok-9", true, 1_000_000),
+        ] {
+            let mut entry = serde_json::json!({ "litellm_provider": provider, "mode": "chat",
+                "max_input_tokens": 1_000_000 });
+            if beyond {
+                entry["input_cost_per_token_above_200k_tokens"] = 6e-6.into();
+            }
+            let table = serde_json::json!({ name: entry }).to_string();
+            let table = published(table.as_bytes(), FROM, DATE).unwrap();
+            let window = format!("window = {taken} ");
+            assert!(table.text.contains(&window), "{name}: {}", table.text);
+        }
     }
 
     #[test]
