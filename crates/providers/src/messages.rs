@@ -8,12 +8,13 @@ use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::anthropic::{
-    Delivery, Profile, RenderInput, Rendered, StreamState, Thinking, render,
+    Delivery, LeftOut, Note, Profile, RenderInput, Rendered, StreamState, Thinking, render,
 };
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::discovery::messages_path;
 use crate::line::{Line, tool_choice, unrendered};
+use crate::models::FROM_LOW;
 
 /// What is asked, below the address of the API.
 const PATH: &str = "messages";
@@ -57,6 +58,8 @@ impl AnthropicMessages {
     }
 
     pub(crate) fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
+        let blind = self.line.facts.blinds(request);
+        let request = &*self.line.facts.enforced(request, FROM_LOW);
         let input = RenderInput {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
@@ -74,7 +77,12 @@ impl AnthropicMessages {
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.profile);
-        rendered.map_err(|error| unrendered(&error))
+        let mut rendered = rendered.map_err(|error| unrendered(&error))?;
+        rendered.notes.extend(blind.then_some(Note {
+            message: None,
+            what: LeftOut::Attachment,
+        }));
+        Ok(rendered)
     }
 }
 

@@ -2,6 +2,7 @@
 //! a configuration. Asks nobody; a server's own word comes from `discovery.rs`, and goes before all
 //! of this.
 
+mod enforce;
 mod facts;
 mod fetch;
 mod row;
@@ -13,6 +14,7 @@ use std::sync::LazyLock;
 use plimsoll_context::{PriceSheet, Rates, Tokens};
 use toml::{Table, Value};
 
+pub(crate) use enforce::FROM_LOW;
 pub use facts::{Fact, ModelFacts, Origin, Prices};
 pub use fetch::{MAX_TABLE, TABLE_URL, fetch_table, table_address};
 pub use row::{

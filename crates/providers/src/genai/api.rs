@@ -4,11 +4,32 @@
 use genai::adapter::AdapterKind;
 use plimsoll_wire::bedrock::MixedTurn;
 use plimsoll_wire::gemini::Signatures;
+use plimsoll_wire::openai_responses::Effort;
 use plimsoll_wire::{anthropic, bedrock, gemini};
 
 use crate::error::ProviderError;
 use crate::model_ref::ModelRef;
+use crate::models::{FROM_LOW, Fact, ModelFacts};
 use crate::vendor::Wire;
+
+/// What Gemini has words for.
+const EFFORTS: &[Effort] = &[Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
+/// Families that think at Ollama, by how their names begin.
+const THINKING: [&str; 11] = [
+    "deepseek-r1",
+    "deepseek-v3.1",
+    "deepseek-v3.2",
+    "glm-4.6",
+    "glm-4.7",
+    "gpt-oss",
+    "kimi-k2-thinking",
+    "magistral",
+    "minimax-m2",
+    "nemotron-3-nano",
+    "qwen3",
+];
+/// What names of models in these families hold that do not.
+const UNTHINKING: [&str; 4] = ["coder", "instruct", "embedding", "reranker"];
 
 /// Which API is spoken.
 #[derive(Debug, Clone)]
@@ -20,7 +41,7 @@ pub(crate) enum Api {
     /// Bedrock's Converse.
     Converse(Converse),
     /// Ollama's own API.
-    Ollama,
+    Ollama(Ollama),
 }
 
 /// What a Gemini wants.
@@ -30,6 +51,15 @@ pub(crate) struct Gemini {
     pub(super) name: String,
     /// Whether tool calls without a signature are refused.
     pub(super) signatures: Signatures,
+    /// Whether the user says that it thinks.
+    pub(super) thinks: bool,
+}
+
+/// What a model at Ollama wants.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ollama {
+    /// Whether it is known to think; another model is refused where it is asked to.
+    pub(super) thinks: bool,
 }
 
 /// What a model behind Converse wants.
@@ -71,8 +101,35 @@ impl Api {
                 });
             }
             Wire::Converse => Self::Converse(Converse::of(name)),
-            Wire::Ollama => Self::Ollama,
+            Wire::Ollama => Self::Ollama(Ollama::of(name)),
         }))
+    }
+
+    /// The same where the user says more of the model, or a table does.
+    pub(super) fn with(mut self, facts: &ModelFacts) -> Self {
+        let thinks = facts.thinking.as_ref();
+        match &mut self {
+            Self::Gemini(gemini) | Self::Vertex(gemini) => {
+                gemini.thinks = thinks.and_then(Fact::own) == Some(true);
+            }
+            Self::Converse(Converse {
+                maker: Maker::Anthropic(profile),
+                ..
+            }) => **profile = facts.messages((**profile).clone()),
+            Self::Converse(_) => {}
+            Self::Ollama(ollama) => {
+                ollama.thinks = thinks.map_or(ollama.thinks, |fact| fact.value);
+            }
+        }
+        self
+    }
+
+    /// Which efforts it has words for.
+    pub(super) fn words(&self) -> &'static [Effort] {
+        match self {
+            Self::Gemini(_) | Self::Vertex(_) => EFFORTS,
+            Self::Converse(_) | Self::Ollama(_) => FROM_LOW,
+        }
     }
 
     /// What the library calls it.
@@ -81,7 +138,7 @@ impl Api {
             Self::Gemini(_) => AdapterKind::Gemini,
             Self::Vertex(_) => AdapterKind::Vertex,
             Self::Converse(_) => AdapterKind::BedrockApi,
-            Self::Ollama => AdapterKind::Ollama,
+            Self::Ollama(_) => AdapterKind::Ollama,
         }
     }
 
@@ -93,14 +150,14 @@ impl Api {
     pub(super) fn gemini(&self) -> Option<&Gemini> {
         match self {
             Self::Gemini(gemini) | Self::Vertex(gemini) => Some(gemini),
-            Self::Converse(_) | Self::Ollama => None,
+            Self::Converse(_) | Self::Ollama(_) => None,
         }
     }
 
     pub(super) fn converse(&self) -> Option<&Converse> {
         match self {
             Self::Converse(converse) => Some(converse),
-            Self::Gemini(_) | Self::Vertex(_) | Self::Ollama => None,
+            Self::Gemini(_) | Self::Vertex(_) | Self::Ollama(_) => None,
         }
     }
 }
@@ -110,6 +167,20 @@ impl Gemini {
         Self {
             name: name.to_ascii_lowercase(),
             signatures: gemini::Profile::of_model(name).signatures,
+            thinks: false,
+        }
+    }
+}
+
+impl Ollama {
+    /// By the names of Ollama's own library; what somebody else has put there under such a name may
+    /// have another template.
+    fn of(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        let family = THINKING.iter().any(|family| name.starts_with(family));
+        let other = UNTHINKING.iter().any(|word| name.contains(word));
+        Self {
+            thinks: family && !other && !name.contains('/'),
         }
     }
 }

@@ -47,7 +47,7 @@ fn url(line: &Line, api: &Api) -> Url {
             streamed(base.endpoint(&path))
         }
         Api::Converse(_) => base.beside(&format!("model/{name}/converse-stream")),
-        Api::Ollama => base.beside("api/chat"),
+        Api::Ollama(_) => base.beside("api/chat"),
     }
 }
 

@@ -59,7 +59,7 @@ impl Answer {
             Api::Converse(converse) => {
                 Self::Converse(Converse::new(&converse.maker, line.model.name()))
             }
-            Api::Ollama => Self::Ollama(Ollama::new(calls)),
+            Api::Ollama(_) => Self::Ollama(Ollama::new(calls)),
         }
     }
 

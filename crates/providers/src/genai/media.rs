@@ -60,6 +60,6 @@ fn reads(media_type: &str, api: &Api) -> bool {
     match api {
         Api::Gemini(_) | Api::Vertex(_) => true,
         Api::Converse(_) => CONVERSE.contains(&media_type),
-        Api::Ollama => media_type.starts_with("image/"),
+        Api::Ollama(_) => media_type.starts_with("image/"),
     }
 }

@@ -44,8 +44,8 @@ pub(super) fn options(
             }
         }
         Api::Converse(converse) => think_as_converse(&mut options, request, converse, asked),
-        Api::Ollama => {
-            options.reasoning_effort = effort(sampling.thinking);
+        Api::Ollama(ollama) => {
+            options.reasoning_effort = effort(sampling.thinking).filter(|_| ollama.thinks);
             // The library cannot send a schema here; that it is JSON it can.
             options.response_format = request
                 .format
@@ -117,7 +117,11 @@ fn think_as_gemini(options: &mut ChatOptions, request: &Request, gemini: &Gemini
     // Nothing is asked for; without this the library reads it out of the model's name.
     options.reasoning_effort = Some(ReasoningEffort::Zero);
     let level = request.sampling.thinking;
-    let thinking = match (level, generation(&gemini.name)) {
+    let generation = match generation(&gemini.name) {
+        Generation::Plain if gemini.thinks => Generation::Budget,
+        generation => generation,
+    };
+    let thinking = match (level, generation) {
         (ThinkingLevel::Off, _) | (_, Generation::Plain) => return,
         (level, Generation::Budget) => {
             let wanted = match level {

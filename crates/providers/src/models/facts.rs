@@ -124,15 +124,21 @@ impl ModelFacts {
         let most = self.max_output.as_ref().and_then(Fact::own);
         let most = most.map(|tokens| tokens.0).or(profile.max_output);
         let least = self.min_cacheable.as_ref().and_then(Fact::own);
-        let thinking = match self.thinking.as_ref().and_then(Fact::own) {
-            Some(false) => anthropic::ThinkingStyle::None,
-            _ => profile.thinking,
+        let thinks = self.thinking.as_ref().and_then(Fact::own);
+        let (thinking, effort) = match (thinks, profile.thinking) {
+            (Some(false), _) => (anthropic::ThinkingStyle::None, anthropic::Effort::Refused),
+            // It does, and we did not know.
+            (Some(true), anthropic::ThinkingStyle::None) => {
+                (anthropic::ThinkingStyle::Budget, profile.effort)
+            }
+            (_, known) => (known, profile.effort),
         };
         anthropic::Profile {
             max_output: most,
             default_output: profile.default_output.min(most.unwrap_or(u64::MAX)),
             min_cacheable: least.unwrap_or(profile.min_cacheable),
             thinking,
+            effort,
             ..profile
         }
     }

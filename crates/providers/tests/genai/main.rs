@@ -26,7 +26,9 @@ use plimsoll_context::{
     CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec,
 };
 use plimsoll_core::Provider;
-use plimsoll_providers::{Genai, OpenAiChat, OpenAiChatBuilder, Secret, Timeouts};
+use plimsoll_providers::{
+    Genai, ModelBook, OpenAiChat, OpenAiChatBuilder, Origin, Secret, Timeouts,
+};
 use serde_json::Value;
 
 const KEY: &str = "sk-0123456789-hush";
@@ -59,6 +61,14 @@ fn builder(model: &str, fake: &Fake) -> OpenAiChatBuilder {
 
 fn provider(model: &str, fake: &Fake) -> Genai {
     builder(model, fake).genai_with(&|_| None).unwrap()
+}
+
+/// A provider whose user says this of its model.
+fn knowing(model: &str, row: &str, fake: &Fake) -> Genai {
+    let book = ModelBook::parse(&format!("[\"{model}\"]\n{row}"), Origin::User).unwrap();
+    let facts = book.facts(&model.parse().unwrap());
+    let builder = builder(model, fake).facts(facts);
+    builder.genai_with(&|_| None).unwrap()
 }
 
 /// A provider that gives up on silence at once.

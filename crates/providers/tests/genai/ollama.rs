@@ -8,7 +8,7 @@ use plimsoll_core::Provider;
 use serde_json::{Value, json};
 
 use super::fake::Answer;
-use super::{OLLAMA, answered, call, provider, request, request_of, server, tool_call};
+use super::{OLLAMA, answered, call, knowing, provider, request, request_of, server, tool_call};
 
 fn lines(lines: &[Value]) -> Answer {
     let lines = lines.iter().map(|line| format!("{line}\n").into_bytes());
@@ -148,4 +148,76 @@ async fn a_loaded_model_has_a_window() {
     let list = json!({"models": [{"name": "qwen3:8b", "context_length": 8192}]});
     let fake = fake.page("/api/ps", 200, list);
     assert_eq!(provider(OLLAMA, &fake).window().await, Some(Tokens(8192)));
+}
+
+#[tokio::test]
+async fn a_request_without_tools_to_call_has_none() {
+    let fake = server(
+        OLLAMA,
+        [lines(&[says(json!({"content": "ok"})), done("stop")])],
+    )
+    .await;
+    let mut request = request();
+    request.tool_choice = plimsoll_agent::ToolChoice::None;
+    call(&provider(OLLAMA, &fake), &request).await.0.unwrap();
+    let body = fake.asked().remove(0).body;
+    assert!(body.get("tools").is_none(), "{body}");
+}
+
+#[tokio::test]
+async fn only_what_is_known_to_think_is_asked_to() {
+    for (name, row, think) in [
+        ("qwen3:8b", "", json!("high")),
+        ("gpt-oss:20b", "", json!("high")),
+        ("qwen3-coder:30b", "", Value::Null),
+        ("llama3.1:8b", "", Value::Null),
+        ("somebody/qwen3", "", Value::Null),
+        ("llama3.1:8b", "thinking = true", json!("high")),
+        ("qwen3:8b", "thinking = false", Value::Null),
+        ("qwen3:8b", "efforts = [\"low\"]", json!("low")),
+    ] {
+        let model = format!("ollama-native/{name}");
+        let fake = server(
+            &model,
+            [lines(&[says(json!({"content": "ok"})), done("stop")])],
+        )
+        .await;
+        let mut request = request();
+        request.sampling.thinking = ThinkingLevel::High;
+        let provider = knowing(&model, row, &fake);
+        call(&provider, &request).await.0.unwrap();
+        let body = fake.asked().remove(0).body;
+        assert_eq!(body["think"], think, "{name} {row}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_says_of_a_model_holds_for_each_api() {
+    let image = Part::Image(Image {
+        source: Source::Data {
+            media_type: "image/png".into(),
+            base64: "aGk=".into(),
+        },
+        size: None,
+        detail: None,
+    });
+    let parts = vec![Part::text("see"), image];
+    for model in [OLLAMA, super::CONVERSE, super::GEMINI] {
+        for (row, images) in [
+            ("images = true", 1),
+            ("images = false\nthinking = false", 0),
+        ] {
+            let fake = server(model, []).await;
+            let mut request = request_of([Message::User {
+                parts: parts.clone(),
+            }]);
+            request.sampling.thinking = ThinkingLevel::High;
+            let _ = call(&knowing(model, row, &fake), &request).await;
+            let body = fake.asked().remove(0).body.to_string();
+            assert_eq!(body.matches("aGk=").count(), images, "{model} {body}");
+            let thinks = ["\"think\":\"high\"", "budget_tokens", "\"HIGH\""];
+            let thinks = thinks.iter().any(|word| body.contains(word));
+            assert_eq!(thinks, images == 1, "{model} {body}");
+        }
+    }
 }
