@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use plimsoll::mock::{Mock, Recorded, Script, Server};
+use plimsoll::mock::{Mock, Recorded, Script, Server, Tally};
 use plimsoll::providers::responses_profile;
 use plimsoll::wire::openai_chat::Dialect;
 use serde_json::json;
@@ -119,13 +119,9 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
             json!({"path": path, "status": status, "tokens": tokens, "fault": fault, "body": body})
         );
     }
-    // Questions about the server itself have no body.
-    let meant = asked.iter().filter(|request| !request.body.is_null());
-    let meant: Vec<&Recorded> = meant.collect();
-    let refused = meant.iter().filter(|request| request.status != 200).count();
+    let Tally { asked, refused } = server.tally();
     crate::note(&format!(
-        "{} requests, {refused} of them refused, {} turns left",
-        meant.len(),
+        "{asked} requests, {refused} of them refused, {} turns left",
         server.turns_left()
     ));
     Ok(DONE)
@@ -168,6 +164,9 @@ fn mock(args: &MockArgs) -> Result<Mock, Stop> {
     }
     if let Some(requests) = args.busy_every {
         mock = mock.busy_every(requests);
+    }
+    if !args.json {
+        mock = mock.keeps_outlines();
     }
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     Ok(mock.address(SocketAddr::new(here, args.port)))

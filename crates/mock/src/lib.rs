@@ -26,6 +26,7 @@ mod gate;
 mod messages;
 mod mock;
 mod pieces;
+mod record;
 mod responses;
 mod script;
 mod server;
@@ -35,7 +36,8 @@ pub use cache::{CACHE_STEP, LEAST_CACHED, MAX_CACHED_PREFIXES, MAX_CACHED_REQUES
 pub use error::MockError;
 pub use gate::{Gate, Opener};
 pub use mock::Mock;
+pub use record::{MAX_RECORDED, MAX_RECORDED_BYTES, Recorded, Tally};
 pub use responses::MAX_STORED;
 pub use script::{MAX_SCRIPT, Script};
-pub use server::{MAX_BODY, MAX_RECORDED, Recorded, Server};
+pub use server::{MAX_BODY, Server};
 pub use turn::{Call, Turn};

@@ -14,6 +14,7 @@ use crate::api::Api;
 use crate::chat::Chat;
 use crate::error::MockError;
 use crate::messages::{Keys, Messages};
+use crate::record::Keep;
 use crate::responses::Responses;
 use crate::script::Script;
 use crate::turn::Turn;
@@ -34,6 +35,7 @@ pub struct Mock {
     pub(crate) over: Over,
     pub(crate) per_minute: Option<Tokens>,
     pub(crate) busy_every: Option<u64>,
+    pub(crate) keep: Keep,
     pub(crate) address: SocketAddr,
 }
 
@@ -112,6 +114,7 @@ impl Mock {
             over: Over::Refused,
             per_minute: None,
             busy_every: None,
+            keep: Keep::default(),
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
         }
     }
@@ -193,6 +196,14 @@ impl Mock {
     #[must_use]
     pub fn busy_every(mut self, requests: u64) -> Self {
         self.busy_every = Some(requests.max(1));
+        self
+    }
+
+    /// Of what it is asked neither bodies nor headers are kept to be looked at. Default: as much of
+    /// them as [`MAX_RECORDED_BYTES`](crate::MAX_RECORDED_BYTES) lets it.
+    #[must_use]
+    pub fn keeps_outlines(mut self) -> Self {
+        self.keep = Keep::Outline;
         self
     }
 

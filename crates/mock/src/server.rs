@@ -1,9 +1,7 @@
 //! [`Server`]: listens on loopback, hands each request to the desk and records what it was asked. It
 //! ends when it is dropped. Not what is answered; that is `desk.rs`'s.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
@@ -11,7 +9,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, Response};
 use plimsoll_context::Tokens;
-use plimsoll_wire::Fault;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -21,29 +18,10 @@ use crate::api::Place;
 use crate::desk::{Desk, Handled};
 use crate::error::MockError;
 use crate::mock::{Mock, Page};
+use crate::record::{Record, Recorded, Tally};
 
 /// A request's body, at most.
 pub const MAX_BODY: usize = 64 * 1024 * 1024;
-/// Requests that are kept to look at, at most; of more, the newest.
-pub const MAX_RECORDED: usize = 10_000;
-
-/// A request as it came in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recorded {
-    /// Its path.
-    pub path: String,
-    /// Its headers, keys among them; names are in lower case.
-    pub headers: BTreeMap<String, String>,
-    /// Its body; null where it was no JSON.
-    pub body: Value,
-    /// The status of the answer.
-    pub status: u16,
-    /// What it weighs by the server's own count.
-    pub tokens: Tokens,
-    /// The rule that it broke, and for which it was refused.
-    pub fault: Option<Fault>,
-}
-
 /// A server that listens.
 #[derive(Debug)]
 pub struct Server {
@@ -56,9 +34,7 @@ pub struct Server {
 struct Shared {
     desk: Desk,
     pages: Mutex<Vec<Page>>,
-    recorded: Mutex<VecDeque<Recorded>>,
-    /// How many requests there were.
-    came_so_far: AtomicU64,
+    record: Mutex<Record>,
 }
 
 impl Server {
@@ -75,9 +51,8 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let shared = Arc::new(Shared {
             pages: Mutex::new(mock.pages.clone()),
+            record: Mutex::new(Record::new(mock.keep)),
             desk: Desk::new(mock),
-            recorded: Mutex::default(),
-            came_so_far: AtomicU64::new(0),
         });
         let app = Router::new()
             .fallback(answer)
@@ -99,10 +74,16 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked so far.
+    /// What it was asked so far, as far as that is kept.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
-        lock(&self.shared.recorded).iter().cloned().collect()
+        lock(&self.shared.record).all()
+    }
+
+    /// How much it was asked so far, kept or not.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        lock(&self.shared.record).tally()
     }
 
     /// How many turns of the script are left.
@@ -159,13 +140,7 @@ impl Shared {
 
     /// Keeps a request and gives it a name.
     fn record(&self, recorded: Recorded) -> String {
-        let mut all = lock(&self.recorded);
-        if all.len() == MAX_RECORDED {
-            all.pop_front();
-        }
-        all.push_back(recorded);
-        let number = self.came_so_far.fetch_add(1, Ordering::Relaxed) + 1;
-        drop(all);
+        let number = lock(&self.record).push(recorded);
         format!("req_mock{number}")
     }
 }
@@ -185,6 +160,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let method = request.method().clone();
     let headers = request.headers().clone();
     let bytes = axum::body::to_bytes(request.into_body(), MAX_BODY).await;
+    let length = bytes.as_ref().map_or(MAX_BODY, Bytes::len);
     let (handled, body) = match bytes.map(|bytes| read(&bytes)) {
         Err(_) => {
             let words = "the request is larger than this mock reads";
@@ -210,6 +186,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
             .map(|(name, given)| (name.as_str().to_owned(), value(given)))
             .collect(),
         body,
+        bytes: length,
         status: handled.answer.status,
         tokens: handled.tokens,
         fault: handled.fault,
