@@ -3,14 +3,58 @@
 
 use plimsoll_context::Tokens;
 use plimsoll_wire::openai_chat::{Dialect, Voice};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::api::Size;
 
+/// Whose words a request that is too long is refused in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Server {
+    OpenAi,
+    DeepSeek,
+    Vllm,
+    OpenRouter,
+    LlamaCpp,
+    Ollama,
+    LmStudio,
+    Mistral,
+    Kimi,
+    Groq,
+    Xai,
+    Together,
+    Cohere,
+}
+
+impl Server {
+    /// By its name; one that nobody knows speaks as its dialect says.
+    fn of(dialect: &Dialect) -> Self {
+        match dialect.name.as_str() {
+            "vllm" => Self::Vllm,
+            "openrouter" => Self::OpenRouter,
+            "ollama" => Self::Ollama,
+            "lmstudio" => Self::LmStudio,
+            "groq" => Self::Groq,
+            "xai" => Self::Xai,
+            "together" => Self::Together,
+            "cohere" => Self::Cohere,
+            _ => match dialect.voice {
+                Voice::OpenAi => Self::OpenAi,
+                Voice::DeepSeek => Self::DeepSeek,
+                Voice::Template => Self::LlamaCpp,
+                Voice::Mistral => Self::Mistral,
+                Voice::Kimi => Self::Kimi,
+            },
+        }
+    }
+}
+
 /// Whether the output that is asked for has to fit into the window too.
 pub(crate) fn counts_output(dialect: &Dialect) -> bool {
-    matches!(dialect.voice, Voice::OpenAi | Voice::DeepSeek)
+    matches!(
+        Server::of(dialect),
+        Server::OpenAi | Server::DeepSeek | Server::Vllm | Server::OpenRouter
+    )
 }
 
 /// The refusal of a request that does not fit the window.
@@ -20,44 +64,136 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
         output,
         window,
     } = size;
-    let body = match dialect.voice {
-        Voice::Template => json!({"error": {
+    let asked = (output > Tokens::ZERO).then_some(output);
+    let body = match Server::of(dialect) {
+        Server::OpenAi => {
+            let mut body = error(
+                &match asked {
+                    None => format!(
+                        "This model's maximum context length is {window} tokens. However, your \
+                         messages resulted in {used} tokens. Please reduce the length of the \
+                         messages."
+                    ),
+                    Some(output) => requested(used, output, window),
+                },
+                "invalid_request_error",
+                json!("context_length_exceeded"),
+            );
+            if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {
+                error.insert("param".into(), "messages".into());
+            }
+            body
+        }
+        // It names the completion even where none was asked for.
+        Server::DeepSeek => error(
+            &requested(used, output, window),
+            "invalid_request_error",
+            json!("invalid_request_error"),
+        ),
+        Server::Vllm => error(
+            &match asked {
+                None => format!(
+                    "This model's maximum context length is {window} tokens. However, your request \
+                     has {used} input tokens. Please reduce the length of the input messages."
+                ),
+                Some(output) => requested(used, output, window),
+            },
+            "BadRequestError",
+            json!(400),
+        ),
+        Server::OpenRouter => open_router(size),
+        Server::LlamaCpp => json!({"error": {
             "code": 400,
             "message": format!("request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"),
             "type": "exceed_context_size_error",
             "n_prompt_tokens": used,
             "n_ctx": window,
         }}),
-        Voice::Mistral => json!({
+        // It says only by how much.
+        Server::Ollama => {
+            let excess = used.minus(window).max(Tokens(1));
+            let words = format!("prompt too long; exceeded max context length by {excess} tokens");
+            error(&words, "invalid_request_error", Value::Null)
+        }
+        Server::LmStudio => json!({"error": format!(
+            "The number of tokens to keep from the initial prompt is greater than the context length \
+             (n_keep: {used}>= n_ctx: {window}). Try to load the model with a larger context length, \
+             or provide a shorter input."
+        )}),
+        Server::Mistral => json!({
             "object": "error",
             "message": format!("Prompt contains {used} tokens and 0 draft tokens, too large for model with {window} maximum context length"),
-            "type": "invalid_request_prompt",
+            "type": "invalid_request_invalid_args",
             "param": null,
             "code": "3051",
         }),
-        Voice::Kimi => json!({"error": {
+        Server::Kimi => json!({"error": {
             "message": format!("Invalid request: Your request exceeded model token limit: {window} (requested: {used})"),
             "type": "invalid_request_error",
         }}),
-        Voice::OpenAi | Voice::DeepSeek => {
-            let words = match output {
-                Tokens::ZERO => format!(
-                    "your messages resulted in {used} tokens. Please reduce the length of the messages."
-                ),
-                output => format!(
-                    "you requested {} tokens ({used} in the messages, {output} in the completion). Please reduce the length of the messages or completion.",
-                    used + output
-                ),
-            };
-            json!({"error": {
-                "message": format!("This model's maximum context length is {window} tokens. However, {words}"),
-                "type": "invalid_request_error",
-                "param": "messages",
-                "code": "context_length_exceeded",
-            }})
+        // It gives no numbers.
+        Server::Groq => error(
+            "Please reduce the length of the messages or completion.",
+            "invalid_request_error",
+            json!("context_length_exceeded"),
+        ),
+        Server::Xai => json!({
+            "code": "Client specified an invalid argument",
+            "error": format!("This model's maximum prompt length is {window} but the request contains {used} tokens."),
+        }),
+        Server::Together => {
+            let words = format!(
+                "The input ({used} tokens) is longer than the model's context length ({window} \
+                 tokens)."
+            );
+            error(&words, "invalid_request_error", Value::Null)
         }
+        Server::Cohere => json!({"message": format!(
+            "too many tokens: total number of tokens in the prompt cannot exceed {window} - \
+             received {used}. Try using a shorter prompt, or enabling prompt truncating."
+        )}),
     };
     Answer::new(400, body)
+}
+
+/// What several servers say of a request with an output limit.
+fn requested(used: Tokens, output: Tokens, window: Tokens) -> String {
+    format!(
+        "This model's maximum context length is {window} tokens. However, you requested {} tokens \
+         ({used} in the messages, {output} in the completion). Please reduce the length of the \
+         messages or completion.",
+        used + output
+    )
+}
+
+/// A gateway counts for itself, before it asks anybody.
+fn open_router(size: Size) -> Value {
+    let Size {
+        used,
+        output,
+        window,
+    } = size;
+    let (split, cure) = match output {
+        Tokens::ZERO => (
+            format!("({used} of text input)"),
+            "Please reduce the length of either one.",
+        ),
+        output => (
+            format!("({used} of text input, {output} in the output)"),
+            "Please reduce the length of either one, or use the \"middle-out\" transform to \
+             compress your prompt automatically.",
+        ),
+    };
+    let message = format!(
+        "This endpoint's maximum context length is {window} tokens. However, you requested about {} \
+         tokens {split}. {cure}",
+        used + output
+    );
+    json!({"error": {"message": message, "code": 400, "metadata": {"provider_name": null}}})
+}
+
+fn error(message: &str, kind: &str, code: Value) -> Value {
+    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
 }
 
 /// The refusal of a request of more tokens than may be sent in a minute, as Groq words it.

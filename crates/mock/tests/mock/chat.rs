@@ -303,3 +303,76 @@ async fn what_is_not_there_or_no_json_is_told() {
     assert_eq!(status, 400);
     assert!(body.contains("not valid JSON"), "{body}");
 }
+
+#[tokio::test]
+async fn each_server_says_in_its_own_words_what_is_too_long() {
+    use plimsoll_wire::openai_chat::Dialect;
+    use plimsoll_wire::overflow::{Overflow, Verdict, classify};
+
+    let over = |output: Option<u64>| Overflow {
+        used: Some(Tokens(1_200)),
+        window: Some(Tokens(1_000)),
+        output: output.map(Tokens),
+        excess: None,
+    };
+    for name in Dialect::NAMES {
+        let counts = ["compatible", "openai", "vllm", "deepseek", "openrouter"].contains(&name);
+        let verdict = |output: Option<u64>| {
+            Verdict::Overflow(match name {
+                "groq" => Overflow::default(),
+                "ollama" => Overflow {
+                    excess: Some(Tokens(200)),
+                    ..Overflow::default()
+                },
+                "deepseek" => over(output.or(Some(0))),
+                _ => over(output.filter(|_| counts)),
+            })
+        };
+        let small = Verdict::OutputTooLarge {
+            limit: Tokens(200),
+            used: Some(Tokens(800)),
+            window: Some(Tokens(1_000)),
+        };
+        for (used, output, expected) in [
+            (1_200, None, Some(verdict(None))),
+            (1_200, Some(300), Some(verdict(Some(300)))),
+            (800, Some(300), counts.then_some(small)),
+            (800, Some(200), None),
+        ] {
+            let mock = Mock::chat(name)
+                .unwrap()
+                .window(1_000)
+                .weighing(move |_| used);
+            let server = server(mock, r#"{"say": "ok"}"#).await;
+            let mut body = json!({"model": "m", "messages": [user("hi")]});
+            if let Some(output) = output {
+                body["max_tokens"] = json!(output);
+            }
+            let (status, text) = post(&server, &body).await;
+            assert_eq!(status == 400, expected.is_some(), "{name}: {text}");
+            if let Some(expected) = expected {
+                assert_eq!(classify(Some(status), &text), expected, "{name}: {text}");
+                let words = words_of(name);
+                assert!(text.contains(words), "{name}: {text}");
+            }
+        }
+    }
+}
+
+/// What only that server says.
+fn words_of(name: &str) -> &'static str {
+    match name {
+        "vllm" => "BadRequestError",
+        "openrouter" => "This endpoint's maximum context length is",
+        "llama.cpp" => "exceed_context_size_error",
+        "ollama" => "prompt too long; exceeded max context length by 200 tokens",
+        "lmstudio" => "(n_keep: 1200>= n_ctx: 1000)",
+        "mistral" => "3051",
+        "kimi" => "exceeded model token limit",
+        "groq" => "Please reduce the length of the messages or completion.",
+        "xai" => "maximum prompt length is 1000",
+        "together" => "is longer than the model's context length",
+        "cohere" => "cannot exceed 1000 - received 1200",
+        _ => "This model's maximum context length is 1000 tokens.",
+    }
+}
