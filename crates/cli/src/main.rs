@@ -71,16 +71,15 @@ fn main() -> ExitCode {
         Command::Doctor(args) => wait_for(doctor::run(args)),
         Command::Mock(args) => wait_for(mock::run(args)),
     };
-    telemetry::end(telemetry);
-    match code {
-        Ok(code) => ExitCode::from(code),
-        Err(stop) => {
-            if !stop.text.is_empty() {
-                eprintln!("plimsoll: {stop}");
-            }
-            ExitCode::from(stop.code)
+    let code = code.unwrap_or_else(|stop| {
+        if !stop.text.is_empty() {
+            say(&stop.text);
         }
-    }
+        stop.code
+    });
+    // Last: what is said above does not wait for a collector.
+    telemetry::end(telemetry);
+    ExitCode::from(code)
 }
 
 /// Runs a command that waits for others.

@@ -1,9 +1,10 @@
 //! What a collector is sent of a run, what stands in the log, and what neither ever has: nothing of
 //! what was said unless it is asked for, and no key at all.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -277,4 +278,31 @@ fn what_cannot_be_sent_is_said_once_and_changes_nothing() {
     assert_eq!(grpc.len(), 1, "{grpc:?}");
     let wrong = told(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318")]);
     assert!(wrong[0].contains("http://host:4318"), "{wrong:?}");
+}
+
+/// What is full, on Linux.
+#[cfg(target_os = "linux")]
+#[test]
+fn why_a_command_failed_is_said_before_a_collector_is_waited_for() {
+    let home = Home::new();
+    // It takes connections and never answers.
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", dead.local_addr().unwrap());
+    let fake = Fake::new([Answer::say("It says so.")]);
+    let mut command = home.command(with(&fake, &["--json", "What is it?"]));
+    set(&mut command, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = command.stdin(Stdio::null()).stdout(full).output().unwrap();
+    let said = Said::of(output);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    let place = |text: &str| {
+        said.err
+            .find(text)
+            .unwrap_or_else(|| panic!("{}", said.err))
+    };
+    assert!(
+        place("No space left on device") < place("nothing answered within 3 s"),
+        "{}",
+        said.err
+    );
 }
