@@ -37,4 +37,5 @@ pub use types::{
     Call, CallFunction, ChatMessage, Content, ContentPart, Extra, FilePart, ImageUrl, Request,
     StreamOptions, Text, Tool, ToolFunction,
 };
+pub(crate) use validate::is_prefix;
 pub use validate::{MAX_FAULTS, refusal, validate};

@@ -1,6 +1,7 @@
 //! The validator: a failing and a passing request for each rule, and that no JSON breaks it.
 #![allow(clippy::unwrap_used)]
 
+use plimsoll_wire::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::{Dialect, MAX_FAULTS, NoContent, Template, refusal, validate};
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
@@ -40,6 +41,32 @@ fn named(name: &str) -> Dialect {
 fn row(dialect: &Dialect, broken: &[&str], bad: &[Value], good: &[Value]) {
     assert_eq!(rules(bad, dialect), broken, "{bad:?}");
     assert_eq!(rules(good, dialect), [""; 0], "{good:?}");
+}
+
+/// Mistral goes on with an answer that asks for it; nobody else knows that key.
+#[test]
+fn mistral_goes_on_with_a_prefix() {
+    let prefix = json!({"role": "assistant", "content": "It is", "prefix": true});
+    let mistral = named("mistral");
+    let middle = [user("q"), prefix.clone(), user("r"), said("x")];
+    row(&mistral, &["OC8"], &middle, &[user("q"), prefix.clone()]);
+    assert_eq!(rules(&[user("q"), prefix.clone()], &named("vllm")), ["OC8"]);
+    let mut off = prefix.clone();
+    off["prefix"] = false.into();
+    assert_eq!(rules(&[user("q"), off], &mistral), ["OC8"]);
+    // The canonicaliser leaves it where it is, whatever else it mends.
+    let target = Target::Chat(mistral);
+    let given = json!({"model": "m", "messages": [user("q"), prefix.clone()]}).to_string();
+    let same = mend(&given, &target, Reasoning::Keep).unwrap();
+    assert_eq!((same.repairs, same.request), (vec![], given));
+    let messages = json!([user("q"), asks(&["a"]), tool("a"), prefix]);
+    let given = json!({"model": "m", "messages": messages}).to_string();
+    let fixed = mend(&given, &target, Reasoning::Keep).unwrap();
+    assert_eq!(fixed.faults, [], "{}", fixed.request);
+    assert!(!fixed.repairs.is_empty(), "its id is no id of Mistral's");
+    let fixed: Value = serde_json::from_str(&fixed.request).unwrap();
+    assert_eq!(fixed["messages"][3], prefix);
+    assert_eq!(fixed["messages"].as_array().unwrap().len(), 4);
 }
 
 #[test]

@@ -106,10 +106,12 @@ impl<'a> Given<'a> {
     pub(super) fn target(&self, target: &Target) -> Target {
         let history = !self.is_request();
         match target {
-            Target::Chat(dialect) if history => Target::Chat(openai_chat::Dialect {
-                prefill: Prefill::Allowed,
-                ..dialect.clone()
-            }),
+            Target::Chat(dialect) if history || self.asks_to_go_on(dialect) => {
+                Target::Chat(openai_chat::Dialect {
+                    prefill: Prefill::Allowed,
+                    ..dialect.clone()
+                })
+            }
             Target::Messages(profile) => {
                 let thinks = self.key("thinking").is_some_and(|thinking| {
                     let thinking: Value = serde_json::from_str(thinking).unwrap_or_default();
@@ -128,6 +130,18 @@ impl<'a> Given<'a> {
             }
             other => other.clone(),
         }
+    }
+
+    /// Whether the last message is one that the model shall go on with, as Mistral has it.
+    fn asks_to_go_on(&self, dialect: &openai_chat::Dialect) -> bool {
+        if dialect.voice != openai_chat::Voice::Mistral {
+            return false;
+        }
+        let messages = self.key("messages").unwrap_or_default();
+        let messages: Vec<&RawValue> = serde_json::from_str(messages).unwrap_or_default();
+        let last = messages.last().map(|last| last.get()).unwrap_or_default();
+        let last: Value = serde_json::from_str(last).unwrap_or_default();
+        openai_chat::is_prefix(&last)
     }
 
     fn units(&mut self, raws: Vec<(String, &'a str)>, target: &Target) -> Result<(), WireError> {

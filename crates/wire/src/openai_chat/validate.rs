@@ -391,7 +391,10 @@ impl Check<'_> {
             only_systems &= system;
         }
         let last = messages.len().saturating_sub(1);
-        if previous == "assistant" && dialect.prefill == Prefill::Refused {
+        if previous == "assistant"
+            && dialect.prefill == Prefill::Refused
+            && !(dialect.voice == Voice::Mistral && messages.last().is_some_and(is_prefix))
+        {
             let words = match dialect.voice {
                 Voice::Mistral => {
                     "Expected last role User or Tool (or Assistant with prefix True) for serving \
@@ -416,6 +419,11 @@ impl Check<'_> {
         let words = format!("Unexpected role '{role}' after role '{previous}'");
         self.fault(Rule::Oc7, place, words);
     }
+}
+
+/// Whether a message of the assistant's is to be gone on with, as Mistral has it.
+pub(crate) fn is_prefix(message: &Value) -> bool {
+    role(message) == "assistant" && message.get("prefix") == Some(&Value::Bool(true))
 }
 
 pub(super) fn role(message: &Value) -> &str {
