@@ -286,6 +286,25 @@ fn gm5_roles_contents_and_parts() {
     assert_eq!(told(&[user("q"), signed, user("r")], model), []);
 }
 
+/// The server's own tools: their calls and their responses are parts like others.
+#[test]
+fn gm5_server_tools_are_parts() {
+    for key in ["toolCall", "tool_call", "toolResponse", "tool_response"] {
+        let part = json!({key: {"toolType": "GOOGLE_SEARCH_WEB", "id": "s1"}});
+        let contents = [
+            user("q"),
+            json!({"role": "model", "parts": [part]}),
+            user("r"),
+        ];
+        assert_eq!(told(&contents, "gemini-3-pro"), [], "{key}");
+    }
+    let unknown = json!({"role": "model", "parts": [{"toolAnswer": {}}]});
+    assert_eq!(
+        told(&[user("q"), unknown, user("r")], "gemini-3-pro").len(),
+        1
+    );
+}
+
 #[test]
 fn gm5_an_explicit_cache_has_a_least_size() {
     for (model, least) in [("gemini-2.5-flash", 2_048), ("gemini-3-pro", 4_096)] {

@@ -1,6 +1,8 @@
 //! [`Profile`]: what one generation of Gemini wants of a request. Data only; `validate.rs` judges
 //! by it. Not windows or prices; those are configuration.
 
+use std::ops::RangeInclusive;
+
 use plimsoll_context::Tokens;
 use serde::{Deserialize, Serialize};
 
@@ -33,36 +35,49 @@ pub enum Signatures {
 
 /// One generation.
 struct Generation {
-    /// How its names begin, behind `gemini-`.
-    prefix: &'static str,
+    /// How it is called, behind `gemini-`.
+    name: &'static str,
+    /// Its versions: from the first to the last of them.
+    versions: RangeInclusive<Version>,
     signatures: Signatures,
     prefill: Prefill,
     min_cached: u64,
 }
 
+/// Major and minor.
+type Version = (u64, u64);
+
 const fn generation(
-    prefix: &'static str,
+    name: &'static str,
+    versions: RangeInclusive<Version>,
     signatures: Signatures,
     prefill: Prefill,
     min_cached: u64,
 ) -> Generation {
     Generation {
-        prefix,
+        name,
+        versions,
         signatures,
         prefill,
         min_cached,
     }
 }
 
-/// Where one name begins like another, the longer first. Sources disagree about the minima (1,024
-/// was measured too); a refusal names the true one.
+/// The last minor version of a generation that has ended.
+const LAST: u64 = u64::MAX;
+/// Digits of a minor version, at most; more are a date.
+const MAX_MINOR: usize = 2;
+
+/// What is known. Sources disagree about the minima (1,024 was measured too); a refusal names the
+/// true one.
+#[rustfmt::skip]
 const GENERATIONS: [Generation; 6] = [
-    generation("1", Signatures::Unchecked, Prefill::Allowed, 32_768),
-    generation("2-0", Signatures::Unchecked, Prefill::Allowed, 4_096),
-    generation("2-5", Signatures::Unchecked, Prefill::Allowed, 2_048),
-    generation("3-6", Signatures::Required, Prefill::Refused, 4_096),
-    generation("3-7", Signatures::Required, Prefill::Refused, 4_096),
-    generation("3", Signatures::Required, Prefill::Allowed, 4_096),
+    generation("1", (0, 0)..=(1, LAST), Signatures::Unchecked, Prefill::Allowed, 32_768),
+    generation("2-0", (2, 0)..=(2, 4), Signatures::Unchecked, Prefill::Allowed, 4_096),
+    generation("2-5", (2, 5)..=(2, LAST), Signatures::Unchecked, Prefill::Allowed, 2_048),
+    generation("3", (3, 0)..=(3, 5), Signatures::Required, Prefill::Allowed, 4_096),
+    generation("3-6", (3, 6)..=(3, 6), Signatures::Required, Prefill::Refused, 4_096),
+    generation("3-7", (3, 7)..=(3, 7), Signatures::Required, Prefill::Refused, 4_096),
 ];
 
 impl Profile {
@@ -74,11 +89,14 @@ impl Profile {
         let Some((_, rest)) = lower.split_once("gemini-") else {
             return Self::newest();
         };
+        let Some(version) = version(rest) else {
+            return Self::newest();
+        };
         let found = GENERATIONS
             .iter()
-            .find(|generation| rest.starts_with(generation.prefix));
+            .find(|generation| generation.versions.contains(&version));
         found.map_or_else(Self::newest, |found| Self {
-            name: format!("gemini-{}", found.prefix),
+            name: format!("gemini-{}", found.name),
             signatures: found.signatures,
             prefill: found.prefill,
             min_cached: Tokens(found.min_cached),
@@ -97,6 +115,15 @@ impl Profile {
     }
 }
 
+/// The version with which a name begins: `3-1-pro`, `3-pro-preview`.
+fn version(name: &str) -> Option<Version> {
+    let mut parts = name.split('-');
+    let major = parts.next()?.parse().ok()?;
+    let minor = parts.next().filter(|part| part.len() <= MAX_MINOR);
+    let minor = minor.and_then(|part| part.parse().ok());
+    Some((major, minor.unwrap_or_default()))
+}
+
 impl Default for Profile {
     fn default() -> Self {
         Self::newest()
@@ -106,6 +133,29 @@ impl Default for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_that_begins_like_an_old_one_is_not_old() {
+        for (name, generation) in [
+            ("gemini-1.5-pro-002", "gemini-1"),
+            ("gemini-1-pro", "gemini-1"),
+            ("gemini-10-pro", "gemini"),
+            ("gemini-15", "gemini"),
+            ("gemini-2.0-flash-001", "gemini-2-0"),
+            ("gemini-2.50-flash", "gemini-2-5"),
+            ("gemini-3-20260101", "gemini-3"),
+            ("gemini-3.6", "gemini-3-6"),
+            ("gemini-3.8-pro", "gemini"),
+            ("gemini-3.60-pro", "gemini"),
+            ("gemini-30-pro", "gemini"),
+            ("gemini-4", "gemini"),
+            ("gemini-flash-latest", "gemini"),
+        ] {
+            assert_eq!(Profile::of_model(name).name, generation, "{name}");
+        }
+        let newer = Profile::of_model("gemini-3.8-pro");
+        assert_eq!(newer.prefill, Prefill::Refused);
+    }
 
     #[test]
     fn a_model_has_the_demands_of_its_generation() {

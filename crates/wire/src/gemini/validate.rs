@@ -19,7 +19,7 @@ use crate::openai_chat::Prefill;
 pub const MAX_FAULTS: usize = 100;
 
 /// What a part may be; one of them has to be there.
-const DATA: [(&str, &str); 8] = [
+const DATA: [(&str, &str); 9] = [
     ("text", "text"),
     ("inlineData", "inline_data"),
     ("fileData", "file_data"),
@@ -28,6 +28,7 @@ const DATA: [(&str, &str); 8] = [
     ("executableCode", "executable_code"),
     ("codeExecutionResult", "code_execution_result"),
     ("toolCall", "tool_call"),
+    ("toolResponse", "tool_response"),
 ];
 /// The longest name of a tool.
 const MAX_NAME: usize = 64;
