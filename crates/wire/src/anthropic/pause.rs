@@ -198,7 +198,8 @@ fn read<'m>(
                     Some((kind, Block::Call(id))) if is_turn => waiting.call(&id, (at, kind)),
                     Some((kind, Block::Call(id))) => parted.calls.push((at, kind, id)),
                     Some((kind, Block::Result(id))) if is_turn => {
-                        if !waiting.result(&id) {
+                        let answers = waiting.result(&id);
+                        if !answers {
                             parted.results.push((at, kind));
                         }
                     }
