@@ -10,6 +10,7 @@ use crate::args::CountArgs;
 use crate::chat_file;
 use crate::exit::{DONE, Stop};
 use crate::input;
+use crate::known;
 use crate::out::out;
 use crate::settings::Sources;
 
@@ -66,7 +67,8 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
     sources.flags.set("--model", "model", name);
     let agent = sources.resolve()?.agent;
     let environment = &plimsoll::providers::environment;
-    let (_, mut builder) = agent.chat(name, environment).map_err(Stop::usage)?;
+    let (model, builder) = agent.chat(name, environment).map_err(Stop::usage)?;
+    let mut builder = builder.facts(known::facts(&model, agent.own_models())?);
     if let Some(url) = &args.base_url {
         builder = builder.base_url(url);
     }
