@@ -5,6 +5,8 @@ mod model;
 
 use std::path::Path;
 
+use plimsoll::SessionStore;
+use plimsoll::Tokens;
 use plimsoll::config::{CONFIG_FILE, Config, McpServer};
 use plimsoll::providers::{self, KeyState, ServerState};
 use plimsoll::store::{FILE, LearnedWindow, SqliteStore};
@@ -107,4 +109,13 @@ async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, Stop> {
     }
     let store = SqliteStore::open(data).await.map_err(Stop::failed)?;
     store.windows().await.map_err(Stop::failed)
+}
+
+/// The window that is remembered under a name.
+async fn learned(data: &Path, name: &str) -> Result<Option<Tokens>, Stop> {
+    if !data.join(FILE).exists() {
+        return Ok(None);
+    }
+    let store = SqliteStore::open(data).await.map_err(Stop::failed)?;
+    store.learned_window(name).await.map_err(Stop::failed)
 }

@@ -22,7 +22,7 @@ use crate::out::out;
 use crate::paths;
 
 /// The window where none is asked for: enough for real tasks, in half a gigabyte.
-const WINDOW: u64 = 8192;
+pub(crate) const WINDOW: u64 = 8192;
 /// The server's window where the run is to learn it.
 const UNKNOWN_WINDOW: u64 = 4096;
 /// Tokens of one answer: a small model that has lost its way ends here.

@@ -45,6 +45,16 @@ pub(crate) struct Found {
 }
 
 impl Window {
+    /// Under what name a window is remembered that an endpoint tells in a refusal. Where something
+    /// else is said of its window now, what was learned then is of another one.
+    #[must_use]
+    pub fn remembered_as(endpoint: String, said: Option<Tokens>) -> String {
+        match said {
+            Some(said) => format!("{endpoint} (said to be {})", said.0),
+            None => endpoint,
+        }
+    }
+
     pub(crate) async fn find(self, provider: &dyn Provider, store: &dyn SessionStore) -> Found {
         let (known, said) = match self {
             Self::Known(tokens) => (Some(tokens), None),
@@ -55,11 +65,7 @@ impl Window {
                 (Some(said.unwrap_or(FALLBACK_WINDOW)), said)
             }
         };
-        // Where something else is said of the window now, what was learned then is of another one.
-        let endpoint = match said {
-            Some(said) => format!("{} (said to be {})", provider.endpoint(), said.0),
-            None => provider.endpoint(),
-        };
+        let endpoint = Self::remembered_as(provider.endpoint(), said);
         let mut found = Found {
             window: known,
             endpoint,

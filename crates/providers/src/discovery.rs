@@ -91,6 +91,13 @@ pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>>
     Some(found)
 }
 
+/// The status of the answer to a question for the models, where there is one.
+pub(crate) async fn status(http: &Http) -> Option<u16> {
+    let url = http.base.endpoint("models");
+    let answer = http.question(url, None, http.timeouts.probe).await;
+    answer.map(|(status, _)| status)
+}
+
 /// llama.cpp's server says of itself what no other has.
 pub(crate) async fn is_llama_cpp(http: &Http) -> bool {
     let props = beside(http, "props", None).await;

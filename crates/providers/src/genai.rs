@@ -58,6 +58,11 @@ impl Genai {
         &self.line.http.base
     }
 
+    /// What it speaks over.
+    pub(crate) fn line(&self) -> &Line {
+        &self.line
+    }
+
     /// Where its key comes from, if one is sent.
     pub(crate) fn key_from(&self) -> Option<&'static str> {
         self.line.key_from

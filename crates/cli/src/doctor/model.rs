@@ -5,14 +5,15 @@ use plimsoll::Tokens;
 use plimsoll::config::WindowSetting;
 use plimsoll::providers::{
     self, Connected, Counted, Explained, Fact, ModelFacts, ModelRef, OpenAiChatBuilder,
-    Peculiarity, Place, ProviderError, Secret, Window, WindowSource, resolve_window,
+    Peculiarity, Place, ProviderError, Secret, WindowSource, resolve_window,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::out::out;
-use crate::{known, models, paths};
+use crate::{known, local, models, paths};
 
 /// The address of what we start ourselves, for each run at another port.
 const OURS: &str = "http://127.0.0.1:1/v1";
@@ -26,10 +27,36 @@ struct Found {
     address_from: String,
     /// What is missing, so that no request could be sent.
     faults: Vec<String>,
-    explicit: Option<Tokens>,
+    setting: WindowSetting,
+    /// Where its windows are remembered.
+    endpoint: String,
     /// The windows that refusals have told, newest last.
     learned: Vec<Tokens>,
 }
+
+/// The window that a run would begin with, and who says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Begins {
+    /// `None`: only a refusal would tell it.
+    tokens: Option<Tokens>,
+    #[serde(flatten)]
+    source: Source,
+}
+
+/// Who says how large a window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+enum Source {
+    Said { source: WindowSource },
+    Other { source: &'static str },
+}
+
+/// In the report: what a refusal has told goes before what else is said.
+const LEARNED: &str = "learned";
+/// In the report: the user wants it to be asked of nobody.
+const UNKNOWN: &str = "unknown";
+/// In the report: as our own server is started.
+const STARTED: &str = "started";
 
 /// Runs the command.
 pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
@@ -45,14 +72,9 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     let mut faults = found.faults.clone();
     let sample = found.explained.sample.as_ref();
     faults.extend(sample.iter().flat_map(|sample| sample.faults.clone()));
-    faults.extend(
-        connected
-            .as_ref()
-            .and_then(|said| trouble(said, &found.model)),
-    );
+    faults.extend(connected.as_ref().and_then(|said| trouble(said, &found)));
     let reported = connected.as_ref().and_then(|said| said.window);
-    let reported = reported.or_else(|| found.learned.iter().copied().min());
-    let window = resolve_window(found.explicit, reported, &found.facts);
+    let window = begins(&found, reported).await?;
     match args.json {
         true => out!("{}", as_json(&found, connected.as_ref(), window, &faults)),
         false => tell(&found, connected.as_ref(), window, &faults)?,
@@ -103,11 +125,10 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
         };
         address_from = from.to_owned();
     }
-    let explicit = match settings.window {
-        WindowSetting::Tokens(tokens) => Some(tokens),
-        _ => None,
+    let endpoint = match vendor.place {
+        Place::Ours => model.to_string(),
+        _ => format!("{} {}", explained.address, model.name()),
     };
-    let endpoint = format!("{} {}", explained.address, model.name());
     let learned = super::windows(&paths::data()?).await?;
     let learned = learned.iter().filter(|window| {
         let rest = window.endpoint.strip_prefix(&endpoint);
@@ -121,18 +142,71 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
         builder,
         address_from,
         faults,
-        explicit,
+        setting: settings.window,
+        endpoint,
         learned,
     })
 }
 
+/// The window that a run begins with: what is said of it, or less where a refusal has told less of
+/// the same place while the same was said.
+async fn begins(found: &Found, reported: Option<Tokens>) -> Result<Begins, Stop> {
+    let ours = found.model.vendor().place == Place::Ours;
+    if ours && found.setting == WindowSetting::Ask {
+        return Ok(Begins {
+            tokens: Some(Tokens(local::WINDOW)),
+            source: Source::Other { source: STARTED },
+        });
+    }
+    let said = match found.setting {
+        WindowSetting::Tokens(tokens) => Some(resolve_window(Some(tokens), None, &found.facts)),
+        WindowSetting::Ask => Some(resolve_window(None, reported, &found.facts)),
+        WindowSetting::Unknown => None,
+    };
+    let learned = match said {
+        Some(said) if said.source == WindowSource::Explicit || ours => None,
+        said => {
+            let said = said.map(|said| said.tokens);
+            let name = plimsoll::Window::remembered_as(found.endpoint.clone(), said);
+            super::learned(&paths::data()?, &name).await?
+        }
+    };
+    let tokens = said.map(|said| said.tokens);
+    Ok(match (learned, said) {
+        (Some(learned), _) if tokens.is_none_or(|tokens| learned < tokens) => Begins {
+            tokens: Some(learned),
+            source: Source::Other { source: LEARNED },
+        },
+        (_, Some(said)) => Begins {
+            tokens,
+            source: Source::Said {
+                source: said.source,
+            },
+        },
+        (_, None) => Begins {
+            tokens,
+            source: Source::Other { source: UNKNOWN },
+        },
+    })
+}
+
 /// What is wrong with what a server says.
-fn trouble(said: &Connected, model: &ModelRef) -> Option<String> {
+fn trouble(said: &Connected, found: &Found) -> Option<String> {
+    let model = &found.model;
+    if let Some(status @ (401 | 403)) = said.status {
+        let names = model.vendor().key_variables.join(" or ");
+        return Some(match found.explained.key_from {
+            Some(from) => format!(
+                "its server refuses the key (status {status}); check what {from} is set to, and that the key may use this model"
+            ),
+            None => format!("its server wants a key (status {status}); set {names}"),
+        });
+    }
     if let Counted::Refused(words) = &said.counted {
         return Some(words.clone());
     }
-    if !said.answers {
-        return Some("its server does not answer, or tells nothing of models".to_owned());
+    if said.answers == Some(false) {
+        return Some("its server does not answer".to_owned());
     }
     (said.has_model == Some(false)).then(|| format!("its server lists no model `{}`", model.name()))
 }
@@ -151,22 +225,33 @@ fn key_of(found: &Found) -> (Value, String) {
     (json, text)
 }
 
-fn source(window: &Window, found: &Found) -> String {
-    match window.source {
-        WindowSource::Explicit => "as given".to_owned(),
-        WindowSource::Reported if !found.learned.is_empty() => {
-            "as its server says, or a refusal has told".to_owned()
+/// How large a window is and who says so.
+fn words(window: Begins) -> String {
+    let Some(tokens) = window.tokens else {
+        return "not known (as given); a refusal tells it".to_owned();
+    };
+    let source = match window.source {
+        Source::Said { source } => source,
+        Source::Other { source: STARTED } => return format!("{tokens} tokens (as started)"),
+        Source::Other { .. } => {
+            return format!(
+                "{tokens} tokens (as a refusal has told; say it with --max-context if it has grown)"
+            );
         }
+    };
+    let source = match source {
+        WindowSource::Explicit => "as given".to_owned(),
         WindowSource::Reported => "as its server says".to_owned(),
         WindowSource::Known(origin) => origin.to_string(),
         WindowSource::Fallback => "nobody says; say it with --max-context".to_owned(),
-    }
+    };
+    format!("{tokens} tokens ({source})")
 }
 
 fn as_json(
     found: &Found,
     connected: Option<&Connected>,
-    window: Window,
+    window: Begins,
     faults: &[String],
 ) -> Value {
     let model = found.model.to_string();
@@ -188,7 +273,7 @@ fn as_json(
 fn tell(
     found: &Found,
     connected: Option<&Connected>,
-    window: Window,
+    window: Begins,
     faults: &[String],
 ) -> Result<(), Stop> {
     let (explained, facts) = (&found.explained, &found.facts);
@@ -212,13 +297,7 @@ fn tell(
         ),
     }
     out!("{}", row("key", key_of(found).1));
-    out!(
-        "{}",
-        row(
-            "window",
-            format!("{} tokens ({})", window.tokens, source(&window, found))
-        )
-    );
+    out!("{}", row("window", words(window)));
     out!(
         "{}",
         row(
@@ -315,7 +394,15 @@ fn tell(
 
 fn tell_connected(said: &Connected) -> Result<(), Stop> {
     out!("Its server");
+    if said.answers.is_none() {
+        out!("  was not asked: nothing there tells without generating");
+        return Ok(());
+    }
     let models = match (said.models, said.has_model) {
+        (None, _) if said.status.is_some() => format!(
+            "answers the question for its models with status {}",
+            said.status.unwrap_or_default()
+        ),
         (Some(count), Some(true)) => format!("lists {count} models, this one among them"),
         (Some(count), Some(false)) => format!("lists {count} models, and not this one"),
         (Some(count), None) => format!("lists {count} models"),

@@ -1,6 +1,8 @@
 //! `plimsoll doctor --model`: what would be sent, why it would be accepted, and what a server says
 //! when it is asked. Without a network, and never with a key on the screen.
 
+use plimsoll::store::SqliteStore;
+use plimsoll::{SessionStore, Tokens};
 use serde_json::{Value, json};
 
 use super::command::{Home, Said, feed};
@@ -174,4 +176,107 @@ fn a_request_is_weighed_by_its_provider_where_that_is_asked_for() {
     );
     assert_eq!(home.run(["count", "--exact"]).code, Some(2));
     assert_eq!(home.run(["count", "--model", "openai/x"]).code, Some(2));
+}
+
+#[test]
+fn a_refused_key_is_told_as_that_and_any_status_is_an_answer() {
+    let home = Home::new();
+    let ask = |status: u16, key: Option<&str>| {
+        let fake = Fake::listing(status, json!({"error": {"message": "no"}}));
+        let url = fake.url();
+        let model = "openai-compatible/m";
+        let mut command =
+            home.command(["doctor", "--connect", "--base-url", &url, "--model", model]);
+        command.envs(key.map(|key| ("OPENAI_COMPATIBLE_API_KEY", key)));
+        let said = feed(command, b"");
+        assert!(!said.out.contains("does not answer"), "{}", said.out);
+        assert!(fake.asked().is_empty(), "nothing was generated");
+        said
+    };
+    for status in [401, 403] {
+        let said = ask(status, Some(HUSH));
+        assert_eq!(said.code, Some(1), "{}", said.out);
+        let words =
+            format!("refuses the key (status {status}); check what OPENAI_COMPATIBLE_API_KEY");
+        assert!(said.out.contains(&words), "{}", said.out);
+        assert!(!said.out.contains("hush"));
+        let said = ask(status, None);
+        let words = format!("wants a key (status {status}); set OPENAI_COMPATIBLE_API_KEY");
+        assert!(said.out.contains(&words), "{}", said.out);
+    }
+    for status in [404, 500] {
+        let said = ask(status, None).done();
+        let words = format!("answers the question for its models with status {status}");
+        assert!(said.out.contains(&words), "{}", said.out);
+    }
+}
+
+#[test]
+fn the_window_is_the_one_that_a_run_begins_with() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::say("Done.")]);
+    let url = fake.url();
+    let remember = |rows: &[(String, u64)]| {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = SqliteStore::open(home.data()).await.unwrap();
+            for (name, window) in rows {
+                store.learn_window(name, Tokens(*window)).await.unwrap();
+            }
+        });
+    };
+    let place = format!("{url} m");
+    remember(&[
+        (place.clone(), 6_000),
+        (format!("{place} (said to be 50000)"), 7_000),
+        (format!("{place} (said to be 60000)"), 90_000),
+        (format!("{place} (said to be 70000)"), 8_000),
+    ]);
+    let window = |own: u64, more: &[&str]| {
+        let row = format!("[openai-compatible.m]\nwindow = {own}");
+        std::fs::write(home.data().join("models.toml"), row).unwrap();
+        let model = ["--model", "openai-compatible/m", "--base-url", &url];
+        let args = [&["doctor", "--json"], &model[..], more].concat();
+        let said = home.run(args).done();
+        let report: Value = serde_json::from_str(&said.out).unwrap();
+        let begins = &report["window"];
+        let source = begins["source"].as_str().map(str::to_owned);
+        (
+            begins["tokens"].as_u64(),
+            source.unwrap_or_else(|| begins["source"].to_string()),
+        )
+    };
+    let learned = || "learned".to_owned();
+    assert_eq!(window(50_000, &[]), (Some(7_000), learned()));
+    assert_eq!(window(60_000, &[]).0, Some(60_000), "a refusal told more");
+    assert_eq!(
+        window(80_000, &[]).0,
+        Some(80_000),
+        "of another size nobody told"
+    );
+    assert_eq!(window(50_000, &["--max-context", "9000"]).0, Some(9_000));
+    let unknown = ["--max-context", "unknown"];
+    assert_eq!(window(50_000, &unknown), (Some(6_000), learned()));
+    let model = ["doctor", "--json", "--model", "openai-compatible/other"];
+    let args = [&model[..], &["--base-url", &url], &unknown].concat();
+    let report: Value = serde_json::from_str(&home.run(args).done().out).unwrap();
+    assert_eq!(report["window"]["tokens"], Value::Null);
+    assert_eq!(report["window"]["source"], "unknown");
+}
+
+#[cfg(feature = "genai")]
+#[test]
+fn where_nothing_tells_without_generating_nobody_is_asked() {
+    let home = Home::new();
+    let url = ["--base-url", "http://127.0.0.1:9"];
+    let model = [
+        "doctor",
+        "--connect",
+        "--model",
+        "bedrock/amazon.nova-pro-v1:0",
+    ];
+    let args = [&model[..], &url].concat();
+    let said = with_key(&home, "AWS_BEARER_TOKEN_BEDROCK", &args).done();
+    assert!(said.out.contains("was not asked"), "{}", said.out);
 }

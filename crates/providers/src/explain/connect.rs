@@ -17,8 +17,11 @@ use crate::vendor::Wire;
 /// What a server says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Connected {
-    /// Whether it answers at all.
-    pub answers: bool,
+    /// Whether it answers at all, be it a refusal; `None` where it was not asked, because nothing
+    /// there tells without generating.
+    pub answers: Option<bool>,
+    /// The status with which it does not list its models.
+    pub status: Option<u16>,
     /// The models that it lists; `None` where it does not.
     pub models: Option<usize>,
     /// Whether this one is among them.
@@ -61,18 +64,33 @@ impl OpenAiChatBuilder {
                 Ok(ask(&provider, &provider.line).await)
             }
             Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => {
-                let provider = self.provider_with(variables)?;
-                let window = provider.window().await;
-                let counted = counted(&*provider).await;
-                Ok(Connected {
-                    answers: window.is_some() || counted != Counted::Unsaid,
-                    models: None,
-                    has_model: None,
-                    window,
-                    counted,
-                })
+                self.connect_other(variables).await
             }
         }
+    }
+
+    #[cfg(feature = "genai")]
+    async fn connect_other(self, variables: Variables<'_>) -> Result<Connected, ProviderError> {
+        let tells = !matches!(self.vendor().wire, Wire::Vertex | Wire::Converse);
+        let provider = self.genai_with(variables)?;
+        match tells {
+            true => Ok(ask(&provider, provider.line()).await),
+            false => Ok(Connected {
+                answers: None,
+                status: None,
+                models: None,
+                has_model: None,
+                window: None,
+                counted: Counted::Unsaid,
+            }),
+        }
+    }
+
+    #[cfg(not(feature = "genai"))]
+    async fn connect_other(self, _: Variables<'_>) -> Result<Connected, ProviderError> {
+        Err(ProviderError::NotBuiltIn {
+            provider: self.vendor().name,
+        })
     }
 }
 
@@ -86,11 +104,18 @@ async fn ask(provider: &dyn Provider, line: &Line) -> Connected {
     // A server that holds one model is asked by no name.
     let named = line.model.vendor().only_model.is_none();
     let has_model = models.as_ref().filter(|_| named).map(|_| has(name));
+    let status = match models {
+        Some(_) => None,
+        None => discovery::status(&line.http).await,
+    };
     let report = discovery::window(&line.http, line.tells, name, Loading::Forbidden).await;
     let counted = counted(provider).await;
     let answered = !matches!(report, Report::NoAnswer | Report::Unsaid);
     Connected {
-        answers: models.is_some() || answered || counted != Counted::Unsaid,
+        answers: Some(
+            models.is_some() || status.is_some() || answered || counted != Counted::Unsaid,
+        ),
+        status: status.filter(|status| !(200..300).contains(status)),
         models: models.as_ref().map(Vec::len),
         has_model,
         window: report.said(),

@@ -221,3 +221,27 @@ async fn what_the_user_says_of_a_model_holds_for_each_api() {
         }
     }
 }
+
+#[tokio::test]
+async fn looking_loads_nothing() {
+    let fake = server(OLLAMA, []).await;
+    let fake = fake.page("/api/ps", 200, json!({"models": []})).page(
+        "/v1/models",
+        200,
+        json!({"data": [{"id": "qwen3:8b"}]}),
+    );
+    let said = super::builder(OLLAMA, &fake)
+        .connect(&|_| None)
+        .await
+        .unwrap();
+    assert_eq!(said.answers, Some(true));
+    assert_eq!((said.has_model, said.window), (Some(true), None));
+    let asked = fake.asked().into_iter().map(|asked| asked.path);
+    let asked: Vec<String> = asked.collect();
+    assert!(!asked.contains(&"/api/generate".to_owned()), "{asked:?}");
+
+    let fake = server(super::CONVERSE, []).await;
+    let said = super::builder(super::CONVERSE, &fake).connect(&|_| None);
+    assert_eq!(said.await.unwrap().answers, None);
+    assert!(fake.asked().is_empty());
+}
