@@ -57,11 +57,7 @@ pub(crate) fn run(
         }
         let mut tried = 0;
         let ran = job(&tool, &fuzz, target, [&grown, &kept])
-            .args([
-                format!("-max_total_time={seconds}"),
-                format!("-max_len={MAX_LEN}"),
-            ])
-            .args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"])
+            .args(search(seconds))
             .watch(Stream::Err, |line| {
                 tried = executions(line).unwrap_or(tried)
             });
@@ -75,6 +71,26 @@ pub(crate) fn run(
     }
     print!("\n{seconds} s each\n{rows}");
     broken.map_or(Ok(()), Err)
+}
+
+/// How inputs are looked for.
+fn search(seconds: u64) -> Vec<String> {
+    vec![
+        format!("-max_total_time={seconds}"),
+        format!("-max_len={MAX_LEN}"),
+        "-timeout=10".to_owned(),
+        "-rss_limit_mb=2048".to_owned(),
+        "-print_final_stats=1".to_owned(),
+    ]
+}
+
+/// How the smallest set is found. No file is named: libFuzzer deletes what `-merge_control_file` names
+/// before it writes it, also a device, and chooses a new name in the temporary folder without one.
+fn merge() -> Vec<String> {
+    vec![
+        "-set_cover_merge=1".to_owned(),
+        format!("-max_len={KEPT_LEN}"),
+    ]
 }
 
 /// Every target reads what others wrote, and nothing in it is unsafe: a sanitizer would only cost
@@ -124,10 +140,7 @@ fn keep(tool: &Path, fuzz: &Path, target: &str) -> Result<(), Error> {
     std::fs::create_dir_all(&fresh).map_err(Error::file(&fresh))?;
     job(tool, fuzz, target, [&merged, &kept])
         .args([format!("target/corpus/{target}")])
-        .args([
-            "-set_cover_merge=1".to_owned(),
-            format!("-max_len={KEPT_LEN}"),
-        ])
+        .args(merge())
         .run()?;
     let kept = fuzz.join(kept);
     for (name, _) in files(&kept)? {
@@ -190,6 +203,15 @@ mod tests {
                 fuzz.join(format!("targets/{target}.rs")).is_file(),
                 "{target}"
             );
+        }
+    }
+
+    #[test]
+    fn the_fuzzer_is_told_numbers_and_no_file_that_it_could_delete() {
+        for flag in [search(60), merge()].concat() {
+            let (name, value) = flag.split_once('=').unwrap();
+            assert!(name.starts_with('-'), "{flag}");
+            assert!(value.parse::<u64>().is_ok(), "{flag}");
         }
     }
 
