@@ -133,7 +133,9 @@ pub(super) fn is_paused(messages: &[&Message]) -> bool {
     let Some(Message::Assistant { parts }) = messages.last() else {
         return false;
     };
-    match parts.last() {
+    let mut said = parts.iter().rev();
+    let last = said.find(|part| part.as_text().is_none_or(says));
+    match last {
         Some(Part::Opaque(opaque)) => matches!(block(opaque), Some((_, Block::Call(_)))),
         _ => false,
     }
