@@ -47,9 +47,15 @@ pub(crate) fn parse(text: &str) -> Result<Chat<'_>, Stop> {
     openai_chat::read(text).map_err(unread)
 }
 
-/// Mends a chat of OpenAI's shape.
+/// Mends a chat of OpenAI's shape; where there is no message yet, there is nothing to mend.
 pub(crate) fn mended(text: &str) -> Result<Mended, Stop> {
-    parse(text)?;
+    if parse(text)?.messages.is_empty() {
+        return Ok(Mended {
+            request: text.to_owned(),
+            repairs: Vec::new(),
+            faults: Vec::new(),
+        });
+    }
     mend(text, &Target::Chat(Dialect::openai()), Reasoning::Keep).map_err(unread)
 }
 

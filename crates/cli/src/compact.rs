@@ -160,6 +160,10 @@ fn compact(text: &str, how: &How<'_>) -> Result<Compacted, Stop> {
         .iter()
         .map(|repair| format!("repaired: {repair}"))
         .collect();
+    // The other keys are the caller's, and go back as they came.
+    let left = mended.faults.iter();
+    let left = left.filter(|fault| fault.place.starts_with("messages"));
+    notes.extend(left.map(|fault| format!("left: {fault}")));
     let before = file.overhead + file.transcript.tokens();
     let (mut plan, mut explained) = (None, None);
     if let Some((policy, line)) = how.policy(&file)? {

@@ -837,6 +837,43 @@ fn what_was_said_with_dropped_reasoning_keeps_its_annotations() {
     assert_eq!((again.repairs, again.request), (vec![], dropped.request));
 }
 
+/// A chat that says nothing is opened, as no provider takes an empty one.
+#[test]
+fn who_says_nothing_begins_all_the_same() {
+    for (target, given) in [
+        (
+            chat("openai"),
+            json!({"model": "m", "messages": [user("")]}),
+        ),
+        (
+            chat("mistral"),
+            json!({"model": "m", "messages": [user(" ")]}),
+        ),
+        (responses(), json!({"model": "m", "input": [user("")]})),
+        (
+            claude("c"),
+            json!({"model": "c", "max_tokens": 9, "messages": [user("")]}),
+        ),
+    ] {
+        let fixed = mend(&given.to_string(), &target, Reasoning::Keep).unwrap();
+        assert_eq!(fixed.faults, [], "{given}");
+        assert!(fixed.request.contains("Begin."), "{}", fixed.request);
+        let told = told(&fixed);
+        assert!(told.iter().any(|one| one.contains("Begin.")), "{told:?}");
+    }
+}
+
+/// A history is no request: the keys beside it are its owner's.
+#[test]
+fn the_keys_of_a_history_are_no_settings() {
+    let history = json!({"title": "t", "max_tokens": 0, "messages": [user("q")]}).to_string();
+    for target in [chat("openai"), claude("claude-sonnet-4-5")] {
+        let kept = mend(&history, &target, Reasoning::Keep).unwrap();
+        assert_eq!((kept.repairs, kept.faults), (vec![], vec![]));
+        assert_eq!(kept.request, history);
+    }
+}
+
 #[test]
 fn settings_are_judged_and_left_alone() {
     let given = json!({"model": "c", "max_tokens": 0, "messages": [user("q"), message("a:use 1")]});

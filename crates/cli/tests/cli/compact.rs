@@ -262,6 +262,24 @@ fn a_damaged_chat_is_repaired_and_it_is_said() {
     );
 }
 
+/// A chat that says nothing is opened.
+#[test]
+fn an_empty_word_does_not_become_an_empty_list() {
+    let home = Home::new();
+    let args = ["compact", "--budget", "1000"];
+    let silent = json!({"model": "m", "messages": [{"role": "user", "content": ""}]});
+    let said = home.pipe(args, silent.to_string()).done();
+    assert_eq!(faults(&said.out), [""; 0], "{}", said.out);
+    assert_eq!(asked(&said.out), ["Begin."]);
+    assert!(said.err.contains("repaired: messages[0]"), "{}", said.err);
+    // Settings are none of its business.
+    let odd =
+        json!({"model": "m", "temperature": 7, "messages": [{"role": "user", "content": "q"}]});
+    let said = home.pipe(args, odd.to_string()).done();
+    let odd = odd.to_string();
+    assert_eq!((said.out.trim(), said.err.as_str()), (odd.as_str(), ""));
+}
+
 #[test]
 fn every_counter_and_policy_has_its_name() {
     let home = Home::new();

@@ -16,6 +16,9 @@ use super::target::Target;
 use crate::error::WireError;
 use crate::fault::{Fault, Rule};
 
+/// What is said beside the messages, and what that asks for.
+const TOLD_BESIDE: [&str; 5] = ["system", "instructions", "tools", "thinking", "store"];
+
 /// One try.
 pub(super) struct Attempt<'g, 'a> {
     pub(super) given: &'g Given<'a>,
@@ -358,13 +361,18 @@ pub(super) fn is_valid(given: &Given<'_>, target: &Target) -> bool {
     fits && repair(messages).repairs.iter().all(moved)
 }
 
-/// The faults of a request; a history is judged as if somebody sent it.
+/// The faults of a request; a history is judged as if somebody sent it, with no keys but its own.
 pub(super) fn judge(text: &str, target: &Target) -> Vec<Fault> {
     let mut request: Value = serde_json::from_str(text).unwrap_or_default();
     if request.is_array() && matches!(target, Target::Messages(_)) {
         request = json!({"messages": request});
     }
+    let history = request.get("model").is_none();
     if let Some(keys) = request.as_object_mut() {
+        if history {
+            // What stands beside it is nobody's setting.
+            keys.retain(|key, _| key == target.list() || TOLD_BESIDE.contains(&key.as_str()));
+        }
         keys.entry("model").or_insert_with(|| "-".into());
         if let Target::Messages(profile) = target {
             let output = keys.entry("max_tokens");

@@ -150,7 +150,9 @@ impl<'a, 'd> Shaper<'a, 'd> {
             self.emit(Turn::fixed(Role::User, frames::GO_ON));
         }
         let only_systems = self.leading_systems() == self.turns.len();
-        if self.dialect.user == UserMessage::Required && only_systems {
+        let needed = self.dialect.user == UserMessage::Required && only_systems;
+        // A list of no messages is refused by all.
+        if needed || self.turns.is_empty() {
             self.emit(Turn::fixed(Role::User, frames::OPENING));
         }
         (self.turns, self.notes)
