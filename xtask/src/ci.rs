@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::command::Job;
 use crate::error::Error;
 use crate::steps::{self, Step};
-use crate::{deny, test, tidy};
+use crate::{bare, deny, test, tidy};
 
 /// What the whole row may take on two cores from an empty target directory.
 const BUDGET: Duration = Duration::from_secs(25 * 60);
@@ -39,6 +39,10 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
         Step {
             name: "clippy",
             act: Box::new(|| clippy(root).map(quiet)),
+        },
+        Step {
+            name: "bare",
+            act: Box::new(|| bare::run(root)),
         },
         Step {
             name: "test",

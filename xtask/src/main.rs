@@ -2,6 +2,7 @@
 //! Nothing here is part of what users run.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bare;
 mod bench;
 mod ci;
 mod command;
@@ -37,7 +38,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: lock file, format, tidy, deny, clippy, tests, docs
+    /// Everything that must hold before a change lands: lock file, format, tidy, deny, clippy, builds without features, tests, docs
     Ci,
     /// All tests, and the examples in the docs
     Test,

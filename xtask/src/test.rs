@@ -29,8 +29,13 @@ impl fmt::Display for Counts {
 }
 
 impl Counts {
+    /// How many passed.
+    pub(crate) fn passed(self) -> u64 {
+        self.passed
+    }
+
     /// Adds the figures of a closing line of nextest or of libtest; other lines hold none.
-    fn add(&mut self, line: &str) {
+    pub(crate) fn add(&mut self, line: &str) {
         let plain = without_colours(line);
         let line = plain.trim_start();
         if !line.starts_with("Summary [") && !line.starts_with("test result: ") {

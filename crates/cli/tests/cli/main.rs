@@ -48,3 +48,5 @@ mod telemetry;
 mod terminal;
 mod tools;
 mod windows;
+#[cfg(not(all(feature = "mcp", feature = "otlp", feature = "genai")))]
+mod without;
