@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll::providers::{self, ModelRef};
-use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll::wire::canonical::{self, Mended, Reasoning, Target, mend};
 use serde_json::{Value, json};
 
 use crate::chat_file;
@@ -106,7 +106,7 @@ fn target(args: &RepairArgs, text: &str) -> Result<Target, Stop> {
 
 /// What a chat is written in: as it is said, or as it looks.
 pub(crate) fn spoken(protocol: Option<&str>, text: &str) -> Result<Target, Stop> {
-    let request: Value = serde_json::from_str(text).unwrap_or_default();
+    let request = canonical::parse(text).map_err(chat_file::unread)?;
     let Some(protocol) = protocol else {
         return Ok(Target::of_request(&request));
     };

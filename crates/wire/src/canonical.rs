@@ -24,6 +24,7 @@ mod request;
 mod target;
 
 use plimsoll_context::{Message, repair as close};
+use serde_json::Value;
 
 pub use repair::Repair;
 pub use request::{Mended, Reasoning, mend};
@@ -41,6 +42,15 @@ pub struct Canonical {
     pub messages: Vec<(Option<usize>, Message)>,
     /// What was done, in input order; empty where nothing was wrong.
     pub repairs: Vec<Repair>,
+}
+
+/// A request or a history as JSON, to see what it is written in.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`], with the place; so also for what is nested too deep to be judged.
+pub fn parse(text: &str) -> Result<Value, WireError> {
+    serde_json::from_str(text).map_err(|error| WireError::not_json(&error))
 }
 
 /// Reads the messages of a request or a history, from whatever client it comes, and mends them:

@@ -53,8 +53,16 @@ pub enum WireError {
 
 impl WireError {
     pub(crate) fn not_json(error: &serde_json::Error) -> Self {
+        let reason = error.to_string();
+        // The parser's own bound against texts that would exhaust the stack.
+        let deep = reason.strip_prefix("recursion limit exceeded");
         Self::NotJson {
-            reason: error.to_string(),
+            reason: match deep {
+                Some(place) => format!(
+                    "nested deeper than 127 levels{place}; take that value out or put it in as text"
+                ),
+                None => reason,
+            },
         }
     }
 

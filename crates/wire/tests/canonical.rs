@@ -874,6 +874,28 @@ fn the_keys_of_a_history_are_no_settings() {
     }
 }
 
+/// What is too deep to be judged is not judged in silence.
+#[test]
+fn what_is_nested_too_deep_is_said() {
+    let deep = format!("{}1{}", "[".repeat(160), "]".repeat(160));
+    let text = format!(
+        r#"{{"model":"c","max_tokens":9,"messages":[{{"role":"user","content":"q"}},{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"n","input":{{"a":{deep}}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":"r"}}]}}]}}"#
+    );
+    for target in [claude("c"), chat("openai"), responses()] {
+        for error in [
+            mend(&text, &target, Reasoning::Keep).unwrap_err(),
+            plimsoll_wire::canonical::import(&text, &target).unwrap_err(),
+        ] {
+            let said = error.to_string();
+            assert!(
+                said.contains("nested deeper than 127 levels at line 1 column"),
+                "{said}"
+            );
+            assert!(said.contains("put it in as text"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn settings_are_judged_and_left_alone() {
     let given = json!({"model": "c", "max_tokens": 0, "messages": [user("q"), message("a:use 1")]});

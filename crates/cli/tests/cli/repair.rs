@@ -130,6 +130,20 @@ fn thinking_goes_where_it_is_asked_to() {
 }
 
 #[test]
+fn what_is_nested_too_deep_is_not_taken_for_another_protocol() {
+    let home = Home::new();
+    let deep = format!("{}1{}", "[".repeat(160), "]".repeat(160));
+    let text = format!(
+        r#"[{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"n","input":{{"a":{deep}}}}}]}}]"#
+    );
+    for command in [&["repair"][..], &["compact", "--budget", "9"]] {
+        let said = home.pipe(command, &text);
+        said.refused(1, &["nested deeper than 127 levels at line 1 column"]);
+        assert_eq!(said.out, "");
+    }
+}
+
+#[test]
 fn what_is_no_chat_is_said() {
     let home = Home::new();
     for (args, input, code, words) in [

@@ -47,6 +47,8 @@ impl<'a> Given<'a> {
     /// Reads a bare list or a request.
     pub(super) fn read(text: &'a str, target: &Target) -> Result<Self, WireError> {
         let text = text.trim();
+        // What nobody could judge is not mended either.
+        parse::<Value>(text)?;
         let object: Option<RawObject<'a>> = match text.starts_with('{') {
             true => Some(parse(text)?),
             false => None,
