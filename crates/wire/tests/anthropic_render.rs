@@ -534,6 +534,34 @@ fn what_is_read() {
     }
 }
 
+/// The API wants names of tools to be unique; the schema that came first counts.
+#[test]
+fn of_tools_with_one_name_the_first_is_sent() {
+    let tool = |name: &str, description: &str| ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        schema: json!({"type": "object"}),
+    };
+    let tools = [tool("list", "one"), tool("read", ""), tool("list", "two")];
+    let input = RenderInput {
+        tools: &tools,
+        ..input()
+    };
+    let (body, notes) = rendered(&input, &[Message::user("q")]);
+    let sent = body["tools"].as_array().unwrap().iter();
+    let sent: Vec<_> = sent
+        .map(|tool| (&tool["name"], &tool["description"]))
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            (&json!("list"), &json!("one")),
+            (&json!("read"), &json!(""))
+        ]
+    );
+    assert_eq!(notes, [(None, LeftOut::RepeatedTool)]);
+}
+
 /// Each other budget costs the cache of all messages, so it does not follow the room step by step.
 #[test]
 fn where_the_room_shrinks_thinking_shrinks_seldom_and_always_fits() {

@@ -141,6 +141,8 @@ pub enum LeftOut {
     BrokenArguments,
     /// A tool's name with characters that no name has is sent without them.
     ToolName,
+    /// A tool with the name of another is left out: the first one counts.
+    RepeatedTool,
     /// The model does not think: this tool loop began without it, a tool is forced, or the reply
     /// has no room for it.
     ThinkingOff,
@@ -167,6 +169,9 @@ pub fn render<'a>(
     let messages: Vec<&'a Message> = messages.into_iter().collect();
     let mut tools: Vec<&ToolSpec> = input.tools.iter().collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
+    let given = tools.len();
+    tools.dedup_by(|later, first| later.name == first.name);
+    let repeated = (tools.len() < given).then_some(LeftOut::RepeatedTool);
     // What was paused goes back as it stands: nothing is said after it.
     let paused = pause::is_paused(&messages);
     let waiting = paused || pause::is_waiting(&messages);
@@ -190,6 +195,10 @@ pub fn render<'a>(
     if !paused {
         last_word(&mut shaped.turns, profile, &settings);
     }
+    shaped.notes.extend(repeated.map(|what| Note {
+        message: None,
+        what,
+    }));
     shaped.notes.extend(settings.notes.iter().cloned());
 
     let managed = settings

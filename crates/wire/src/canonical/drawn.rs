@@ -173,6 +173,7 @@ fn claude(what: anthropic::LeftOut) -> &'static str {
         }
         Left::BrokenArguments => "put arguments that are no JSON object into one",
         Left::ToolName => "put `_` for what a tool's name may not have",
+        Left::RepeatedTool => "left out a tool with the name of another",
         Left::ThinkingOff
         | Left::ToolForced
         | Left::TemperatureOff
