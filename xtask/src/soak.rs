@@ -2,7 +2,7 @@
 //! more cases than every change has to wait for. Figures for BENCHMARKS.md.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::command::Job;
 use crate::error::Error;
@@ -28,8 +28,16 @@ pub(crate) fn run(root: &Path, filter: Option<&str>) -> Result<(), Error> {
         .args(["--profile", "soak"])
         .args(chosen)
         .env("PROPTEST_CASES", CASES)
+        .env("PROPTEST_RNG_SEED", seed()?)
         .run()?;
     let seconds = start.elapsed().as_secs_f64();
     println!("{CASES} cases of each property, {seconds:.0} s with the build");
     Ok(())
+}
+
+/// Other cases each time; it is echoed, so that what fails can be had again.
+fn seed() -> Result<String, Error> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_err(|error| Error::Missing(format!("the clock is wrong: {error}")))?;
+    Ok(now.as_secs().to_string())
 }

@@ -43,7 +43,7 @@
 //!   accepts one.
 //! - **A message without parts** of another role comes back with one empty text.
 //! - **The size of an image**; the wire has no place for it. The bytes are kept exactly.
-//! - **Ids of calls with more than 40 characters** are mapped; the name of a tool that was called
+//! - **Ids of calls with more than 40 characters** are mapped; the name of a tool
 //!   gets `_` for characters that no name may have.
 //! - **A file by address** is taken as an id of the provider.
 //! - **Blocks of another wire** ([`Opaque`](plimsoll_context::Opaque)) are left out; blocks of

@@ -2,8 +2,10 @@
 //! up, and other providers' ids are longer. Not of Responses and Messages; their own tests have that.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use plimsoll_context::{CallId, Message, Part, ToolCall};
-use plimsoll_wire::openai_chat::{Dialect, LeftOut, RenderInput, refusal, render, validate};
+use plimsoll_context::{CallId, Message, Part, ToolCall, ToolSpec};
+use plimsoll_wire::openai_chat::{
+    Dialect, LeftOut, RenderInput, ToolChoice, refusal, render, validate,
+};
 use plimsoll_wire::overflow::{Verdict, classify};
 use serde_json::{Value, json};
 
@@ -76,6 +78,30 @@ fn an_id_of_another_provider_that_is_too_long_becomes_a_short_one() {
         assert_eq!(request["messages"][2]["tool_call_id"], sent);
         assert_eq!(validate(&request, &Dialect::openai()), []);
     }
+}
+
+/// Where it is declared and where it is demanded a tool is named as in calls of it.
+#[test]
+fn a_declared_tool_has_the_name_that_its_calls_have() {
+    let tool = ToolSpec {
+        name: "läs fil".into(),
+        description: String::new(),
+        schema: json!({"type": "object"}),
+    };
+    let input = RenderInput {
+        model: "m",
+        tools: &[tool],
+        tool_choice: ToolChoice::Tool("läs fil".into()),
+        ..RenderInput::default()
+    };
+    let openai = Dialect::openai();
+    let rendered = render(&input, &called("läs fil", "call_1"), &openai).unwrap();
+    let request: Value = serde_json::from_slice(&rendered.body).unwrap();
+    for place in ["/tools/0", "/tool_choice", "/messages/1/tool_calls/0"] {
+        let name = request.pointer(&format!("{place}/function/name"));
+        assert_eq!(name, Some(&json!("l_s_fil")), "{place}");
+    }
+    assert_eq!(validate(&request, &openai), []);
 }
 
 #[test]

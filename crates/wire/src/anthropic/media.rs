@@ -15,6 +15,7 @@ pub(super) const PDF: &str = "application/pdf";
 pub(super) fn image(image: &Image) -> Option<String> {
     let source = match &image.source {
         Source::Data { media_type, .. } if !IMAGES.contains(&media_type.as_str()) => return None,
+        Source::Url { url } if url.is_empty() => return None,
         source => source_of(source),
     };
     Some(Object::of("image").raw("source", &source).end())
@@ -24,6 +25,7 @@ pub(super) fn image(image: &Image) -> Option<String> {
 pub(super) fn document(file: &File) -> Option<String> {
     let source = match &file.source {
         Source::Data { media_type, .. } if media_type != PDF => return None,
+        Source::Url { url } if url.is_empty() => return None,
         source => source_of(source),
     };
     let object = Object::of("document").raw("source", &source);

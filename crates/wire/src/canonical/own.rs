@@ -66,7 +66,15 @@ fn unfit(messages: &[Message], target: &Target, stored: bool) -> Vec<(At, Findin
             // A result holds content alone, and all else of it is left out.
             Target::Responses(_) if role == "tool" && !kind(&block).starts_with("input_") => None,
             Target::Responses(profile) => openai_responses::unfit(&block, role, stored, profile)
-                .map(|fault| (fault.rule, fault.words)),
+                .map(|fault| (fault.rule, fault.words))
+                .or_else(|| {
+                    let id = block.get("call_id").and_then(Value::as_str)?;
+                    let mut calls = messages.get(at.0)?.calls();
+                    calls.any(|call| call.id.0 == id).then(|| {
+                        let words = "two calls of one turn have the same id";
+                        (Rule::V3, words.to_owned())
+                    })
+                }),
         };
         if let Some((rule, words)) = fault {
             out.push((

@@ -12,7 +12,7 @@ use super::dialect::{
     ToolStyle,
 };
 use super::json_turns;
-use super::shape::{Piece, Role, Shaper, Turn};
+use super::shape::{Piece, Role, Shaper, Turn, call_name};
 use super::types::{
     ChatMessage, Content, ContentPart, Extra, Request, StreamOptions, Text, Tool, ToolFunction,
 };
@@ -176,7 +176,7 @@ fn built<'a>(
     let messages = turns.into_iter().map(|turn| message(turn, dialect));
     let mut request = Request {
         model: input.model.into(),
-        tools: tools(input.tools, marks),
+        tools: tools(input.tools, marks, dialect),
         messages: messages.collect(),
         ..Request::default()
     };
@@ -190,7 +190,10 @@ fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialec
             ToolChoice::Auto => None,
             ToolChoice::None => Some("none".into()),
             ToolChoice::Required => Some("required".into()),
-            ToolChoice::Tool(name) => Some(json!({"type": "function", "function": {"name": name}})),
+            ToolChoice::Tool(name) => {
+                let name = call_name(name, dialect);
+                Some(json!({"type": "function", "function": {"name": name}}))
+            }
         };
         request.parallel_tool_calls =
             (dialect.parallel_calls == ParallelCalls::OneAtATime).then_some(false);
@@ -244,12 +247,12 @@ fn set(request: &mut Request<'_>, key: &str, value: &Value) {
     }
 }
 
-fn tools<'a>(specs: &'a [ToolSpec], marks: &[Breakpoint]) -> Vec<Tool<'a>> {
+fn tools<'a>(specs: &'a [ToolSpec], marks: &[Breakpoint], dialect: &Dialect) -> Vec<Tool<'a>> {
     let mut specs: Vec<&ToolSpec> = specs.iter().collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
     let tool = |spec| Tool {
         kind: "function".into(),
-        function: function(spec),
+        function: function(spec, dialect),
         extra: Extra::new(),
     };
     let mut tools: Vec<Tool<'a>> = specs.into_iter().map(tool).collect();
@@ -266,9 +269,10 @@ fn mark(extra: &mut Extra) {
     extra.insert("cache_control".into(), json!({"type": "ephemeral"}));
 }
 
-fn function(spec: &ToolSpec) -> ToolFunction<'_> {
+/// A tool is named as calls of it are.
+fn function<'a>(spec: &'a ToolSpec, dialect: &Dialect) -> ToolFunction<'a> {
     ToolFunction {
-        name: Cow::Borrowed(&spec.name),
+        name: call_name(&spec.name, dialect),
         description: Cow::Borrowed(&spec.description),
         parameters: Cow::Borrowed(&spec.schema),
         extra: Extra::new(),

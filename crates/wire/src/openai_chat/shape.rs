@@ -322,10 +322,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
                 object
             }
         };
-        let name = match self.dialect.call_names {
-            CallNames::Any => Cow::Borrowed(call.name.as_str()),
-            CallNames::Plain => legal_name(&call.name),
-        };
+        let name = call_name(&call.name, self.dialect);
         if name != call.name {
             self.note(LeftOut::Name);
         }
@@ -490,5 +487,13 @@ fn address(source: &Source) -> Text<'_> {
         Source::Data { media_type, base64 } => {
             Cow::Owned(format!("data:{media_type};base64,{base64}"))
         }
+    }
+}
+
+/// A tool's name, in a call and where it is declared, as the server accepts it.
+pub(super) fn call_name<'a>(name: &'a str, dialect: &Dialect) -> Cow<'a, str> {
+    match dialect.call_names {
+        CallNames::Any => Cow::Borrowed(name),
+        CallNames::Plain => legal_name(name),
     }
 }
