@@ -9,8 +9,8 @@ use plimsoll_context::{
     breakpoints,
 };
 use plimsoll_wire::anthropic::{
-    Delivery, LeftOut, Profile, RenderInput, Thinking, ToolChoice, Ttl, cautions, read, render,
-    validate,
+    Delivery, LeftOut, ORIGIN, Profile, RenderInput, Thinking, ToolChoice, Ttl, cautions, read,
+    render, validate,
 };
 use serde_json::{Value, json};
 
@@ -532,6 +532,49 @@ fn what_is_read() {
         let error = read(text).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{place}: expected")), "{error}");
     }
+}
+
+/// A call that lost its result takes no other of the same id, or of none, with it.
+#[test]
+fn of_two_server_calls_with_one_id_only_the_unanswered_goes() {
+    let block = |json: Value| {
+        Part::Opaque(Opaque {
+            origin: ORIGIN.into(),
+            data: json.to_string(),
+        })
+    };
+    let call = || {
+        block(
+            json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
+            "input": {"query": "x"}}),
+        )
+    };
+    let result = block(
+        json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1",
+        "content": []}),
+    );
+    let says = |parts: Vec<Part>| Message::Assistant { parts };
+    let messages = [
+        Message::user("q"),
+        says(vec![call(), result, Part::text("found")]),
+        Message::user("and?"),
+        says(vec![Part::text("I look."), call()]),
+        Message::user("never mind"),
+    ];
+    let (body, notes) = rendered(&input(), &messages);
+    let kinds = |at: usize| -> Vec<&str> {
+        let blocks = body["messages"][at]["content"].as_array().unwrap().iter();
+        blocks
+            .map(|block| block["type"].as_str().unwrap())
+            .collect()
+    };
+    assert_eq!(
+        kinds(1),
+        ["server_tool_use", "web_search_tool_result", "text"]
+    );
+    assert_eq!(kinds(3), ["text"]);
+    assert_eq!(notes, [(Some(3), LeftOut::ServerCall)]);
+    assert_eq!(validate(&body, &Profile::of_model(BUDGET)), []);
 }
 
 /// The API wants names of tools to be unique; the schema that came first counts.

@@ -2,8 +2,6 @@
 //! from them: it was paused, its host's tools are answered first, or the program that runs asks for
 //! those. Any other is refused (AM1). Decides nothing about the host's tools; `ids.rs` knows those.
 
-use std::collections::BTreeSet;
-
 use plimsoll_context::{Message, Opaque, Part, ToolCall};
 use serde_json::Value;
 
@@ -77,7 +75,9 @@ impl<T> Waiting<T> {
     /// Its result; says whether a call waited for it.
     pub(super) fn result(&mut self, id: &str) -> bool {
         self.ends = Ends::Otherwise;
-        let call = self.open.iter().position(|open| open.id == id);
+        // Without an id none is its own.
+        let mut open = self.open.iter().filter(|_| !id.is_empty());
+        let call = open.position(|open| open.id == id);
         call.map(|call| self.open.remove(call)).is_some()
     }
 
@@ -148,10 +148,17 @@ pub(super) fn is_waiting(messages: &[&Message]) -> bool {
     answered && read(messages.iter().copied(), |_| false).0.goes_on()
 }
 
-/// The ids of calls of the provider's own tools that nobody answered, but those that may stay.
-pub(super) fn unanswered(messages: &[&Message]) -> BTreeSet<String> {
+/// The calls of the provider's own tools that nobody answered, but those that may stay. Not their ids:
+/// another call of the same id may have its result.
+pub(super) fn unanswered<'a>(messages: &[&'a Message]) -> Vec<&'a Opaque> {
     let parted = parted(messages.iter().copied(), |_| false);
-    parted.calls.into_iter().map(|(.., id)| id).collect()
+    let calls = parted.calls.into_iter().filter_map(|((index, at), ..)| {
+        match messages.get(index)?.parts().get(at)? {
+            Part::Opaque(opaque) => Some(opaque),
+            _ => None,
+        }
+    });
+    calls.collect()
 }
 
 /// Calls of the provider's own tools without a result, and results without a call, in what is left
@@ -215,14 +222,6 @@ fn read<'m>(
         }
     }
     (waiting, parted)
-}
-
-/// The id of the call that a block is, where it is one of the provider's own tools.
-pub(super) fn call(opaque: &Opaque) -> Option<String> {
-    match block(opaque) {
-        Some((_, Block::Call(id))) => Some(id),
-        _ => None,
-    }
 }
 
 /// Whether a block of a request calls a tool of the provider's own.

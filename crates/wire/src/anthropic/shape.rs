@@ -3,7 +3,6 @@
 //! came before, so that a longer transcript begins with the same turns; thinking is `loops.rs`'s.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use plimsoll_context::{Breakpoint, MAX_BREAKPOINTS, Message, Opaque, Part, ToolCall, ToolResult};
 
@@ -13,7 +12,6 @@ use super::binding::Bound;
 use super::ids::CallIds;
 use super::media;
 use super::object::{Object, array};
-use super::pause;
 use super::render::{LeftOut, Note, RenderInput, Ttl};
 use super::turn::{Block, Role, Turn, What};
 use crate::frames;
@@ -42,7 +40,7 @@ pub(super) struct Shaper<'a, 'd> {
     attached: Vec<usize>,
     ids: CallIds,
     /// Calls of the provider's own tools that nobody answered.
-    unanswered: BTreeSet<String>,
+    unanswered: Vec<&'a Opaque>,
     notes: Vec<Note>,
     /// Whether files are named by ids of the provider.
     files: bool,
@@ -63,7 +61,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
     pub(super) fn new(
         input: &RenderInput<'d>,
         without: &'d [Option<LeftOut>],
-        unanswered: BTreeSet<String>,
+        unanswered: Vec<&'a Opaque>,
     ) -> Self {
         let marks = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
         Self {
@@ -344,9 +342,8 @@ impl<'a, 'd> Shaper<'a, 'd> {
         previous: Option<&str>,
         blocks: &mut Vec<Block<'a>>,
     ) -> Option<Block<'a>> {
-        let unanswered = !self.unanswered.is_empty()
-            && pause::call(opaque).is_some_and(|id| self.unanswered.contains(&id));
-        if unanswered {
+        let mut unanswered = self.unanswered.iter();
+        if unanswered.any(|call| std::ptr::eq(*call, opaque)) {
             self.note(LeftOut::ServerCall);
             return None;
         }
