@@ -3,12 +3,13 @@
 //! files and network is the affair of the user who runs it.
 //!
 //! What holds for every child:
-//! - It leads a process group of its own and reads no input but what it is given. When it ends, is stopped or
-//!   is dropped, its whole group ends: what a child leaves in the background does not outlive
-//!   it. Only a process that leaves the group by itself (`setsid`) gets away; nobody waits for
-//!   such a one.
-//! - A watchdog in the same group holds a pipe to this process and ends the group when the
-//!   pipe closes, so that even after `kill -9` of this process nothing goes on.
+//! - It runs in a process group of its own and reads no input but what it is given. When it
+//!   ends, is stopped or is dropped, its whole group ends: what a child leaves in the background
+//!   does not outlive it. Only a process that leaves the group by itself (`setsid`) gets away;
+//!   nobody waits for such a one.
+//! - A watchdog leads the group, holds a pipe to this process and ends the group when the pipe
+//!   closes, so that even after `kill -9` of this process nothing goes on. It is there first:
+//!   also a child that has only just begun is ended.
 //! - Whatever it prints is read, so that it never blocks; what is kept is bounded.
 //! - Variables of the environment that look like secrets are not handed on, see
 //!   [`looks_secret`].

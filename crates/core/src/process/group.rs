@@ -29,32 +29,35 @@ pub(super) struct Streams {
 
 /// What waits for this process to die: `read` returns when the other end of its input is
 /// closed, which the kernel does for whoever held it, however that one ended. It ignores the
-/// signal that asks the rest to end, so that it is there for the one that makes them.
+/// signals that ask the rest to end, so that it is there for the one that makes them.
 const WATCHDOG: &str = "trap '' TERM INT HUP; read -r _; kill -TERM 0; sleep \"$1\"; kill -KILL 0";
 
-/// A process group. Dropping it kills it.
+/// A process group, led by its watchdog: that one is there before the child is, so there is no
+/// moment at which this process may die and leave the child behind. Dropping the group kills it.
 #[derive(Debug)]
 pub(super) struct Group {
-    id: Pid,
-    reaper: Reaper,
+    child: Pid,
+    watch: Watch,
 }
 
-/// A thread that reaps the children of one group. A thread and no task: it also does so after
-/// the runtime has ended, so no zombie is ever left.
+/// The watchdog of a group, and a thread that reaps the group's children. A thread and no task:
+/// it also does so after the runtime has ended, so no zombie is ever left. Dropping it kills the
+/// group.
 #[derive(Debug)]
-struct Reaper {
-    /// The children, the leader first. It reaps when this is dropped. Until then the leader,
-    /// dead or alive, keeps the group's id from being given to another, so that a signal never
-    /// hits a stranger.
-    children: Option<mpsc::Sender<Child>>,
+struct Watch {
+    group: Pid,
+    /// The watchdog, then the child. It reaps when this is dropped. Until then the watchdog, dead
+    /// or alive, keeps the group's id from being given to another, so that a signal never hits a
+    /// stranger.
+    children: mpsc::Sender<Child>,
     exited: CancellationToken,
     status: Option<oneshot::Receiver<io::Result<ExitStatus>>>,
     /// Open as long as this process lives; the watchdog has the other end.
-    lifeline: Option<ChildStdin>,
+    _lifeline: Option<ChildStdin>,
 }
 
 impl Group {
-    /// Starts a child as the leader of a new group, and its watchdog.
+    /// Starts a child in a new group.
     pub(super) fn start(command: &Command) -> io::Result<(Self, Pipe)> {
         let (reader, writer) = io::pipe()?;
         let pipe = Pipe::from_owned_fd(reader.into())?;
@@ -63,7 +66,7 @@ impl Group {
             .stdin(Stdio::null())
             .stdout(writer.try_clone()?)
             .stderr(writer);
-        let group = Self::lead(prepared)?;
+        let group = Self::watched(prepared)?;
         Ok((group, pipe))
     }
 
@@ -79,54 +82,43 @@ impl Group {
         };
         let mut prepared = command.prepared();
         prepared.stdin(stdin).stdout(stdout).stderr(stderr);
-        Ok((Self::lead(prepared)?, streams))
+        Ok((Self::watched(prepared)?, streams))
     }
 
-    fn lead(mut prepared: std::process::Command) -> io::Result<Self> {
-        prepared.process_group(0);
-        let reaper = Reaper::start()?;
-        let leader = prepared.spawn()?;
-        // This holds the writing end, and the reader is to see its end.
-        drop(prepared);
-        let id = Pid::from_child(&leader);
-        // From here on, whatever goes wrong, the group is killed and reaped.
-        let mut group = Self { id, reaper };
-        group.reaper.take(leader);
-        let mut watchdog = watchdog(id)?;
-        group.reaper.lifeline = watchdog.stdin.take();
-        group.reaper.take(watchdog);
-        Ok(group)
+    fn watched(mut prepared: std::process::Command) -> io::Result<Self> {
+        let watch = Watch::start()?;
+        let child = prepared.process_group(watch.group.as_raw_pid()).spawn()?;
+        let id = Pid::from_child(&child);
+        watch.take(child);
+        Ok(Self { child: id, watch })
     }
 
     /// The process id of the child.
     pub(super) fn id(&self) -> u32 {
-        self.id.as_raw_pid().unsigned_abs()
+        self.child.as_raw_pid().unsigned_abs()
     }
 
     /// Returns once the child has ended; what it left behind may still run.
     pub(super) async fn exited(&self) {
-        self.reaper.exited.cancelled().await;
+        self.watch.exited.cancelled().await;
     }
 
     /// Whether the child has ended.
     pub(super) fn has_exited(&self) -> bool {
-        self.reaper.exited.is_cancelled()
+        self.watch.exited.is_cancelled()
     }
 
     /// Sends a signal to all.
     pub(super) fn signal(&self, signal: Signal) {
-        if self.reaper.children.is_some() {
-            // Where there is nobody left to hear it, all is well.
-            let _ = kill_process_group(self.id, signal);
-        }
+        self.watch.signal(signal);
     }
 
     /// Kills all that is left and says how the child ended.
     pub(super) async fn end(mut self) -> io::Result<ExitStatus> {
-        self.signal(Signal::KILL);
-        self.reaper.children = None;
+        let status = self.watch.status.take();
+        drop(self);
         let late = || Err(io::ErrorKind::TimedOut.into());
-        let Some(status) = self.reaper.status.take() else {
+        let Some(status) = status else {
             return late();
         };
         match tokio::time::timeout(REAP_WAIT, status).await {
@@ -136,48 +128,60 @@ impl Group {
     }
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
-    }
-}
-
-impl Reaper {
+impl Watch {
     fn start() -> io::Result<Self> {
         let exited = CancellationToken::new();
         let (children, taken) = mpsc::channel::<Child>();
         let (tell, status) = oneshot::channel();
         let tell_exit = exited.clone();
         let reap = move || {
-            let Ok(mut leader) = taken.recv() else {
+            let Ok(mut watchdog) = taken.recv() else {
                 return;
             };
-            await_exit(&leader);
-            tell_exit.cancel();
-            let rest: Vec<Child> = taken.iter().collect();
-            let status = leader.wait();
-            for mut child in rest {
-                // It was killed with the group.
-                let _ = child.wait();
+            // None where the child could not be started.
+            let child = taken.recv().ok();
+            if let Some(child) = &child {
+                await_exit(child);
             }
-            // Nobody listens where the group was dropped.
-            let _ = tell.send(status);
+            tell_exit.cancel();
+            // Nobody sends any more: this waits until the group has been killed.
+            let _ = taken.recv();
+            let status = child.map(|mut child| child.wait());
+            let _ = watchdog.wait();
+            if let Some(status) = status {
+                // Nobody listens where the group was dropped.
+                let _ = tell.send(status);
+            }
         };
         let name = "plimsoll-reaper".to_owned();
         thread::Builder::new().name(name).spawn(reap)?;
-        Ok(Self {
-            children: Some(children),
+        let mut watchdog = watchdog()?;
+        let watch = Self {
+            group: Pid::from_child(&watchdog),
+            children,
             exited,
             status: Some(status),
-            lifeline: None,
-        })
+            _lifeline: watchdog.stdin.take(),
+        };
+        watch.take(watchdog);
+        Ok(watch)
     }
 
     fn take(&self, child: Child) {
-        if let Some(children) = &self.children {
-            // The thread listens until this sender is dropped.
-            let _ = children.send(child);
-        }
+        // The thread listens until this sender is dropped.
+        let _ = self.children.send(child);
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Where there is nobody left to hear it, all is well.
+        let _ = kill_process_group(self.group, signal);
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // Before the thread may reap, which is when the sender is dropped.
+        self.signal(Signal::KILL);
     }
 }
 
@@ -186,8 +190,8 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-/// Starts the process that ends a group when this process has died.
-fn watchdog(group: Pid) -> io::Result<Child> {
+/// Starts the process that leads a group, and ends it when this process has died.
+fn watchdog() -> io::Result<Child> {
     // Of the environment and the folder it needs nothing, and holds nothing.
     std::process::Command::new("/bin/sh")
         .args(["-c", WATCHDOG, "plimsoll-watchdog"])
@@ -198,7 +202,7 @@ fn watchdog(group: Pid) -> io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .process_group(group.as_raw_pid())
+        .process_group(0)
         .spawn()
 }
 
