@@ -26,6 +26,7 @@ mod validate_block;
 mod validate_marks;
 mod validate_settings;
 
+pub use crate::fault::MAX_FAULTS;
 pub use admission::{admission, validate_count};
 pub use binding::Prefix;
 pub use cautions::cautions;
@@ -41,6 +42,6 @@ pub use simulate::{sign, unsigned};
 pub use stream::{StreamState, read_reply};
 pub use usage::{CacheCreation, WireUsage};
 pub(crate) use validate::unfit;
-pub use validate::{MAX_FAULTS, refusal, validate};
+pub use validate::{refusal, validate};
 
 pub use crate::openai_chat::{Delivery, MAX_REPLY, Prefill, ToolChoice};

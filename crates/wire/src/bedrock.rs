@@ -6,5 +6,6 @@ mod pairing;
 mod profile;
 mod validate;
 
+pub use crate::fault::MAX_FAULTS;
 pub use profile::{MixedTurn, Profile};
-pub use validate::{ERROR_TYPE, MAX_FAULTS, refusal, validate};
+pub use validate::{ERROR_TYPE, refusal, validate};

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// Faults reported for one request; a mock says one, a person reads no more.
+pub const MAX_FAULTS: usize = 100;
+
 /// One broken rule of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -224,6 +227,22 @@ impl Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// Notes one more fault, while a report has room for it.
+pub(crate) fn note(
+    faults: &mut Vec<Fault>,
+    rule: Rule,
+    place: impl Into<String>,
+    words: impl Into<String>,
+) {
+    if faults.len() < MAX_FAULTS {
+        faults.push(Fault {
+            rule,
+            place: place.into(),
+            words: words.into(),
+        });
     }
 }
 

@@ -6,5 +6,6 @@ mod pairing;
 mod profile;
 mod validate;
 
+pub use crate::fault::MAX_FAULTS;
 pub use profile::{Profile, Signatures};
-pub use validate::{MAX_FAULTS, refusal, validate, validate_cache};
+pub use validate::{refusal, validate, validate_cache};

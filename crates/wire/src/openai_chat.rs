@@ -17,6 +17,7 @@ mod types;
 mod usage;
 mod validate;
 
+pub use crate::fault::MAX_FAULTS;
 pub use dialect::{
     Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
     NoContent, OutputKey, ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole,
@@ -38,4 +39,4 @@ pub use types::{
     StreamOptions, Text, Tool, ToolFunction,
 };
 pub(crate) use validate::is_prefix;
-pub use validate::{MAX_FAULTS, refusal, validate};
+pub use validate::{refusal, validate};

@@ -19,6 +19,7 @@ mod types;
 mod usage;
 mod validate;
 
+pub use crate::fault::MAX_FAULTS;
 pub use crate::openai_chat::{Delivery, Images, ParallelCalls, Slot, SystemRole, ToolChoice};
 pub use count::validate_count;
 pub(crate) use ids::{is_name, name as legal_name};
@@ -35,4 +36,4 @@ pub use types::{
     Tool,
 };
 pub(crate) use validate::unfit;
-pub use validate::{MAX_FAULTS, refusal, validate};
+pub use validate::{refusal, validate};

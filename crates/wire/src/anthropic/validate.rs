@@ -13,11 +13,8 @@ use serde_json::{Value, json};
 use super::pause::calls_server;
 use super::profile::{LaterSystem, Profile};
 use super::{pairing, simulate, validate_block, validate_marks, validate_settings};
-use crate::fault::{Fault, Rule};
+use crate::fault::{Fault, Rule, note};
 use crate::openai_chat::Prefill;
-
-/// Faults reported for one request; a mock says one, a person reads no more.
-pub const MAX_FAULTS: usize = 100;
 
 /// The rules that a request breaks, in message order within each group of rules; empty for a valid
 /// one.
@@ -90,13 +87,7 @@ pub(super) struct Check<'p> {
 
 impl Check<'_> {
     pub(super) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
-        if self.faults.len() < MAX_FAULTS {
-            self.faults.push(Fault {
-                rule,
-                place: place.into(),
-                words: words.into(),
-            });
-        }
+        note(&mut self.faults, rule, place, words);
     }
 
     /// AM13.

@@ -11,11 +11,9 @@ use serde_json::{Value, json};
 
 use super::pairing;
 use super::profile::Profile;
-use crate::fault::{Fault, Rule};
+use crate::fault::{Fault, Rule, note};
 use crate::openai_chat::Prefill;
 
-/// Faults reported for one request; a fake says one, a person reads no more.
-pub const MAX_FAULTS: usize = 100;
 /// What a refusal says in the header `x-amzn-errortype`; its body does not.
 pub const ERROR_TYPE: &str = "ValidationException";
 
@@ -73,13 +71,7 @@ pub(super) struct Check<'p> {
 
 impl Check<'_> {
     pub(super) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
-        if self.faults.len() < MAX_FAULTS {
-            self.faults.push(Fault {
-                rule,
-                place: place.into(),
-                words: words.into(),
-            });
-        }
+        note(&mut self.faults, rule, place, words);
     }
 
     /// What can be judged of one message alone.

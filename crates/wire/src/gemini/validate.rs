@@ -12,11 +12,8 @@ use serde_json::{Value, json};
 
 use super::pairing;
 use super::profile::Profile;
-use crate::fault::{Fault, Rule};
+use crate::fault::{Fault, Rule, note};
 use crate::openai_chat::Prefill;
-
-/// Faults reported for one request; a fake says one, a person reads no more.
-pub const MAX_FAULTS: usize = 100;
 
 /// What a part may be; one of them has to be there.
 const DATA: [(&str, &str); 9] = [
@@ -99,13 +96,7 @@ pub(super) struct Check<'p> {
 
 impl Check<'_> {
     pub(super) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
-        if self.faults.len() < MAX_FAULTS {
-            self.faults.push(Fault {
-                rule,
-                place: place.into(),
-                words: words.into(),
-            });
-        }
+        note(&mut self.faults, rule, place, words);
     }
 
     fn settings(&mut self, request: &Value) {

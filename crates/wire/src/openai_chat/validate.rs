@@ -20,11 +20,9 @@ use super::ids::{MAX_ID, is_nine};
 use super::pairing;
 use super::settings;
 use super::shape::is_json_object;
-use crate::fault::{Fault, Rule};
+use crate::fault::{Fault, Rule, note};
 use crate::openai_responses::is_name;
 
-/// Faults reported for one request; a mock says one, a person reads no more.
-pub const MAX_FAULTS: usize = 100;
 /// The longest name of a tool.
 const MAX_NAME: usize = 64;
 
@@ -136,10 +134,7 @@ pub(super) struct Check<'d> {
 
 impl Check<'_> {
     pub(super) fn fault(&mut self, rule: Rule, place: String, words: impl Into<String>) {
-        if self.faults.len() < MAX_FAULTS {
-            let words = words.into();
-            self.faults.push(Fault { rule, place, words });
-        }
+        note(&mut self.faults, rule, place, words);
     }
 
     /// What can be judged of one message alone.

@@ -17,8 +17,7 @@ use super::pairing;
 use super::profile::{Profile, ReasoningItems};
 use super::settings::{self, list, too_long};
 use crate::error::kind as json_kind;
-use crate::fault::{Fault, Rule};
-pub use crate::openai_chat::MAX_FAULTS;
+use crate::fault::{Fault, Rule, note};
 
 /// What the content of anybody's message but the model's may hold.
 const INPUT_PARTS: [&str; 4] = ["input_text", "input_image", "input_file", "input_audio"];
@@ -155,10 +154,7 @@ pub(super) struct Check<'p> {
 
 impl Check<'_> {
     pub(super) fn fault(&mut self, rule: Rule, place: String, words: impl Into<String>) {
-        if self.faults.len() < MAX_FAULTS {
-            let words = words.into();
-            self.faults.push(Fault { rule, place, words });
-        }
+        note(&mut self.faults, rule, place, words);
     }
 
     /// What can be judged of one item alone.
