@@ -2,9 +2,12 @@
 //! mended, it is valid; mending again changes nothing; nothing is changed that is not told.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod every_dialect;
+
+use every_dialect::dialects;
 use plimsoll_context::{CallId, Message, Opaque, Part, Thinking, ToolCall, ToolResult};
 use plimsoll_wire::canonical::{Reasoning, Target, canonical, mend};
-use plimsoll_wire::openai_chat::{self, Dialect, EchoReasoning, Template};
+use plimsoll_wire::openai_chat;
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,24 +24,7 @@ const MODELS: [&str; 7] = [
 ];
 
 fn chats() -> Vec<Target> {
-    let mut dialects: Vec<Dialect> = Dialect::NAMES
-        .iter()
-        .filter_map(|name| Dialect::named(name))
-        .collect();
-    for template in [
-        Template::Gemma,
-        Template::Mistral,
-        Template::Qwen,
-        Template::Llama31,
-    ] {
-        dialects.push(Dialect::openai().with_template(template));
-        dialects.push(Dialect::named("llama.cpp").unwrap().with_template(template));
-    }
-    dialects.push(Dialect {
-        echo_reasoning: EchoReasoning::Always,
-        ..Dialect::mistral()
-    });
-    dialects.into_iter().map(Target::Chat).collect()
+    dialects().into_iter().map(Target::Chat).collect()
 }
 
 fn responses() -> Vec<Target> {

@@ -2,57 +2,13 @@
 //! Not the silent overflows; their signs are tested beside `silent.rs`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod verdicts;
+
 use plimsoll_context::Tokens;
-use plimsoll_wire::overflow::{Overflow, Verdict, classify};
+use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
 use serde_json::json;
-
-fn over(used: impl Into<Option<u64>>, window: impl Into<Option<u64>>) -> Verdict {
-    Verdict::Overflow(Overflow {
-        used: used.into().map(Tokens),
-        window: window.into().map(Tokens),
-        ..Overflow::default()
-    })
-}
-
-fn over_with_output(used: u64, window: u64, output: u64) -> Verdict {
-    Verdict::Overflow(Overflow {
-        used: Some(Tokens(used)),
-        window: Some(Tokens(window)),
-        output: Some(Tokens(output)),
-        excess: None,
-    })
-}
-
-fn over_by(excess: u64) -> Verdict {
-    Verdict::Overflow(Overflow {
-        excess: Some(Tokens(excess)),
-        ..Overflow::default()
-    })
-}
-
-fn clamp(used: u64, window: u64) -> Verdict {
-    Verdict::OutputTooLarge {
-        limit: Tokens(window - used),
-        used: Some(Tokens(used)),
-        window: Some(Tokens(window)),
-    }
-}
-
-fn cap(limit: u64) -> Verdict {
-    Verdict::OutputTooLarge {
-        limit: Tokens(limit),
-        used: None,
-        window: None,
-    }
-}
-
-fn soft(limit: u64, requested: u64) -> Verdict {
-    Verdict::SoftWindow {
-        limit: Tokens(limit),
-        requested: Tokens(requested),
-    }
-}
+use verdicts::{cap, clamp, over, over_by, over_with_output, soft};
 
 fn openai(message: &str, code: serde_json::Value) -> String {
     json!({"error": {"message": message, "type": "invalid_request_error",

@@ -4,11 +4,14 @@
 //! Not the other refusals; `overflow.rs` has them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod verdicts;
+
 use plimsoll_context::{StopReason, Tokens};
 use plimsoll_wire::overflow::silent::{Known, Silent, detect};
 use plimsoll_wire::overflow::{Overflow, Verdict, classify};
 use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
 use serde_json::{Value, json};
+use verdicts::{cap, clamp, over, over_by, over_with_output, soft};
 
 /// One text of a provider.
 struct Said {
@@ -222,54 +225,6 @@ fn check(row: impl IntoIterator<Item = Said>) {
         wrong.len(),
         first.join("\n")
     );
-}
-
-fn over(used: impl Into<Option<u64>>, window: impl Into<Option<u64>>) -> Verdict {
-    Verdict::Overflow(Overflow {
-        used: used.into().map(Tokens),
-        window: window.into().map(Tokens),
-        ..Overflow::default()
-    })
-}
-
-fn over_with_output(used: u64, window: u64, output: u64) -> Verdict {
-    Verdict::Overflow(Overflow {
-        used: Some(Tokens(used)),
-        window: Some(Tokens(window)),
-        output: Some(Tokens(output)),
-        excess: None,
-    })
-}
-
-fn over_by(excess: u64) -> Verdict {
-    Verdict::Overflow(Overflow {
-        excess: Some(Tokens(excess)),
-        ..Overflow::default()
-    })
-}
-
-/// The output limit alone explains it.
-fn clamp(used: u64, window: u64) -> Verdict {
-    Verdict::OutputTooLarge {
-        limit: Tokens(window - used),
-        used: Some(Tokens(used)),
-        window: Some(Tokens(window)),
-    }
-}
-
-fn cap(limit: u64) -> Verdict {
-    Verdict::OutputTooLarge {
-        limit: Tokens(limit),
-        used: None,
-        window: None,
-    }
-}
-
-fn soft(limit: u64, requested: u64) -> Verdict {
-    Verdict::SoftWindow {
-        limit: Tokens(limit),
-        requested: Tokens(requested),
-    }
 }
 
 #[test]

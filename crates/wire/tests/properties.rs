@@ -2,12 +2,13 @@
 //! of newer ones, and what the wire can hold comes back.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod every_dialect;
+
+use every_dialect::dialects;
 use plimsoll_context::{
     CallId, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
-use plimsoll_wire::openai_chat::{
-    Dialect, EchoReasoning, RenderInput, Template, read, render, validate,
-};
+use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, RenderInput, read, render, validate};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -119,27 +120,6 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
 fn history() -> impl Strategy<Value = Vec<Message>> {
     proptest::collection::vec(exchange(), 0..8)
         .prop_map(|exchanges| exchanges.into_iter().flatten().collect())
-}
-
-fn dialects() -> Vec<Dialect> {
-    let mut dialects: Vec<Dialect> = Dialect::NAMES
-        .iter()
-        .filter_map(|name| Dialect::named(name))
-        .collect();
-    for template in [
-        Template::Gemma,
-        Template::Mistral,
-        Template::Qwen,
-        Template::Llama31,
-    ] {
-        dialects.push(Dialect::openai().with_template(template));
-        dialects.push(Dialect::named("llama.cpp").unwrap().with_template(template));
-    }
-    dialects.push(Dialect {
-        echo_reasoning: EchoReasoning::Always,
-        ..Dialect::mistral()
-    });
-    dialects
 }
 
 fn bytes(messages: &[Message], system: Option<&str>, dialect: &Dialect) -> Vec<u8> {

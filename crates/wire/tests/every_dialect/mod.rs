@@ -1,0 +1,24 @@
+//! Every dialect of Chat Completions that has a name, and what templates and settings make of them.
+
+use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template};
+
+pub fn dialects() -> Vec<Dialect> {
+    let mut dialects: Vec<Dialect> = Dialect::NAMES
+        .iter()
+        .filter_map(|name| Dialect::named(name))
+        .collect();
+    for template in [
+        Template::Gemma,
+        Template::Mistral,
+        Template::Qwen,
+        Template::Llama31,
+    ] {
+        dialects.push(Dialect::openai().with_template(template));
+        dialects.push(Dialect::named("llama.cpp").unwrap().with_template(template));
+    }
+    dialects.push(Dialect {
+        echo_reasoning: EchoReasoning::Always,
+        ..Dialect::mistral()
+    });
+    dialects
+}
