@@ -43,6 +43,7 @@ fuzz_target!(|data: &[u8]| {
             Breakpoint::Message(messages.len() - 1),
         ],
         key: None,
+        ..CachePlan::default()
     };
     let Some(original) = request(input.text, "messages") else {
         return;

@@ -142,7 +142,7 @@ impl Run {
         WindowUse {
             system,
             tools,
-            tool_count: self.specs.len(),
+            tool_count: self.specs.len() + self.setup.hosted_tools.len(),
             dynamic_context: self.overhead.minus(system + tools),
             view: Contents::of(&self.state),
             used: self.tokens(),

@@ -97,6 +97,7 @@ impl Digest {
         Request {
             system,
             tools: Arc::from([]),
+            hosted_tools: Arc::default(),
             messages: vec![Arc::new(Message::user(text))],
             dynamic_context: None,
             tool_choice: ToolChoice::None,

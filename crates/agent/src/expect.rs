@@ -81,7 +81,10 @@ impl Run {
             minimum: self.state.calibration.counted(minimum),
             ..CacheRules::default()
         };
-        breakpoints(&view, &self.setup.cache, &rules)
+        CachePlan {
+            retention: self.setup.retention,
+            ..breakpoints(&view, &self.setup.cache, &rules)
+        }
     }
 
     /// Why the next call may miss the cache although the view is as it was; `None` where nothing

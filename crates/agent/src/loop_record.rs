@@ -89,6 +89,9 @@ pub struct LoopConfigSnapshot {
     pub max_parallel_tools: usize,
     /// The policy's stages by name, in their order.
     pub policy: Vec<String>,
+    /// The provider's own tools that were asked for, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosted_tools: Vec<String>,
 }
 
 /// The runs of a session's log, in their order: one pass, and no message is copied.
@@ -243,6 +246,11 @@ impl LoopConfigSnapshot {
             limits: ExecutionLimits::clone(&setup.limits),
             max_parallel_tools: setup.max_parallel_tools,
             policy: stages.map(|stage| stage.name().to_owned()).collect(),
+            hosted_tools: setup
+                .hosted_tools
+                .iter()
+                .map(|tool| tool.name().to_owned())
+                .collect(),
         }
     }
 }
@@ -259,6 +267,7 @@ impl Default for LoopConfigSnapshot {
             limits: ExecutionLimits::default(),
             max_parallel_tools: 1,
             policy: Vec::new(),
+            hosted_tools: Vec::new(),
         }
     }
 }

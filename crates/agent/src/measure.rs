@@ -2,12 +2,9 @@
 //! alone: before anything has calibrated the counter, and near the line. Not the calibration; that
 //! is in `context`, and hears this as it hears reported usage.
 
-use std::sync::Arc;
-
-use plimsoll_context::{Budget, CachePlan, Calibration, Ppm, Tokens};
+use plimsoll_context::{Budget, Calibration, Ppm, Tokens};
 
 use crate::entry::Entry;
-use crate::request::{Expects, Request, ToolChoice};
 use crate::run::{Phase, Run};
 use crate::setup::Measure;
 use crate::step::Step;
@@ -31,20 +28,7 @@ impl Run {
             return false;
         }
         self.measured = true;
-        let items = self.state.transcript.items();
-        let request = Request {
-            system: Arc::clone(&self.setup.system),
-            tools: Arc::clone(&self.specs),
-            messages: items.iter().map(|item| Arc::clone(&item.message)).collect(),
-            dynamic_context: self.setup.dynamic_context.clone(),
-            tool_choice: ToolChoice::Auto,
-            format: None,
-            max_output: self.max_output,
-            sampling: self.setup.sampling,
-            counted,
-            cache: CachePlan::default(),
-            expects: Expects::default(),
-        };
+        let request = self.as_request(counted);
         self.queue.push_back(Step::Measure(Box::new(request)));
         self.phase = Phase::Measuring { counted };
         true

@@ -205,12 +205,7 @@ impl Run {
             run,
             model: self.setup.model.clone(),
             system: Arc::clone(&self.setup.system),
-            tools: self
-                .setup
-                .tools
-                .iter()
-                .map(|tool| tool.spec.name.clone())
-                .collect(),
+            tools: self.setup.tool_names(),
             config: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
         });
     }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use plimsoll_context::HostedTool;
 use serde_json::Value;
 
 use crate::pattern::Pattern;
@@ -175,6 +176,44 @@ impl Permissions {
             ));
         }
         faults
+    }
+
+    /// Whether a tool of the provider's own may be asked for: [`Permission::Allow`] or
+    /// [`Permission::Deny`]. The provider runs it without asking, so that rules hold for it as a whole
+    /// or not at all. One that allows it for some arguments only does not allow it.
+    ///
+    /// ```
+    /// use plimsoll_agent::{Permission, PermissionRule, Permissions};
+    /// use plimsoll_context::HostedTool;
+    /// use serde_json::json;
+    /// let search = HostedTool(json!({"type": "web_search_20250305", "name": "web_search"}));
+    /// let says = |tool, permission| Permissions::new([PermissionRule::new(tool, permission)]).hosted(&search);
+    /// assert_eq!(says("bash", Permission::Deny), Ok(Permission::Allow));
+    /// assert_eq!(says("web_*", Permission::Deny), Ok(Permission::Deny));
+    /// assert!(says("web_search", Permission::Ask).unwrap_err().contains("allow or deny it"));
+    /// ```
+    ///
+    /// # Errors
+    /// A sentence for a rule that cannot be kept: one that wants a person to be asked, or that looks at
+    /// arguments, which nobody sees beforehand.
+    pub fn hosted(&self, tool: &HostedTool) -> Result<Permission, String> {
+        let name = tool.name();
+        for (rule, number) in self.rules.iter().zip(1..) {
+            if !tool.names().any(|name| rule.tool.fits(name)) {
+                continue;
+            }
+            let why = match (rule.permission, &rule.argument) {
+                (Permission::Allow, Some(_)) => continue,
+                (Permission::Ask, None) => "wants a person to be asked before",
+                (_, Some(_)) => "looks at what is given to",
+                (known, None) => return Ok(known),
+            };
+            return Err(format!(
+                "permission rule {number} {why} `{name}`, which the provider runs by itself without \
+                 asking; allow or deny it as a whole, before that rule"
+            ));
+        }
+        Ok(Permission::Allow)
     }
 
     /// What the first rule that matches says; `None` where none does.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CachePlan, Message, Tokens, ToolSpec};
+use plimsoll_context::{CachePlan, HostedTool, Message, Tokens, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 /// One model call.
@@ -12,6 +12,8 @@ pub struct Request {
     pub system: Arc<str>,
     /// The tools, in a fixed order.
     pub tools: Arc<[ToolSpec]>,
+    /// The provider's own tools, in the order in which they are sent.
+    pub hosted_tools: Arc<[HostedTool]>,
     /// The view.
     pub messages: Vec<Arc<Message>>,
     /// What belongs after the history and is not part of it.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheConfig, Economy, Line, Policy, PriceSheet, Recall, SessionPruneConfig, TokenCounter,
-    Tokens, ToolSpec,
+    CacheConfig, CacheRetention, Economy, HostedTool, Line, Policy, PriceSheet, Recall,
+    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec,
 };
 
 use crate::event::TurnTrigger;
@@ -31,6 +31,8 @@ pub struct Setup {
     pub dynamic_context: Option<Arc<str>>,
     /// The tools, in the order in which they are sent.
     pub tools: Vec<KnownTool>,
+    /// The provider's own tools, which run there and of which nobody is asked.
+    pub hosted_tools: Arc<[HostedTool]>,
     /// Weighs messages.
     pub counter: Arc<dyn TokenCounter>,
     /// Where the view must stop.
@@ -41,6 +43,8 @@ pub struct Setup {
     pub sheet: Option<PriceSheet>,
     /// How the provider's prompt cache is used.
     pub cache: CacheConfig,
+    /// How long entries of that cache are asked to be kept.
+    pub retention: CacheRetention,
     /// Asked for a plan before every request.
     pub policy: Policy,
     /// Asked where a request was refused as too long. It needs no model.
@@ -139,11 +143,13 @@ impl Setup {
             system: "".into(),
             dynamic_context: None,
             tools: Vec::new(),
+            hosted_tools: Arc::default(),
             counter,
             line: Line::default(),
             economy: Economy::default(),
             sheet: None,
             cache: CacheConfig::default(),
+            retention: CacheRetention::default(),
             policy,
             recovery: Policy::recovery(SessionPruneConfig::default(), None),
             summary_model: None,
@@ -183,7 +189,16 @@ impl Setup {
     /// What is sent before the view: the tools and the system prompt.
     pub(crate) fn head(&self) -> (Tokens, Tokens) {
         let tools = self.tools.iter().map(|tool| self.counter.tool(&tool.spec));
-        (tools.sum(), self.message(&self.system))
+        let hosted = self.hosted_tools.iter();
+        let hosted = hosted.map(|tool| TOOL_OVERHEAD + self.counter.text(&tool.json()));
+        (tools.chain(hosted).sum(), self.message(&self.system))
+    }
+
+    /// The names of all tools, the provider's own last.
+    pub(crate) fn tool_names(&self) -> Vec<String> {
+        let own = self.tools.iter().map(|tool| tool.spec.name.as_str());
+        let hosted = self.hosted_tools.iter().map(HostedTool::name);
+        own.chain(hosted).map(str::to_owned).collect()
     }
 
     fn message(&self, text: &str) -> Tokens {

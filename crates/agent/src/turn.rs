@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CannotFit, Message, Money, Outlook, Part, Ppm, PriceSheet, Proposal, Reply, StopReason,
-    Tokens, Trigger, Usage, price,
+    Budget, CachePlan, CannotFit, Message, Money, Outlook, Part, Ppm, PriceSheet, Proposal, Reply,
+    StopReason, Tokens, Trigger, Usage, price,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -17,7 +17,7 @@ use crate::limits::AtLimit;
 use crate::notice;
 use crate::opening::Deciding;
 use crate::outcome::EndReason;
-use crate::request::{Request, ToolChoice};
+use crate::request::{Expects, Request, ToolChoice};
 use crate::run::{Answered, Calling, Phase, Run};
 use crate::state::is_empty;
 use crate::step::Step;
@@ -187,19 +187,12 @@ impl Run {
             (None, room) if self.names_limit => room,
             (asked, _) => asked,
         };
-        let items = self.state.transcript.items();
         let request = Request {
-            system: Arc::clone(&self.setup.system),
-            tools: Arc::clone(&self.specs),
-            messages: items.iter().map(|item| Arc::clone(&item.message)).collect(),
-            dynamic_context: self.setup.dynamic_context.clone(),
             tool_choice,
-            format: None,
             max_output,
-            sampling: self.setup.sampling,
-            counted,
             cache: self.cache_plan(),
             expects: self.expects(counted, max_output, room),
+            ..self.as_request(counted)
         };
         self.queue.push_back(Step::Call(Box::new(request)));
         self.phase = Phase::Calling(Calling {
@@ -208,6 +201,25 @@ impl Run {
             rung,
             not_view: self.not_view(tool_choice),
         });
+    }
+
+    /// The view as a request of this weight, with nothing asked of the cache.
+    pub(crate) fn as_request(&self, counted: Tokens) -> Request {
+        let items = self.state.transcript.items();
+        Request {
+            system: Arc::clone(&self.setup.system),
+            tools: Arc::clone(&self.specs),
+            hosted_tools: Arc::clone(&self.setup.hosted_tools),
+            messages: items.iter().map(|item| Arc::clone(&item.message)).collect(),
+            dynamic_context: self.setup.dynamic_context.clone(),
+            tool_choice: ToolChoice::Auto,
+            format: None,
+            max_output: self.max_output,
+            sampling: self.setup.sampling,
+            counted,
+            cache: CachePlan::default(),
+            expects: Expects::default(),
+        }
     }
 
     /// A model call has ended.
@@ -279,9 +291,9 @@ impl Run {
 
     /// What usage costs. A limit on money holds for tokens of an unknown price too: they count at most.
     pub(crate) fn cost(&self, usage: Usage, sheet: &PriceSheet) -> Option<Money> {
-        let known = usage.estimated_cost(&sheet.rates);
+        let known = sheet.cost(usage);
         match self.setup.limits.max_cost {
-            Some(_) => known.or_else(|| usage.estimated_cost(&sheet.rates.at_most())),
+            Some(_) => known.or_else(|| sheet.at_most().cost(usage)),
             None => known,
         }
     }

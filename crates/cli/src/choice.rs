@@ -7,7 +7,7 @@ use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::{
     self, ModelFacts, Origin, Place, ServerState, WindowSource, resolve_window,
 };
-use plimsoll::{Money, PriceSheet, Provider, Rates, Usage, Window};
+use plimsoll::{Money, PriceSheet, Provider, Usage, Window};
 
 use crate::exit::Stop;
 use crate::known;
@@ -38,18 +38,18 @@ pub(crate) struct Choice {
 /// What the tokens of a run cost, and those of its summaries; each `None` where it is not known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunRates {
-    pub(crate) run: Option<Rates>,
-    pub(crate) summaries: Option<Rates>,
+    pub(crate) run: Option<PriceSheet>,
+    pub(crate) summaries: Option<PriceSheet>,
 }
 
 impl RunRates {
     /// What `all` cost, of which summaries took a part; `None` where a price is missing.
     pub(crate) fn cost(&self, all: Usage, summaries: Usage) -> Option<Money> {
-        let run = all.without(summaries).estimated_cost(self.run.as_ref()?)?;
+        let run = self.run?.cost(all.without(summaries))?;
         if summaries == Usage::default() {
             return Some(run);
         }
-        Some(run + summaries.estimated_cost(self.summaries.as_ref()?)?)
+        Some(run + self.summaries?.cost(summaries)?)
     }
 }
 
@@ -79,10 +79,9 @@ impl Choice {
 
     /// What tokens cost, where that is known.
     pub(crate) fn rates(&self, summarizer: Option<&Summarizer>) -> RunRates {
-        let rates = |sheet: Option<PriceSheet>| sheet.map(|sheet| sheet.rates);
         RunRates {
-            run: rates(self.prices),
-            summaries: rates(summarizer.map_or(self.prices, |summarizer| summarizer.prices)),
+            run: self.prices,
+            summaries: summarizer.map_or(self.prices, |summarizer| summarizer.prices),
         }
     }
 }

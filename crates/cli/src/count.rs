@@ -12,6 +12,7 @@ use crate::exit::{DONE, Stop};
 use crate::input;
 use crate::known;
 use crate::out::out;
+use crate::repair;
 use crate::settings::Sources;
 
 /// What a line shows of a message.
@@ -21,13 +22,13 @@ const PREVIEW: usize = 60;
 pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
     let counter = chat_file::counter(&args.counter)?;
     let text = input::whole(input::open(args.file.as_deref())?)?;
-    let chat = chat_file::parse(&text)?;
+    let chat = chat_file::parse(&text, &repair::spoken(None, &text)?)?;
     let weights: Vec<Tokens> = chat
         .messages
         .iter()
         .map(|message| counter.message(message))
         .collect();
-    let tools: Tokens = chat.tools.iter().map(|tool| counter.tool(tool)).sum();
+    let tools = chat.overhead(counter.as_ref());
     let total = weights.iter().copied().sum::<Tokens>() + tools;
     if args.json {
         let messages: Vec<Value> = chat
@@ -74,10 +75,11 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
     }
     let provider = builder.provider().map_err(Stop::usage)?;
     let text = input::whole(input::open(args.file.as_deref())?)?;
-    let chat = chat_file::parse(&text)?;
+    let chat = chat_file::parse(&text, &repair::spoken(None, &text)?)?;
     let messages: Vec<Arc<Message>> = chat.messages.into_iter().map(Arc::new).collect();
     let request = Request {
         system: "".into(),
+        hosted_tools: Arc::default(),
         tools: chat.tools.into(),
         messages,
         dynamic_context: None,

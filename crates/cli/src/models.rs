@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use plimsoll::Tokens;
 use plimsoll::providers::{
@@ -104,19 +104,7 @@ fn line(model: &str, facts: &ModelFacts, width: usize) -> String {
             )
         })
     };
-    let can = [
-        ("images", &facts.images),
-        ("thinking", &facts.thinking),
-        ("tools", &facts.tools),
-    ];
-    let can: Vec<String> = can
-        .into_iter()
-        .filter_map(|(word, fact)| {
-            let fact = fact.as_ref()?;
-            let no = if fact.value { "" } else { "no " };
-            Some(format!("{no}{word}{}", mark(fact.from)))
-        })
-        .collect();
+    let can = can(facts, |from| mark(from).to_owned());
     format!(
         "{model:width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>6}  {}",
         size(&facts.window),
@@ -127,6 +115,22 @@ fn line(model: &str, facts: &ModelFacts, width: usize) -> String {
         size(&facts.min_cacheable),
         can.join(", ")
     )
+}
+
+/// What it can do and what it cannot, as far as that is known, each with its mark.
+pub(crate) fn can(facts: &ModelFacts, mark: impl Fn(Origin) -> String) -> Vec<String> {
+    let can = [
+        ("images", &facts.images),
+        ("thinking", &facts.thinking),
+        ("tools", &facts.tools),
+    ];
+    can.into_iter()
+        .filter_map(|(word, fact)| {
+            let fact = fact.as_ref()?;
+            let no = if fact.value { "" } else { "no " };
+            Some(format!("{no}{word}{}", mark(fact.from)))
+        })
+        .collect()
 }
 
 /// What stands behind a figure that is not built in.
@@ -169,17 +173,20 @@ pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
             "output": dollars(rates.output),
             "cache_read": rates.cache_read.map(dollars),
             "cache_write": rates.cache_write.map(dollars),
-            "longer_write": fact.value.longer.map(|longer| dollars(longer.cache_write)),
-            "longer_lives": fact.value.longer.map(|longer| longer.lives.as_secs()),
+            "longer_write": fact.value.longer_write.map(dollars),
         }, "from": fact.from })
     });
-    let lives = facts.cache_lives.as_ref();
+    let seconds = |lives: &Option<Fact<Duration>>| {
+        let lives = lives.as_ref();
+        lives.map(|fact| json!({ "value": fact.value.as_secs(), "from": fact.from }))
+    };
     json!({
         "model": model,
         "window": facts.window,
         "max_output": facts.max_output,
         "prices": prices,
-        "cache_lives": lives.map(|fact| json!({ "value": fact.value.as_secs(), "from": fact.from })),
+        "cache_lives": seconds(&facts.cache_lives),
+        "longer_lives": seconds(&facts.longer_lives),
         "min_cacheable": facts.min_cacheable,
         "images": facts.images,
         "thinking": facts.thinking,

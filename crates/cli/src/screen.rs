@@ -8,6 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll::{Delta, Edit, Event, Observer, Plan, Tokens, ToolPhase, Usage};
 
+use crate::chat::paper::clean;
 use crate::choice::RunRates;
 
 /// A tool's arguments or result on one line, at most.
@@ -178,6 +179,21 @@ impl Observer for Screen {
                 }
             }
             Event::Delta(Delta::Thinking { .. }) => state.doing = "the model thinks".to_owned(),
+            Event::Delta(Delta::HostedCall { name, text, .. }) => {
+                let head = self.bold(&format!("[{}] {}", state.turn, clean(name)));
+                let text = one_line(&clean(text));
+                let line = format!("{head} {text} {}", self.dim("(at the provider)"));
+                self.line(state, &line);
+            }
+            Event::Delta(Delta::HostedResult { text, is_error, .. }) => {
+                // What was found somewhere in the world may hold anything.
+                let text = one_line(&clean(text));
+                let line = match is_error {
+                    true => format!("    {} {text}", self.bold("error:")),
+                    false => self.dim(&format!("    {text}")),
+                };
+                self.line(state, &line);
+            }
             Event::Delta(_) => state.doing = "the model calls a tool".to_owned(),
             Event::Retrying {
                 attempt,

@@ -62,6 +62,21 @@ pub enum CacheStrategy {
     },
 }
 
+/// How long entries of the prompt cache are asked to be kept, where the provider has a longer life
+/// than its usual one. Nothing that is kept longer follows what is kept as usual (AM11): tools and
+/// system prompt stand before the messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheRetention {
+    /// As the provider has it where nothing is said.
+    #[default]
+    Usual,
+    /// Tools and system prompt longer, the messages as usual.
+    Head,
+    /// All of it longer.
+    Long,
+}
+
 /// What one request asks of the prompt cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -70,6 +85,8 @@ pub struct CachePlan {
     pub breakpoints: Vec<Breakpoint>,
     /// Names the session, for providers that route by it.
     pub key: Option<Arc<str>>,
+    /// How long it is to be kept.
+    pub retention: CacheRetention,
 }
 
 /// A place up to which a request is cached.
@@ -154,7 +171,7 @@ pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRule
     breakpoints.sort_unstable();
     CachePlan {
         breakpoints,
-        key: None,
+        ..CachePlan::default()
     }
 }
 
@@ -201,6 +218,32 @@ fn is_cacheable(view: &CacheView<'_>, place: Breakpoint, minimum: Tokens) -> boo
 /// The place of the last item with this number or an earlier one.
 fn place_of(items: &[Item], seq: Seq) -> Option<usize> {
     items.partition_point(|item| item.seq <= seq).checked_sub(1)
+}
+
+impl CacheRetention {
+    /// Every name that a configuration may use.
+    pub const NAMES: [&'static str; 3] = ["usual", "head", "long"];
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "usual" => Some(Self::Usual),
+            "head" => Some(Self::Head),
+            "long" => Some(Self::Long),
+            _ => None,
+        }
+    }
+
+    /// As a configuration writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Usual => "usual",
+            Self::Head => "head",
+            Self::Long => "long",
+        }
+    }
 }
 
 impl CacheConfig {

@@ -9,6 +9,7 @@ pub use price::{Price, Reason, price};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, TRIGGER};
+use crate::cache::CacheRetention;
 use crate::message::Message;
 use crate::price::PriceSheet;
 use crate::tokens::{Ppm, Tokens};
@@ -22,6 +23,9 @@ pub const MIN_GAIN: Ppm = Ppm(100_000);
 /// What reading from a cache costs where it is not known, as a share of fresh input: the usual
 /// ratio of today's providers. Only the shape of a decision comes from it, never money.
 pub const USUAL_READ: Ppm = Ppm(100_000);
+/// What writing to a cache costs where entries are kept longer and it is not known, likewise: the most
+/// that any provider asks.
+pub const USUAL_LONGER_WRITE: Ppm = Ppm(2_000_000);
 
 /// When plans are due.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -210,9 +214,11 @@ fn least_that_pays(sheet: Option<&PriceSheet>, kept: Tokens, outlook: &Outlook) 
 impl Ratio {
     /// The sheet's prices, or the usual ratio where they are not known, or nothing costs anything.
     fn of(sheet: Option<&PriceSheet>) -> Self {
+        let long = sheet.is_some_and(|sheet| sheet.retention == CacheRetention::Long);
+        let write = if long { USUAL_LONGER_WRITE } else { Ppm::ONE };
         let usual = Self {
             read: u128::from(USUAL_READ.0),
-            write: u128::from(Ppm::ONE.0),
+            write: u128::from(write.0),
         };
         sheet.and_then(Self::known).map_or(
             usual,
@@ -225,7 +231,7 @@ impl Ratio {
     fn known(sheet: &PriceSheet) -> Option<Self> {
         Some(Self {
             read: u128::from(sheet.rates.cache_read?.0),
-            write: u128::from(sheet.rates.cache_write?.0),
+            write: u128::from(sheet.rewrite()?.0),
         })
     }
 

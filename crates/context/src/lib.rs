@@ -14,6 +14,7 @@ mod exchange;
 mod explain;
 mod extract;
 mod fingerprint;
+mod hosted_tool;
 mod item;
 mod means;
 mod memo;
@@ -41,8 +42,8 @@ pub use budget::{
 };
 pub use cache::{
     Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
-    CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, LEAST_EXPECTED, LOOK_BACK,
-    MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
+    CacheRetention, CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, LEAST_EXPECTED,
+    LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };
 pub use calibration::Calibration;
 pub use compaction::{
@@ -55,13 +56,14 @@ pub use counter::{
 pub use draft::Draft;
 pub use economy::{
     Economy, LEAST_TURNS, MIN_GAIN, Outlook, Pace, Price, RECENT_TURNS, Reason, SAFETY_MARK,
-    USUAL_READ, batch, head, price,
+    USUAL_LONGER_WRITE, USUAL_READ, batch, head, price,
 };
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
 pub use explain::{Mark, StageStep, explain};
 pub use extract::extract;
 pub use fingerprint::Fingerprint;
+pub use hosted_tool::{HostedTool, MAX_HOSTED_TOOLS};
 pub use item::{Form, Item, Pin, Pinned, Seq};
 pub use means::{Means, Ready, Recall, Span, Summarizer, When};
 pub use memo::{MEMO_ENTRIES, MEMO_MIN_LEN, Memo};

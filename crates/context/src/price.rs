@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cache::CacheRetention;
 use crate::tokens::{Ppm, Tokens};
 use crate::usage::Usage;
 
@@ -42,6 +43,9 @@ pub struct PriceSheet {
     /// The least that can be cached; a shorter prefix is fresh input every time. `None` where it is
     /// not known.
     pub min_cacheable: Option<Tokens>,
+    /// How long entries are asked to be kept: what is written then costs and lives accordingly.
+    #[serde(default)]
+    pub retention: CacheRetention,
 }
 
 /// A longer lifetime of cache entries, with its own price of writing.
@@ -108,6 +112,77 @@ impl PriceSheet {
             cache_lives: None,
             longer: None,
             min_cacheable: None,
+            retention: CacheRetention::Usual,
+        }
+    }
+
+    /// The same where entries are asked to be kept so long.
+    #[must_use]
+    pub const fn kept(self, retention: CacheRetention) -> Self {
+        Self { retention, ..self }
+    }
+
+    /// The same with what is not known at twice the price of fresh input, the most that any provider
+    /// asks for it.
+    #[must_use]
+    pub fn at_most(self) -> Self {
+        let most = LongerCache {
+            lives: Duration::ZERO,
+            cache_write: Money(self.rates.input.0.saturating_mul(2)),
+        };
+        Self {
+            rates: self.rates.at_most(),
+            longer: Some(self.longer.unwrap_or(most)),
+            ..self
+        }
+    }
+
+    /// What usage costs: each token is billed once, as what it was, and what was written to be kept
+    /// longer at the price of that. `None` where it holds tokens of a kind whose price is not known.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use plimsoll_context::{LongerCache, Money, PriceSheet, Rates, Tokens, Usage};
+    /// let dollars = |dollars| Money::from_dollars(dollars).unwrap();
+    /// let mut sheet = PriceSheet::of(Rates {
+    ///     input: dollars(3.0),
+    ///     output: dollars(15.0),
+    ///     cache_read: Some(dollars(0.3)),
+    ///     cache_write: Some(dollars(3.75)),
+    /// });
+    /// let usage = Usage {
+    ///     cache_write: Tokens(1_000_000),
+    ///     cache_write_longer: Tokens(400_000),
+    ///     ..Usage::default()
+    /// };
+    /// assert_eq!(sheet.cost(usage), None, "what longer costs is not known");
+    /// sheet.longer = Some(LongerCache {
+    ///     lives: Duration::from_secs(3_600),
+    ///     cache_write: dollars(6.0),
+    /// });
+    /// assert_eq!(sheet.cost(usage), Some(dollars(0.6 * 3.75 + 0.4 * 6.0)));
+    /// ```
+    #[must_use]
+    pub fn cost(&self, usage: Usage) -> Option<Money> {
+        let longer = self.longer.map(|longer| longer.cache_write);
+        usage.cost(&self.rates, longer)
+    }
+
+    /// What writing a million tokens of messages to the cache costs, as they are asked to be kept.
+    #[must_use]
+    pub fn rewrite(&self) -> Option<Money> {
+        match self.retention {
+            CacheRetention::Long => self.longer.map(|longer| longer.cache_write),
+            CacheRetention::Usual | CacheRetention::Head => self.rates.cache_write,
+        }
+    }
+
+    /// How long messages live in the cache, as they are asked to be kept.
+    #[must_use]
+    pub fn lives(&self) -> Option<Duration> {
+        match self.retention {
+            CacheRetention::Long => self.longer.map(|longer| longer.lives),
+            CacheRetention::Usual | CacheRetention::Head => self.cache_lives,
         }
     }
 
@@ -126,7 +201,7 @@ impl PriceSheet {
     /// ```
     #[must_use]
     pub fn cold_after(&self, age: Option<Duration>) -> Ppm {
-        match (age, self.cache_lives) {
+        match (age, self.lives()) {
             (Some(age), Some(lives)) if age >= lives => Ppm::ONE,
             _ => Ppm(0),
         }
@@ -135,9 +210,15 @@ impl PriceSheet {
 
 impl Usage {
     /// What this usage costs at these rates: each token is billed once, as what it was. `None`
-    /// where it holds tokens of a kind whose price is not known.
+    /// where it holds tokens of a kind whose price is not known: so of what was written to be kept
+    /// longer, whose price a [`PriceSheet`] has.
     #[must_use]
     pub fn estimated_cost(&self, rates: &Rates) -> Option<Money> {
+        self.cost(rates, None)
+    }
+
+    fn cost(&self, rates: &Rates, longer: Option<Money>) -> Option<Money> {
+        let usual = self.cache_write.minus(self.cache_write_longer);
         let part = |tokens: Tokens, rate: Option<Money>| match rate {
             _ if tokens == Tokens::ZERO => Some(0),
             rate => rate.map(|rate| u128::from(tokens.0) * u128::from(rate.0)),
@@ -145,7 +226,8 @@ impl Usage {
         let sum = part(self.input, Some(rates.input))?
             + part(self.output, Some(rates.output))?
             + part(self.cache_read, rates.cache_read)?
-            + part(self.cache_write, rates.cache_write)?;
+            + part(usual, rates.cache_write)?
+            + part(self.cache_write.minus(usual), longer)?;
         Some(Money::from_millionths(sum))
     }
 }
@@ -197,6 +279,7 @@ mod tests {
             reasoning: Tokens(60_000),
             cache_read: Tokens(800_000),
             cache_write: Tokens(0),
+            ..Usage::default()
         };
         let cost = usage.estimated_cost(&rates).unwrap();
         assert_eq!(cost, dollars(0.5 + 1.0 + 1.0));

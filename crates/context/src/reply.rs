@@ -69,4 +69,32 @@ pub enum Delta {
         /// The new piece of JSON text.
         text: String,
     },
+    /// The model has called a tool that the provider runs by itself: nobody is asked, and the host
+    /// runs nothing.
+    HostedCall {
+        /// Its id.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+        /// What it is called with, shortened.
+        text: String,
+    },
+    /// What came of such a call; the answer holds the whole of it.
+    HostedResult {
+        /// The call's id.
+        call: CallId,
+        /// The tool's name, where the provider says it.
+        name: String,
+        /// What came of it, shortened.
+        text: String,
+        /// Whether the tool failed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+    /// What the call has used so far, as the provider says; the newest holds. It counts where no
+    /// reply follows. It is for the run, and observers are not told of it.
+    Used {
+        /// All of it, not what is new.
+        usage: Usage,
+    },
 }

@@ -8,7 +8,7 @@ use crate::tokens::Tokens;
 /// Tokens spent by one model call or by many.
 ///
 /// `processed = input + cache_read + cache_write`; `total_tokens = processed + output`;
-/// `reasoning` is a part of `output`.
+/// `reasoning` is a part of `output`, `cache_write_longer` of `cache_write`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -22,6 +22,9 @@ pub struct Usage {
     pub cache_read: Tokens,
     /// Input written to the provider's prompt cache.
     pub cache_write: Tokens,
+    /// The part of `cache_write` that is kept longer than usual, at a price of its own.
+    #[serde(skip_serializing_if = "is_none")]
+    pub cache_write_longer: Tokens,
 }
 
 impl Usage {
@@ -56,6 +59,7 @@ impl Usage {
             reasoning: self.reasoning.minus(part.reasoning),
             cache_read: self.cache_read.minus(part.cache_read),
             cache_write: self.cache_write.minus(part.cache_write),
+            cache_write_longer: self.cache_write_longer.minus(part.cache_write_longer),
         }
     }
 
@@ -68,8 +72,13 @@ impl Usage {
             reasoning: self.reasoning + other.reasoning,
             cache_read: self.cache_read + other.cache_read,
             cache_write: self.cache_write + other.cache_write,
+            cache_write_longer: self.cache_write_longer + other.cache_write_longer,
         }
     }
+}
+
+fn is_none(tokens: &Tokens) -> bool {
+    *tokens == Tokens::ZERO
 }
 
 #[cfg(test)]

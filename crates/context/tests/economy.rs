@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, Chars4, Economy, LEAST_TURNS, Message, Money, Outlook, Pace, Part, Plan, Policy, Ppm,
-    Price, PriceSheet, Rates, Reason, Tokens, Transcript, Trigger, batch, head, price,
+    Budget, CacheRetention, Chars4, Economy, LEAST_TURNS, LongerCache, Message, Money, Outlook,
+    Pace, Part, Plan, Policy, Ppm, Price, PriceSheet, Rates, Reason, Tokens, Transcript, Trigger,
+    Usage, batch, head, price,
 };
 use proptest::prelude::*;
 
@@ -114,6 +115,42 @@ fn the_closed_form_is_the_cheapest_batch_of_a_search() {
             }
         }
     }
+}
+
+/// What is kept longer costs more to write: plans are rarer, and dearer, and the cache is cold later.
+#[test]
+fn what_is_kept_longer_is_dearer_to_rewrite() {
+    let usual = PriceSheet {
+        longer: Some(LongerCache {
+            lives: Duration::from_secs(3_600),
+            cache_write: dollars(6.0),
+        }),
+        ..sheet(3.0, 0.3, 3.75)
+    };
+    let long = usual.kept(CacheRetention::Long);
+    let outlook = outlook(400, 100);
+    let size = |sheet: &PriceSheet| batch(Some(sheet), Tokens(50_000), &outlook).0;
+    // √(2·(w-r)·P·g/r) with w = 3.75 and w = 6
+    assert_eq!((size(&usual), size(&long)), (21_447, 27_568));
+    assert_eq!(size(&usual.kept(CacheRetention::Head)), size(&usual));
+    let unknown = PriceSheet {
+        longer: None,
+        ..long
+    };
+    assert_eq!(
+        size(&unknown),
+        27_568,
+        "the usual ratio, which is the same here"
+    );
+    let age = Some(Duration::from_secs(600));
+    let cold = |sheet: &PriceSheet| sheet.cold_after(age);
+    assert_eq!((cold(&usual), cold(&long)), (Ppm::ONE, Ppm(0)));
+    let most = unknown.at_most().cost(Usage {
+        cache_write: Tokens(1_000_000),
+        cache_write_longer: Tokens(1_000_000),
+        ..Usage::default()
+    });
+    assert_eq!(most, Some(dollars(6.0)));
 }
 
 #[test]

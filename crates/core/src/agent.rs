@@ -38,6 +38,8 @@ pub struct Agent {
     pub(crate) archive: Archive,
     pub(crate) recall_names: RecallNames,
     pub(crate) pins: Vec<String>,
+    /// What a person should know of how it was built.
+    pub(crate) notes: Vec<String>,
     pub(crate) parts: Arc<Parts>,
 }
 
@@ -120,7 +122,7 @@ impl Agent {
         log: &[Entry],
     ) -> Result<(Setup, Fittings), Error> {
         let id = lease.session();
-        let mut notes = Vec::new();
+        let mut notes = self.notes.clone();
         let mut setup = self.setup.clone();
         setup.session = id.as_str().into();
         setup.measure = Measure::NearTheLine;

@@ -3,6 +3,7 @@
 
 mod faults;
 mod hooks;
+mod hosted;
 mod limits;
 mod view;
 
@@ -14,8 +15,8 @@ use plimsoll_agent::{
     QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, Bytes, CacheConfig, ContextStrategy, Economy, Line, Memo, Policy, PriceSheet,
-    Recall, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
+    Author, Bpe, Bytes, CacheConfig, CacheRetention, ContextStrategy, Economy, HostedTool, Line,
+    Memo, Policy, PriceSheet, Recall, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
 };
 
 use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};
@@ -56,6 +57,7 @@ pub struct AgentBuilder {
     system: String,
     dynamic_context: Option<String>,
     tools: Vec<Arc<dyn Tool>>,
+    hosted_tools: Vec<HostedTool>,
     counter: Option<Arc<dyn TokenCounter>>,
     window: Window,
     strategy: ContextStrategy,
@@ -71,6 +73,7 @@ pub struct AgentBuilder {
     sheet: Option<PriceSheet>,
     summarizer_sheet: Option<PriceSheet>,
     cache: CacheConfig,
+    retention: CacheRetention,
     archive: Archive,
     recall_names: RecallNames,
     pins: Vec<String>,
@@ -109,6 +112,7 @@ impl Agent {
             system: String::new(),
             dynamic_context: None,
             tools: Vec::new(),
+            hosted_tools: Vec::new(),
             counter: None,
             window: Window::default(),
             strategy: ContextStrategy::default(),
@@ -124,6 +128,7 @@ impl Agent {
             sheet: None,
             summarizer_sheet: None,
             cache: CacheConfig::default(),
+            retention: CacheRetention::default(),
             archive: Archive::default(),
             recall_names: RecallNames::default(),
             pins: Vec::new(),
@@ -326,6 +331,7 @@ impl AgentBuilder {
         if !faults.is_empty() {
             return Err(Error::Build(faults));
         }
+        let (hosted_tools, retention, notes) = self.asked_of_provider();
         let beside = self.beside();
         let max_parallel_tools = self.parallel_tools();
         let counter = self
@@ -353,8 +359,10 @@ impl AgentBuilder {
             tools: self.tools.iter().map(known).collect(),
             line: self.context.strategy(self.strategy).line(self.line),
             economy: self.context.economy(&beside, self.line),
-            sheet: self.sheet,
+            hosted_tools: hosted_tools.into(),
+            sheet: self.sheet.map(|sheet| sheet.kept(retention)),
             cache: self.cache,
+            retention,
             recovery: self.context.recovery(&beside),
             summary_model: (self.summary.author == Author::Model).then_some(summary_model),
             recall: Recall::None,
@@ -405,6 +413,7 @@ impl AgentBuilder {
             archive: self.archive,
             recall_names: self.recall_names,
             pins: self.pins,
+            notes,
             parts: Arc::new(parts),
         })
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request};
-use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 
 use crate::telemetry::ServerAddress;
 
@@ -43,6 +43,25 @@ pub trait Provider: Send + Sync {
     async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {
         let _ = request;
         Ok(None)
+    }
+
+    /// Whether its prompt cache can be asked to keep entries so long. Where it cannot, requests do not
+    /// ask for it, and that is told.
+    fn keeps(&self, retention: CacheRetention) -> bool {
+        retention == CacheRetention::Usual
+    }
+
+    /// Why it cannot be asked for these tools of its own, a sentence each; none where it takes them. An
+    /// agent with such faults is not built.
+    fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
+        let faults = tools.iter().map(|tool| {
+            let (model, name) = (self.model(), tool.name());
+            format!(
+                "`{name}` is asked for as a tool of the provider's own, and {model} has none here; leave \
+                 it out of hosted_tools"
+            )
+        });
+        faults.collect()
     }
 
     /// The model's window as far as it is known without asking; it stands where the server does not

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ToolChoice};
 use plimsoll_context::{
-    Bpe, CallId, Delta, Memo, Part, Reply, StopReason, TokenCounter, Tokens, ToolCall, Usage,
+    Bpe, CacheRetention, CallId, Delta, HostedTool, Memo, Part, Reply, StopReason, TokenCounter,
+    Tokens, ToolCall, Usage,
 };
 use plimsoll_wire::openai_chat::{self, Dialect, RenderInput};
 use serde_json::Value;
@@ -304,6 +305,16 @@ impl Provider for ScriptedProvider {
             }
         }
         Ok(reply)
+    }
+
+    /// It is told nothing of a cache, and keeps all of it as long as anybody likes.
+    fn keeps(&self, _: CacheRetention) -> bool {
+        true
+    }
+
+    /// They are as good as any others.
+    fn hosted_tool_faults(&self, _: &[HostedTool]) -> Vec<String> {
+        Vec::new()
     }
 
     async fn window(&self) -> Option<Tokens> {

@@ -8,8 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plimsoll_agent::{Entry, Event, Failure, Request};
 use plimsoll_context::{
-    Breakpoint, CacheBreak, CacheConfig, CacheMiss, CallId, Chars4, Delta, Message, Money, Part,
-    PriceSheet, Rates, Reason, Reply, Seq, StopReason, TokenCounter, Tokens, ToolCall, Usage,
+    Breakpoint, CacheBreak, CacheConfig, CacheMiss, CacheRetention, CallId, Chars4, Delta,
+    LongerCache, Message, Money, Part, PriceSheet, Rates, Reason, Reply, Seq, StopReason,
+    TokenCounter, Tokens, ToolCall, Usage,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -50,6 +51,10 @@ struct Inner {
 impl Provider for Caching {
     fn model(&self) -> &str {
         "caching/model"
+    }
+
+    fn keeps(&self, _: CacheRetention) -> bool {
+        true
     }
 
     async fn call(
@@ -223,8 +228,18 @@ async fn a_session_that_is_opened_after_an_hour_is_cut_while_its_cache_is_cold()
         ..Rates::FREE
     });
     sheet.cache_lives = Some(Duration::from_secs(300));
+    sheet.longer = Some(LongerCache {
+        lives: Duration::from_secs(3_601),
+        cache_write: Money(2_000_000_000),
+    });
     let hour = Duration::from_secs(3_600);
-    for idle in [Some(hour), Some(Duration::from_secs(1)), None] {
+    for (idle, retention) in [
+        (Some(hour), CacheRetention::Usual),
+        (Some(hour), CacheRetention::Head),
+        (Some(hour), CacheRetention::Long),
+        (Some(Duration::from_secs(1)), CacheRetention::Usual),
+        (None, CacheRetention::Usual),
+    ] {
         let provider = Caching::default();
         provider.inner.lock().unwrap().answers = vec![40, 42];
         let store = MemoryStore::default();
@@ -232,6 +247,7 @@ async fn a_session_that_is_opened_after_an_hour_is_cut_while_its_cache_is_cold()
             agent(provider.clone())
                 .window(Window::Known(Tokens(32_000)))
                 .prices(sheet)
+                .cache_retention(retention)
                 .max_turns(60)
                 .store(store)
                 .build()
@@ -256,7 +272,8 @@ async fn a_session_that_is_opened_after_an_hour_is_cut_while_its_cache_is_cold()
         });
         let reasons: Vec<Reason> = reasons.collect();
         // By the second request the cache is warm again, whatever it was.
-        let wanted: &[Reason] = match idle == Some(hour) {
+        let is_cold = idle == Some(hour) && retention != CacheRetention::Long;
+        let wanted: &[Reason] = match is_cold {
             true => &[Reason::Cold],
             false => &[],
         };

@@ -256,6 +256,7 @@ fn sheet() -> PriceSheet {
         cache_lives: None,
         longer: None,
         min_cacheable: None,
+        retention: Default::default(),
     }
 }
 

@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
-use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_context::{CacheRetention, Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::openai_chat::{
-    AnswerStream, Delivery, Dialect, RenderInput, Rendered, StreamState, ToolStyle, Voice,
-    read_turn, render,
+    AnswerStream, CacheMarks, Delivery, Dialect, RenderInput, Rendered, StreamState, ToolStyle,
+    Voice, read_turn, render,
 };
 use plimsoll_wire::openai_responses::Effort;
 use serde_json::{Map, Value};
@@ -21,6 +21,7 @@ use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
 use crate::responses::{Server, effort_of, profile_of};
+use crate::retention::{Asks, keeps, kept};
 
 /// The bits of a seed that are sent: the wire has signed numbers.
 const MAX_SEED: u64 = i64::MAX as u64;
@@ -83,7 +84,21 @@ impl Provider for OpenAiChat {
                 .call::<StreamState>(PATH, body, limit, deltas)
                 .await?
         };
-        self.line.heard(reply, limit)
+        let mut reply = self.line.heard(reply, limit)?;
+        // The gateway says what was written, and not for how long: for as long as it was asked.
+        let long = request.cache.retention == CacheRetention::Long;
+        if let Some(usage) = reply
+            .usage
+            .as_mut()
+            .filter(|_| long && self.asks() == Asks::ByMark)
+        {
+            usage.cache_write_longer = usage.cache_write;
+        }
+        Ok(reply)
+    }
+
+    fn keeps(&self, retention: CacheRetention) -> bool {
+        keeps(&self.line, retention, self.asks())
     }
 
     fn known_window(&self) -> Option<Tokens> {
@@ -111,12 +126,21 @@ fn read_along<'a>(deltas: &'a (dyn Fn(Delta) + Send + Sync)) -> impl Fn(Delta) +
 }
 
 impl OpenAiChat {
+    /// How its server is asked to keep its cache longer.
+    fn asks(&self) -> Asks {
+        match self.dialect.cache {
+            CacheMarks::Parts => Asks::ByMark,
+            CacheMarks::Key => Asks::ByKey,
+            CacheMarks::Unasked => Asks::Nothing,
+        }
+    }
+
     fn body(&self, request: &Request) -> Result<Vec<u8>, Failure> {
         Ok(self.rendered(request)?.body)
     }
 
     pub(crate) fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
-        let extra = self.extra(request.sampling.thinking);
+        let extra = self.extra(request);
         let input = RenderInput {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
@@ -139,13 +163,14 @@ impl OpenAiChat {
     }
 
     /// The keys that a request has besides; what the host says of the effort goes before ours.
-    fn extra(&self, level: ThinkingLevel) -> Cow<'_, Map<String, Value>> {
-        let extra = &self.line.extra;
+    fn extra(&self, request: &Request) -> Cow<'_, Map<String, Value>> {
+        let level = request.sampling.thinking;
+        let extra = kept(&self.line, request, self.asks());
         let effort = effort(level, &self.line.model, &self.line.facts, &self.dialect);
         let Some(effort) = effort.filter(|_| !extra.contains_key(EFFORT)) else {
-            return Cow::Borrowed(extra);
+            return extra;
         };
-        let mut extra = extra.clone();
+        let mut extra = extra.into_owned();
         extra.insert(EFFORT.to_owned(), effort.into());
         Cow::Owned(extra)
     }

@@ -6,6 +6,8 @@ mod sample;
 mod sentences;
 
 use plimsoll_agent::{Request, ThinkingLevel};
+use plimsoll_context::{CacheRetention, HostedTool};
+use plimsoll_core::Provider;
 use plimsoll_wire::{Fault, anthropic, openai_chat, openai_responses};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -34,6 +36,26 @@ const EXAMPLE: ThinkingLevel = ThinkingLevel::Medium;
 /// Where a request says how hard to think.
 const THINKING_KEYS: [&str; 4] = ["reasoning_effort", "reasoning", "thinking", "output_config"];
 
+/// What is asked of a provider beside an answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wishes {
+    /// Tools of its own.
+    pub hosted_tools: Vec<HostedTool>,
+    /// How long its prompt cache is to be kept.
+    pub retention: CacheRetention,
+}
+
+/// The provider's own tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct OwnTools {
+    /// The kinds that there are; none where it has none here.
+    pub kinds: Vec<&'static str>,
+    /// Those that are asked for, by name.
+    pub asked: Vec<String>,
+    /// Why they would be refused.
+    pub faults: Vec<String>,
+}
+
 /// What would be sent for a model, and why its server would take it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explained {
@@ -55,6 +77,8 @@ pub struct Explained {
     pub window_from: &'static str,
     /// Whether a server can be asked what a request weighs.
     pub weighs: Option<&'static str>,
+    /// Its own tools.
+    pub hosted_tools: OwnTools,
     /// What it cannot take.
     pub cannot: Vec<Peculiarity>,
     /// An example; `None` where another library writes the requests.
@@ -98,21 +122,74 @@ impl OpenAiChatBuilder {
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
     pub fn explain(self, variables: Variables<'_>) -> Result<Explained, ProviderError> {
+        self.explain_with(variables, &Wishes::default())
+    }
+
+    /// The same where all this is asked of it.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    pub fn explain_with(
+        self,
+        variables: Variables<'_>,
+        wishes: &Wishes,
+    ) -> Result<Explained, ProviderError> {
         let wire = self.vendor().wire;
         match wire {
-            Wire::Chat => Ok(chat(&self.build_with(variables)?)),
-            Wire::Responses => Ok(responses(&self.responses_with(variables)?)),
-            Wire::Messages => Ok(messages(&self.messages_with(variables)?)),
-            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => self.other(variables),
+            Wire::Chat => Ok(chat(&self.build_with(variables)?, wishes)),
+            Wire::Responses => Ok(responses(&self.responses_with(variables)?, wishes)),
+            Wire::Messages => Ok(messages(&self.messages_with(variables)?, wishes)),
+            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => {
+                self.other(variables, wishes)
+            }
         }
     }
 }
 
+impl Wishes {
+    /// A request that asks for them as far as its provider has them.
+    fn of(&self, mut request: Request, provider: &dyn Provider) -> Request {
+        request.hosted_tools = self.hosted_tools.clone().into();
+        request.cache.retention = self.gets(provider);
+        request
+    }
+
+    fn gets(&self, provider: &dyn Provider) -> CacheRetention {
+        match provider.keeps(self.retention) {
+            true => self.retention,
+            false => CacheRetention::Usual,
+        }
+    }
+
+    fn tools(&self, kinds: Vec<&'static str>, provider: &dyn Provider) -> OwnTools {
+        let names = self.hosted_tools.iter();
+        OwnTools {
+            kinds,
+            asked: names.map(|tool| tool.name().to_owned()).collect(),
+            faults: match self.hosted_tools.is_empty() {
+                true => Vec::new(),
+                false => provider.hosted_tool_faults(&self.hosted_tools),
+            },
+        }
+    }
+
+    /// What becomes of the cache.
+    fn kept(&self, facts: &ModelFacts, provider: &dyn Provider) -> Option<Peculiarity> {
+        let longer = facts.sheet().and_then(|sheet| sheet.longer);
+        sentences::of_retention(self.retention, self.gets(provider), longer)
+    }
+}
+
+/// A short request, to be judged.
+pub(crate) fn question() -> Request {
+    sample::question(ThinkingLevel::Off)
+}
+
 impl OpenAiChatBuilder {
     /// Another library writes the request, where it is in this build.
-    fn other(self, variables: Variables<'_>) -> Result<Explained, ProviderError> {
+    fn other(self, variables: Variables<'_>, wishes: &Wishes) -> Result<Explained, ProviderError> {
         let vendor = self.vendor();
-        let (address, key_from) = self.reached(variables)?;
+        let (address, key_from, hosted_tools) = self.reached(variables, wishes)?;
         Ok(Explained {
             wire: name_of(vendor.wire),
             address,
@@ -123,6 +200,7 @@ impl OpenAiChatBuilder {
             caching: Vec::new(),
             window_from: window_from(vendor.tells),
             weighs: None,
+            hosted_tools,
             cannot: Vec::new(),
             sample: None,
         })
@@ -130,25 +208,26 @@ impl OpenAiChatBuilder {
 
     /// Where its requests go, and where the key comes from.
     #[cfg(feature = "genai")]
-    fn reached(self, variables: Variables<'_>) -> Result<Reached, ProviderError> {
+    fn reached(self, variables: Variables<'_>, wishes: &Wishes) -> Result<Reached, ProviderError> {
         let provider = self.genai_with(variables)?;
-        Ok((provider.base_url().to_string(), provider.key_from()))
+        let tools = wishes.tools(Vec::new(), &provider);
+        Ok((provider.base_url().to_string(), provider.key_from(), tools))
     }
 
     #[cfg(not(feature = "genai"))]
-    fn reached(self, _: Variables<'_>) -> Result<Reached, ProviderError> {
+    fn reached(self, _: Variables<'_>, _: &Wishes) -> Result<Reached, ProviderError> {
         Err(ProviderError::NotBuiltIn {
             provider: self.vendor().name,
         })
     }
 }
 
-/// An address and the variable of a key.
-type Reached = (String, Option<&'static str>);
+/// An address, the variable of a key, and tools of its own.
+type Reached = (String, Option<&'static str>, OwnTools);
 
-fn chat(provider: &OpenAiChat) -> Explained {
+fn chat(provider: &OpenAiChat, wishes: &Wishes) -> Explained {
     let dialect = &provider.dialect;
-    let request = sample::of_chat(EXAMPLE);
+    let request = wishes.of(sample::of_chat(EXAMPLE), provider);
     let body = |request: &Request| {
         let rendered = provider.rendered(request).ok()?;
         let notes = rendered.notes.iter().map(|note| format!("{:?}", note.what));
@@ -169,17 +248,21 @@ fn chat(provider: &OpenAiChat) -> Explained {
         profile: dialect.name.clone(),
         peculiarities: sentences::of_dialect(dialect),
         thinking: levels(&sent),
-        caching: sentences::cache_of_chat(dialect, facts),
+        caching: with(
+            sentences::cache_of_chat(dialect, facts),
+            wishes.kept(facts, provider),
+        ),
         window_from: window_from(line.tells),
         weighs: None,
+        hosted_tools: wishes.tools(Vec::new(), provider),
         cannot: sentences::chat_cannot(dialect, facts),
         sample,
     }
 }
 
-fn responses(provider: &OpenAiResponses) -> Explained {
+fn responses(provider: &OpenAiResponses, wishes: &Wishes) -> Explained {
     let profile = &provider.profile;
-    let request = sample::of_responses(EXAMPLE, profile);
+    let request = wishes.of(sample::of_responses(EXAMPLE, profile), provider);
     let body = |request: &Request| {
         let rendered = provider.rendered(request).ok()?;
         let notes = rendered.notes.iter().map(|note| format!("{:?}", note.what));
@@ -199,15 +282,19 @@ fn responses(provider: &OpenAiResponses) -> Explained {
         profile: profile.name.clone(),
         peculiarities: sentences::of_responses(profile),
         thinking: levels(&sent),
-        caching: sentences::cache_of_responses(profile, &line.facts),
+        caching: with(
+            sentences::cache_of_responses(profile, &line.facts),
+            wishes.kept(&line.facts, provider),
+        ),
         window_from: window_from(line.tells),
         weighs: Some("POST responses/input_tokens"),
+        hosted_tools: wishes.tools(openai_responses::hosted_kinds().collect(), provider),
         cannot: sentences::responses_cannot(profile, &line.facts),
         sample,
     }
 }
 
-fn messages(provider: &AnthropicMessages) -> Explained {
+fn messages(provider: &AnthropicMessages, wishes: &Wishes) -> Explained {
     let profile = &provider.profile;
     let body = |request: &Request| {
         let rendered = provider.rendered(request).ok()?;
@@ -217,12 +304,12 @@ fn messages(provider: &AnthropicMessages) -> Explained {
     };
     let sent = |request: &Request| body(request).map(|(body, ..)| body);
     // Its thinking comes from a reply to the question, and is bound to that.
-    let asked = body(&sample::question(EXAMPLE));
+    let asked = body(&wishes.of(sample::question(EXAMPLE), provider));
     let bind = |reply| match asked {
         Some((.., prefix)) => prefix.bind(reply),
         None => reply,
     };
-    let request = sample::of_messages(EXAMPLE, profile, bind);
+    let request = wishes.of(sample::of_messages(EXAMPLE, profile, bind), provider);
     let rules = sentences::rules_of("AM");
     let sample = body(&request).map(|(body, notes, _)| {
         let faults = anthropic::validate(&body, profile);
@@ -236,12 +323,21 @@ fn messages(provider: &AnthropicMessages) -> Explained {
         profile: profile.name.clone(),
         peculiarities: sentences::of_messages(profile),
         thinking: levels(&sent),
-        caching: sentences::cache_of_messages(profile, &line.facts),
+        caching: with(
+            sentences::cache_of_messages(profile, &line.facts),
+            wishes.kept(&line.facts, provider),
+        ),
         window_from: window_from(line.tells),
         weighs: Some("POST messages/count_tokens"),
+        hosted_tools: wishes.tools(anthropic::hosted_kinds().collect(), provider),
         cannot: sentences::messages_cannot(profile, &line.facts),
         sample,
     }
+}
+
+fn with(mut all: Vec<Peculiarity>, more: Option<Peculiarity>) -> Vec<Peculiarity> {
+    all.extend(more);
+    all
 }
 
 fn value(body: &[u8]) -> Option<Value> {

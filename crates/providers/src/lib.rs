@@ -22,6 +22,7 @@ mod error;
 mod explain;
 #[cfg(feature = "genai")]
 mod genai;
+mod hosted;
 mod http;
 mod incoming;
 mod key;
@@ -34,6 +35,7 @@ mod models;
 mod receive;
 mod refusal;
 mod responses;
+mod retention;
 mod retry_after;
 mod secret;
 mod sse;
@@ -52,7 +54,7 @@ pub use detect::{
     detect_keys, detect_servers,
 };
 pub use error::ProviderError;
-pub use explain::{Connected, Counted, Explained, Level, Peculiarity, Sample};
+pub use explain::{Connected, Counted, Explained, Level, OwnTools, Peculiarity, Sample, Wishes};
 #[cfg(feature = "genai")]
 pub use genai::Genai;
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};

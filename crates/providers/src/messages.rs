@@ -4,15 +4,17 @@
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
-use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::anthropic::{
-    Delivery, LeftOut, Note, Profile, RenderInput, Rendered, StreamState, Thinking, render,
+    Delivery, LeftOut, Note, ORIGIN, Profile, RenderInput, Rendered, StreamState, Thinking, Ttl,
+    not_hosted, render, validate,
 };
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::discovery::messages_path;
+use crate::hosted::{hosted, judged};
 use crate::line::{Line, tool_choice, unrendered};
 use crate::models::FROM_LOW;
 
@@ -64,6 +66,7 @@ impl AnthropicMessages {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
             tools: &request.tools,
+            hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
             tool_choice: tool_choice(request),
             max_output: request.max_output.map(|tokens| tokens.0),
             room: request.expects.room.map(|room| room.0),
@@ -72,6 +75,7 @@ impl AnthropicMessages {
             delivery: Delivery::Stream,
             context: request.dynamic_context.as_deref(),
             cache: Some(&request.cache),
+            ttl: ttl(request.cache.retention),
             extra: Some(&self.line.extra),
             ..RenderInput::default()
         };
@@ -125,6 +129,22 @@ impl Provider for AnthropicMessages {
         weighed.await
     }
 
+    fn keeps(&self, _: CacheRetention) -> bool {
+        true
+    }
+
+    fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
+        let strange: Vec<String> = tools.iter().filter_map(not_hosted).collect();
+        if !strange.is_empty() {
+            return strange;
+        }
+        judged(tools, |request| {
+            let body = &self.rendered(request).ok()?.body;
+            let body = serde_json::from_slice(body).ok()?;
+            Some(validate(&body, &self.profile))
+        })
+    }
+
     fn known_window(&self) -> Option<Tokens> {
         self.line.known_window()
     }
@@ -140,6 +160,15 @@ fn headers(betas: &[&str]) -> HeaderMap {
         headers.insert(BETA, value);
     }
     headers
+}
+
+/// How long the cache is kept, in this wire's words.
+fn ttl(retention: CacheRetention) -> Ttl {
+    match retention {
+        CacheRetention::Usual => Ttl::FiveMinutes,
+        CacheRetention::Head => Ttl::HourForHead,
+        CacheRetention::Long => Ttl::Hour,
+    }
 }
 
 /// How hard to think, in this wire's words.

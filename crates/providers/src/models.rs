@@ -201,7 +201,7 @@ impl ModelBook {
         if facts.prices.is_none() && here {
             let free = Prices {
                 rates: Rates::FREE,
-                longer: None,
+                longer_write: None,
             };
             facts.prices = Some(Fact {
                 value: free,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
 use plimsoll_context::{Bytes, Delta, Part, Reply};
-use plimsoll_wire::WireError;
+use plimsoll_wire::{WireError, hosted};
 use tokio::time::timeout;
 
 use crate::incoming::Incoming;
@@ -228,6 +228,7 @@ fn deltas_of(part: &Part) -> Vec<Delta> {
                 text: call.arguments.clone(),
             },
         ],
+        Part::Opaque(opaque) => hosted::told(opaque),
         _ => Vec::new(),
     }
 }

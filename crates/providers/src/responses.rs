@@ -8,17 +8,20 @@ use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
-use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::openai_responses::{
-    Delivery, Effort, Profile, RenderInput, Rendered, StreamState, render,
+    CacheKey, Delivery, Effort, ORIGIN, Profile, RenderInput, Rendered, StreamState, not_hosted,
+    render, validate,
 };
 
 use reqwest::header::HeaderMap;
 
+use crate::hosted::{hosted, judged};
 use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
+use crate::retention::{Asks, keeps, kept};
 use crate::unread::{Cure, Unread};
 
 /// What is asked, below the address of the API.
@@ -65,15 +68,25 @@ impl OpenAiResponses {
         &self.line.http.base
     }
 
+    /// How its server is asked to keep its cache longer.
+    fn asks(&self) -> Asks {
+        match self.profile.cache {
+            CacheKey::Sent => Asks::ByKey,
+            CacheKey::Unsent => Asks::Nothing,
+        }
+    }
+
     fn body(&self, request: &Request) -> Result<Vec<u8>, Failure> {
         Ok(self.rendered(request)?.body)
     }
 
     pub(crate) fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
+        let extra = kept(&self.line, request, self.asks());
         let input = RenderInput {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
             tools: &request.tools,
+            hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
             tool_choice: tool_choice(request),
             max_output: self.line.most(request.max_output).map(|tokens| tokens.0),
             effort: effort_of(request.sampling.thinking),
@@ -83,7 +96,7 @@ impl OpenAiResponses {
             // The schema is for models that have to be held to one; these do as they are told.
             format: None,
             cache: Some(&request.cache),
-            extra: Some(&self.line.extra),
+            extra: Some(&extra),
             ..RenderInput::default()
         };
         let messages = self.unread.left_out(&request.messages);
@@ -132,6 +145,22 @@ impl Provider for OpenAiResponses {
             .line
             .weigh(COUNT_PATH, HeaderMap::new(), &body, &COUNT_KEYS);
         weighed.await
+    }
+
+    fn keeps(&self, retention: CacheRetention) -> bool {
+        keeps(&self.line, retention, self.asks())
+    }
+
+    fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
+        let strange: Vec<String> = tools.iter().filter_map(not_hosted).collect();
+        if !strange.is_empty() {
+            return strange;
+        }
+        judged(tools, |request| {
+            let body = &self.rendered(request).ok()?.body;
+            let body = serde_json::from_slice(body).ok()?;
+            Some(validate(&body, &self.profile))
+        })
     }
 
     fn known_window(&self) -> Option<Tokens> {

@@ -179,6 +179,7 @@ fn the_golden_log_folds_to_the_same_state() {
             reasoning: Tokens(20),
             cache_read: Tokens(800),
             cache_write: Tokens(60),
+            ..Usage::default()
         }
     );
     assert_eq!(SessionInfo::title_of(&entries), "What is in notes.txt?");

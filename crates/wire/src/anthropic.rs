@@ -3,6 +3,7 @@
 mod admission;
 mod binding;
 mod cautions;
+mod hosted;
 mod ids;
 mod loops;
 mod media;
@@ -31,6 +32,7 @@ pub use admission::{admission, validate_count};
 pub use binding::Prefix;
 pub use cautions::cautions;
 pub use ids::{CallIds, MAX_ID};
+pub use hosted::{hosted_kinds, not_hosted};
 pub(crate) use pause::{At, parted};
 pub use profile::{Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle};
 pub use read::{Chat, read};

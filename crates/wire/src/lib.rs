@@ -125,6 +125,7 @@ pub mod gemini;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
+pub mod hosted;
 mod raw;
 
 pub use error::WireError;

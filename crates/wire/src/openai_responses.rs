@@ -2,6 +2,7 @@
 //! every request carries the whole history. Not Chat Completions; that is a wire of its own.
 
 mod count;
+mod hosted;
 mod ids;
 mod items;
 mod pairing;
@@ -22,6 +23,7 @@ mod validate;
 pub use crate::fault::MAX_FAULTS;
 pub use crate::openai_chat::{Delivery, Images, ParallelCalls, Slot, SystemRole, ToolChoice};
 pub use count::validate_count;
+pub use hosted::{hosted_kinds, not_hosted};
 pub(crate) use ids::{is_name, name as legal_name};
 pub use items::ORIGIN;
 pub(crate) use items::PAIRS;

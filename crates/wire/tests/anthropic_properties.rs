@@ -258,7 +258,7 @@ proptest! {
         let tools = tools();
         let mut breakpoints = vec![Breakpoint::Tools, Breakpoint::System];
         breakpoints.extend(marks.into_iter().map(Breakpoint::Message));
-        let cache = CachePlan { breakpoints, key: None };
+        let cache = CachePlan { breakpoints, key: None, ..CachePlan::default() };
         for model in MODELS {
             let profile = Profile::of_model(model);
             let input = RenderInput {

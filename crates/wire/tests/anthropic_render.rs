@@ -443,6 +443,7 @@ fn the_providers_own_tools_go_back_as_they_are() {
     let plan = CachePlan {
         breakpoints: vec![Breakpoint::Tools],
         key: None,
+        ..CachePlan::default()
     };
     let with = |cache| {
         let input = RenderInput {
@@ -823,6 +824,7 @@ fn breakpoints_stand_where_they_may() {
         let plan = CachePlan {
             breakpoints: breakpoints.to_vec(),
             key: Some("session".into()),
+            ..CachePlan::default()
         };
         let input = RenderInput {
             system: Some("Be brief."),

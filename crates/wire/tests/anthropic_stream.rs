@@ -139,6 +139,7 @@ fn a_stream_is_put_together() {
         reasoning: Tokens(0),
         cache_read: Tokens(900),
         cache_write: Tokens(100),
+        ..Usage::default()
     };
     assert_eq!(reply.usage, Some(usage));
     assert_eq!(usage.processed(), Tokens(1_025));

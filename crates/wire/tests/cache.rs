@@ -58,6 +58,7 @@ fn body(dialect: &Dialect, breakpoints: &[Breakpoint], messages: &[Message]) -> 
     let plan = CachePlan {
         breakpoints: breakpoints.to_vec(),
         key: Some("session-1".into()),
+        ..CachePlan::default()
     };
     let tools = tools();
     let input = RenderInput {
@@ -181,6 +182,7 @@ fn a_setting_of_the_user_stands_above_the_key() {
     let plan = CachePlan {
         breakpoints: Vec::new(),
         key: Some("session-1".into()),
+        ..CachePlan::default()
     };
     let extra = json!({"prompt_cache_key": "mine"});
     let messages = [Message::user("hi")];

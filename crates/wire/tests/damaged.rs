@@ -236,7 +236,7 @@ proptest! {
         let messages: Vec<Message> = messages.into_iter().chain([Message::user("Go on.")]).collect();
         let mut breakpoints = vec![Breakpoint::Tools, Breakpoint::System];
         breakpoints.extend(marks.into_iter().map(Breakpoint::Message));
-        let cache = CachePlan { breakpoints, key: Some("k".into()) };
+        let cache = CachePlan { breakpoints, key: Some("k".into()), ..CachePlan::default() };
         let tool_choice = one(&[
             ToolChoice::Auto,
             ToolChoice::None,

@@ -77,6 +77,7 @@ fn sent(dialect: &Dialect) -> Value {
     let plan = CachePlan {
         breakpoints: Vec::new(),
         key: Some("session-1".into()),
+        ..CachePlan::default()
     };
     let input = RenderInput {
         model: "m",
@@ -292,6 +293,7 @@ fn openrouter() {
     let plan = CachePlan {
         breakpoints: vec![plimsoll_context::Breakpoint::Message(0)],
         key: None,
+        ..CachePlan::default()
     };
     let input = RenderInput {
         cache: Some(&plan),

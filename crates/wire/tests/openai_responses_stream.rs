@@ -198,6 +198,7 @@ fn reasoning_text_and_parallel_calls_come_in_their_order() {
             reasoning: Tokens(30),
             cache_read: Tokens(800),
             cache_write: Tokens(0),
+            ..Usage::default()
         }),
         model: Some("gpt-5-2025-08-07".into()),
     };

@@ -85,6 +85,7 @@ fn text_reasoning_and_usage() {
                 reasoning: Tokens(3),
                 cache_read: Tokens(8),
                 cache_write: Tokens(0),
+                ..Usage::default()
             }),
             model: Some("m".into()),
         }

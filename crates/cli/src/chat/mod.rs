@@ -6,7 +6,7 @@ mod asks;
 mod editor;
 mod interrupts;
 mod order;
-mod paper;
+pub(crate) mod paper;
 mod prompt;
 mod save;
 mod talk;

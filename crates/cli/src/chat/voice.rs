@@ -165,6 +165,19 @@ impl Observer for Voice {
                 state.text.push_str(text);
             }
             Event::Delta(Delta::Thinking { .. }) => self.paper.status(Some("· the model thinks …")),
+            Event::Delta(Delta::HostedCall { name, text, .. }) => {
+                let said = format!(
+                    "{} {} (at the provider)",
+                    clean(name),
+                    one_line(&clean(text))
+                );
+                self.paper.end_row();
+                self.dim(&said);
+            }
+            Event::Delta(Delta::HostedResult { text, is_error, .. }) => {
+                let error = if *is_error { "error: " } else { "" };
+                self.dim(&format!("→ {error}{}", one_line(&clean(text))));
+            }
             Event::Delta(_) => {}
             Event::Retrying {
                 attempt,

@@ -1,12 +1,12 @@
 //! `plimsoll doctor --model X`: what would be sent for a model and why it would be accepted, with
 //! the origin of every figure. Without `--connect` it asks nobody, and it never shows a key.
 
-use plimsoll::Tokens;
-use plimsoll::config::WindowSetting;
+use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::{
     self, Connected, Counted, Explained, Fact, ModelFacts, ModelRef, OpenAiChatBuilder,
-    Peculiarity, Place, ProviderError, Secret, WindowSource, resolve_window,
+    Peculiarity, Place, ProviderError, Secret, WindowSource, Wishes, resolve_window,
 };
+use plimsoll::{Permission, Tokens};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -32,6 +32,8 @@ struct Found {
     endpoint: String,
     /// The windows that refusals have told, newest last.
     learned: Vec<Tokens>,
+    /// Tools of the provider's own that the permissions deny.
+    denied: Vec<String>,
 }
 
 /// The window that a run would begin with, and who says so.
@@ -107,15 +109,17 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
     let facts = known::facts(&model, agent.own_models())?;
     builder = builder.facts(facts.clone());
     let mut faults = Vec::new();
-    let explained = match builder.clone().explain(environment) {
+    let (wishes, denied) = wishes(&agent, &mut faults);
+    let explained = match builder.clone().explain_with(environment, &wishes) {
         Err(error @ ProviderError::NoKey { .. }) => {
             faults.push(error.to_string());
             builder = builder.key(Secret::new(""));
-            builder.clone().explain(environment)
+            builder.clone().explain_with(environment, &wishes)
         }
         explained => explained,
     };
     let explained = explained.map_err(Stop::usage)?;
+    faults.extend(explained.hosted_tools.faults.iter().cloned());
     let usual = vendor.base_url.map(str::to_owned);
     if address_from == "the usual one" && usual.is_some_and(|usual| usual != explained.address) {
         let from = if vendor.blanks.is_empty() {
@@ -145,7 +149,47 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
         setting: settings.window,
         endpoint,
         learned,
+        denied,
     })
+}
+
+/// What the configuration asks of the provider beside an answer, and the tools of its own that are
+/// denied.
+fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (Wishes, Vec<String>) {
+    let (settings, permissions) = (agent.settings(), agent.permissions());
+    let mut denied = Vec::new();
+    let mut hosted_tools = Vec::new();
+    for tool in &settings.hosted_tools {
+        match permissions.hosted(tool) {
+            Ok(Permission::Deny) => denied.push(tool.name().to_owned()),
+            Ok(_) => hosted_tools.push(tool.clone()),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let retention = settings.retention;
+    let wishes = Wishes {
+        hosted_tools,
+        retention,
+    };
+    (wishes, denied)
+}
+
+/// The provider's own tools in words.
+fn own_tools(found: &Found) -> String {
+    let tools = &found.explained.hosted_tools;
+    let kinds = match tools.kinds.as_slice() {
+        [] => "it has none here".to_owned(),
+        kinds => format!("it has {}", kinds.join(", ")),
+    };
+    let asked = match tools.asked.as_slice() {
+        [] => "none are asked for".to_owned(),
+        asked => format!("{} asked for with every request", asked.join(", ")),
+    };
+    let denied = match found.denied.as_slice() {
+        [] => String::new(),
+        denied => format!("; denied and left out: {}", denied.join(", ")),
+    };
+    format!("{asked}{denied}; {kinds}")
 }
 
 /// The window that a run begins with: what is said of it, or less where a refusal has told less of
@@ -264,6 +308,7 @@ fn as_json(
         "learned_windows": found.learned,
         "facts": models::as_json(&model, &found.facts),
         "explained": found.explained,
+        "denied_hosted_tools": found.denied,
         "connected": connected,
         "accepted": found.explained.sample.as_ref().map(|sample| sample.faults.is_empty()),
         "faults": faults,
@@ -331,19 +376,7 @@ fn tell(
         format!("from {tokens} tokens on")
     });
     out!("{}", row("cache", least));
-    let can = [
-        ("images", &facts.images),
-        ("thinking", &facts.thinking),
-        ("tools", &facts.tools),
-    ];
-    let can: Vec<String> = can
-        .into_iter()
-        .filter_map(|(word, fact)| {
-            let fact = fact.as_ref()?;
-            let no = if fact.value { "" } else { "no " };
-            Some(format!("{no}{word} ({})", fact.from))
-        })
-        .collect();
+    let can = models::can(facts, |from| format!(" ({from})"));
     if !can.is_empty() {
         out!("{}", row("can", can.join(", ")));
     }
@@ -351,6 +384,7 @@ fn tell(
         .weighs
         .unwrap_or("our own counter, calibrated by what is reported");
     out!("{}", row("weighed", format!("by {weighs}")));
+    out!("{}", row("own tools", own_tools(found)));
     if !explained.thinking.is_empty() {
         out!("Thinking");
     }

@@ -30,6 +30,7 @@ mod failures;
 mod fake;
 mod forks;
 mod import;
+mod hosted;
 mod ledger;
 mod long_runs;
 #[cfg(feature = "mcp")]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CacheConfig, ContextStrategy, Economy, Policy, PriceSheet, SessionPruneConfig, SummaryConfig,
-    Threshold, Tokens,
+    CacheConfig, CacheRetention, ContextStrategy, Economy, Policy, PriceSheet, SessionPruneConfig,
+    SummaryConfig, Threshold, Tokens,
 };
 
 use super::{AgentBuilder, EvictionStrategy};
@@ -112,6 +112,13 @@ impl AgentBuilder {
     /// How the provider's prompt cache is used. Default: breakpoints wherever they help.
     pub fn cache_config(mut self, cache: CacheConfig) -> Self {
         self.cache = cache;
+        self
+    }
+
+    /// How long entries of that cache are asked to be kept, where the provider has a longer life to
+    /// sell; where it has not, that is told and they live as usual. Default: as usual.
+    pub fn cache_retention(mut self, retention: CacheRetention) -> Self {
+        self.retention = retention;
         self
     }
 

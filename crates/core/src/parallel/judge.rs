@@ -246,13 +246,12 @@ impl JudgeModel {
             return Err(format!("it needs {needs} tokens, and fewer are left"));
         }
         if limit.money.is_some() {
-            let rates = self.sheet.map(|sheet| sheet.rates);
             let usage = Usage {
                 input: counted,
                 output: max_written,
                 ..Usage::default()
             };
-            let cost = rates.and_then(|rates| usage.estimated_cost(&rates));
+            let cost = self.sheet.and_then(|sheet| sheet.cost(usage));
             match cost {
                 None => return Err("what its model costs is not known".to_owned()),
                 Some(cost) if limit.money.is_some_and(|left| left < cost.0) => {
@@ -264,6 +263,7 @@ impl JudgeModel {
         let request = Request {
             system: Arc::clone(prompt),
             tools: Arc::new([]),
+            hosted_tools: Arc::default(),
             messages: vec![message],
             dynamic_context: None,
             tool_choice: ToolChoice::None,
@@ -291,9 +291,7 @@ impl JudgeModel {
             output: reply.parts.iter().map(|part| counter.part(part)).sum(),
             ..Usage::default()
         });
-        let cost = self
-            .sheet
-            .and_then(|sheet| usage.estimated_cost(&sheet.rates));
+        let cost = self.sheet.and_then(|sheet| sheet.cost(usage));
         grant.meter().add(&Spend {
             usage,
             cost: Cost::of(cost),

@@ -115,6 +115,7 @@ mod tests {
         let request = Request {
             system: "".into(),
             tools: Arc::default(),
+            hosted_tools: Arc::default(),
             messages,
             dynamic_context: None,
             tool_choice: ToolChoice::Auto,

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, MAX_RULES, Request};
-use plimsoll_context::{Chars4, Delta, PriceSheet, Rates, Reply, Threshold, nearest};
+use plimsoll_context::{
+    CacheRetention, Chars4, Delta, HostedTool, PriceSheet, Rates, Reply, Threshold, nearest,
+};
 use plimsoll_core::{Agent, Error, Provider, Tool};
 use plimsoll_providers::{
     ModelBook, ModelFacts, ModelRef, OpenAiChat, OpenAiChatBuilder, Timeouts,
@@ -18,6 +20,7 @@ use plimsoll_wire::openai_chat::Dialect;
 use super::fault::{ConfigError, Fault, Faults};
 use super::file::Shared;
 use super::guards::Guards;
+use super::hosted;
 use super::kind::Value;
 use super::layer::{Found, Origin};
 use super::resolve::Resolved;
@@ -257,6 +260,10 @@ impl AgentConfig {
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
             faults.push(line, text);
         }
+        for fault in settings.hosted_tools.iter().filter_map(hosted::fault) {
+            let line = self.found.get("hosted_tools").and_then(Found::line);
+            faults.push(line, fault);
+        }
         // The builder knows what goes together; no model is asked, and no file is read. What a
         // model costs is known when there is one.
         let builder = settings
@@ -317,6 +324,20 @@ impl AgentConfig {
         };
         let mut faults = Faults::default();
         for name in self.settings.limits.max_calls_per_tool.keys() {
+            if self
+                .settings
+                .hosted_tools
+                .iter()
+                .any(|tool| tool.is_called(name))
+            {
+                let line = self.found.get("max_calls_per_tool").and_then(Found::line);
+                let text = format!(
+                    "max_calls_per_tool names `{name}`, which the provider runs by itself; limit it there, \
+                     with its own `max_uses` say"
+                );
+                faults.push(line, text);
+                continue;
+            }
             if known.contains(&name.as_str()) || is_of_mcp(name) {
                 continue;
             }
@@ -386,6 +407,14 @@ struct Nobody;
 impl Provider for Nobody {
     fn model(&self) -> &str {
         "nobody/none"
+    }
+
+    fn keeps(&self, _: CacheRetention) -> bool {
+        true
+    }
+
+    fn hosted_tool_faults(&self, _: &[HostedTool]) -> Vec<String> {
+        Vec::new()
     }
 
     async fn call(

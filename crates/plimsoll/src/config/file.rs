@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_context::nearest;
+use plimsoll_context::{HostedTool, nearest};
 use plimsoll_providers::{ModelBook, Origin};
 
 use super::agent::AgentConfig;
@@ -15,6 +15,7 @@ use super::document::{self, Entry, Node, Table, Written};
 use super::fault::{ConfigError, Fault, Faults};
 use super::fields::Fields;
 use super::guards::Guards;
+use super::kind::Value;
 use super::layer::{Layer, Named, Owner, Reader, not_trusted};
 use super::mcp::{MCP_FIELDS, McpServer};
 use super::overrides::Overrides;
@@ -251,6 +252,18 @@ impl Shared {
         let own = agent.map(|agent| &agent.layer);
         let layers = over.iter().copied().chain(own).chain([&self.defaults]);
         Resolved::of(&layers.collect::<Vec<_>>(), faults, warnings)
+    }
+
+    /// The tools of providers' own that any of its agents asks for.
+    pub(crate) fn hosted_tools(&self) -> impl Iterator<Item = &HostedTool> {
+        let layers = self.agents.iter().map(|agent| &agent.layer);
+        let found = layers
+            .chain([&self.defaults])
+            .flat_map(|layer| &layer.found);
+        found.flat_map(|found| match &found.value {
+            Value::Hosted(tools) => tools.as_slice(),
+            _ => &[],
+        })
     }
 
     fn read(table: &mut Table, reader: &mut Reader<'_>) -> Self {

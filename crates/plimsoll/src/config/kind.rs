@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_agent::ToolExecutionStrategy;
-use plimsoll_context::{CompactionScope, Money, Ppm, Threshold, Tokens};
+use plimsoll_context::{CompactionScope, HostedTool, Money, Ppm, Threshold, Tokens};
 use plimsoll_core::CommandHook;
 
 use super::document::{Node, Written, parse_value, snake};
 use super::hook;
+use super::hosted;
 use super::permission::Rule;
 use super::settings::AgentSettings;
 
@@ -69,6 +70,8 @@ pub enum Kind {
     Rules(Set<Vec<Rule>>),
     /// Commands that are asked or told at moments of a run.
     Hooks(Set<Vec<CommandHook>>),
+    /// Tools of the provider's own.
+    Hosted(Set<Vec<HostedTool>>),
 }
 
 /// What was taken.
@@ -108,6 +111,8 @@ pub enum Value {
     Rules(Vec<Rule>),
     /// Commands that are asked or told.
     Hooks(Vec<CommandHook>),
+    /// Tools of the provider's own.
+    Hosted(Vec<HostedTool>),
 }
 
 impl Kind {
@@ -154,6 +159,7 @@ impl Kind {
                 .map(Value::Rules),
             // In a file they are tables, which are read elsewhere; there is no other form.
             Self::Hooks(_) => None,
+            Self::Hosted(_) => hosted::read(given).map(Value::Hosted),
         };
         value.ok_or_else(|| self.expects())
     }
@@ -217,6 +223,7 @@ impl Kind {
             (Self::Execution(set), Value::Execution(execution)) => set(settings, *execution),
             (Self::Rules(set), Value::Rules(rules)) => set(settings, rules.clone()),
             (Self::Hooks(set), Value::Hooks(hooks)) => set(settings, hooks.clone()),
+            (Self::Hosted(set), Value::Hosted(tools)) => set(settings, tools.clone()),
             // A key reads only values of its own kind.
             _ => {}
         }
@@ -271,6 +278,9 @@ impl Kind {
                 "in a file, a list of tables, such as { on = \"before_tool_execution\", command = \
                  [\"./guard\"] }"
                     .to_owned()
+            }
+            Self::Hosted(_) => {
+                "a list of tables with a `type`, such as { type = \"web_search\" }".to_owned()
             }
         }
     }
@@ -461,6 +471,10 @@ impl fmt::Display for Value {
             Self::Hooks(hooks) => {
                 let hooks: Vec<String> = hooks.iter().map(hook::written).collect();
                 write!(f, "[{}]", hooks.join(", "))
+            }
+            Self::Hosted(tools) => {
+                let tools: Vec<String> = tools.iter().map(hosted::written).collect();
+                write!(f, "[{}]", tools.join(", "))
             }
         }
     }

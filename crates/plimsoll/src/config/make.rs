@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{Permission, PermissionRule, Permissions};
+use plimsoll_context::HostedTool;
 use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, sub_agent};
 use plimsoll_providers::ModelRef;
 
@@ -22,11 +23,14 @@ impl AgentConfig {
     /// out: a file's rules hold for all of its agents.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
-        Permissions::new(self.rules().map(Rule::rule))
+        let rules = self.settings.permissions.iter();
+        let rules = rules.filter(|rule| !self.is_of_another(rule));
+        Permissions::new(rules.map(Rule::rule))
     }
 
-    /// The same where it has these tools: rules for tools of an MCP server that are not there are left
-    /// out too, since a run goes on without a server that is missing.
+    /// The same where it has these tools: no rule that fits one of them is left out. Rules for tools of
+    /// an MCP server that are not there are left out too, since a run goes on without a server that is
+    /// missing.
     #[must_use]
     pub fn permissions_for(&self, tools: &[Arc<dyn Tool>]) -> Permissions {
         let is_of_mcp = |rule: &Rule| {
@@ -34,31 +38,30 @@ impl AgentConfig {
             servers.any(|server| rule.tool.starts_with(&format!("{}_", server.name)))
         };
         let has = |rule: &Rule| tools.iter().any(|tool| fits(&rule.tool, &tool.spec().name));
-        let rules = self.rules().filter(|rule| !is_of_mcp(rule) || has(rule));
+        let rules = self.settings.permissions.iter();
+        let rules =
+            rules.filter(|rule| has(rule) || !(is_of_mcp(rule) || self.is_of_another(rule)));
         Permissions::new(rules.map(Rule::rule))
     }
 
-    fn rules(&self) -> impl Iterator<Item = &Rule> {
+    /// Whether a rule is for tools that there are, and that this agent has none of.
+    fn is_of_another(&self, rule: &Rule) -> bool {
         let settings = &self.settings;
+        let fits = |name: &str| fits(&rule.tool, name);
         let all = settings.tools.iter().any(|name| name == "all");
-        let has = move |name: &str| all || settings.tools.iter().any(|own| own == name);
-        let strange = move |tool: &str| {
-            let fits = |name: &str| fits(tool, name);
-            let mut tools = plimsoll_tools::NAMES
-                .iter()
-                .copied()
-                .filter(|name| fits(name));
-            let is_tool = tools.clone().next().is_some();
-            let mut agents = self.shared.agents.iter().filter(|part| fits(&part.name));
-            let is_agent = agents.clone().next().is_some() || fits("pin");
-            let is_own =
-                tools.any(has) || agents.any(|part| settings.sub_agents.contains(&part.name));
-            (is_tool || is_agent) && !is_own
-        };
-        settings
-            .permissions
-            .iter()
-            .filter(move |rule| !strange(&rule.tool))
+        let has = |name: &str| all || settings.tools.iter().any(|own| own == name);
+        let tools = || plimsoll_tools::NAMES.iter().filter(|name| fits(name));
+        let agents = || self.shared.agents.iter().filter(|part| fits(&part.name));
+        let is_called = |tool: &HostedTool| tool.names().any(fits);
+        let is_known = tools().next().is_some()
+            || agents().next().is_some()
+            || fits("pin")
+            || self.shared.hosted_tools().any(is_called);
+        let is_own = tools().any(|name| has(name))
+            || agents().any(|part| settings.sub_agents.contains(&part.name))
+            || settings.hosted_tools.iter().any(is_called);
+        // What is of every tool is of this agent's too, whoever gives it some.
+        is_known && !is_own && rule.tool != "*"
     }
 
     /// The agents that it may call, as tools. `make` makes the settings of one, with its own tools,

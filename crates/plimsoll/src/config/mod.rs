@@ -23,6 +23,7 @@ mod fields;
 mod file;
 mod guards;
 mod hook;
+mod hosted;
 mod key;
 mod keys;
 mod kind;

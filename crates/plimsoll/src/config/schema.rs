@@ -185,6 +185,11 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Hooks(_) => json!({
             "type": "array", "items": of_fields(HOOK_FIELDS, &["on", "command"])
         }),
+        Kind::Hosted(_) => json!({
+            "type": "array",
+            "items": { "type": "object", "properties": { "type": { "type": "string" } },
+                "required": ["type"] },
+        }),
         Kind::Earlier(_) => json!({
             "anyOf": [
                 { "enum": ["token_budget"] },

@@ -9,9 +9,9 @@ use plimsoll_agent::{
     ExecutionLimits, MAX_TURNS, QueueMode, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    ArgumentDigest, Bpe, Bytes, CacheConfig, CacheStrategy, Chars4, ContextConfig, ContextStrategy,
-    Economy, Estimate, Memo, Ppm, SessionPruneConfig, Summarization, SummaryConfig, Threshold,
-    TokenCounter, Tokens,
+    ArgumentDigest, Bpe, Bytes, CacheConfig, CacheRetention, CacheStrategy, Chars4, ContextConfig,
+    ContextStrategy, Economy, Estimate, HostedTool, Memo, Ppm, SessionPruneConfig, Summarization,
+    SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 use plimsoll_core::{
     AgentBuilder, Archive, CommandHook, EvictionStrategy, HOOK_TIMEOUT, MAX_STEP_RESULT,
@@ -90,6 +90,10 @@ pub struct AgentSettings {
     pub economy: Option<Economy>,
     /// How the provider's prompt cache is used.
     pub cache: CacheConfig,
+    /// How long it is to be kept.
+    pub retention: CacheRetention,
+    /// Tools of the provider's own.
+    pub hosted_tools: Vec<HostedTool>,
     /// Whether what leaves is archived.
     pub archive: Archive,
     /// Whether `recall` is offered by its other name too.
@@ -188,6 +192,8 @@ impl Default for AgentSettings {
             summary_timeout: None,
             economy: None,
             cache: CacheConfig::default(),
+            retention: CacheRetention::default(),
+            hosted_tools: Vec::new(),
             archive: Archive::On,
             get_tool_response: false,
             pins: Vec::new(),
@@ -318,6 +324,8 @@ impl AgentSettings {
             .counter(self.counter())
             .archive(self.archive)
             .cache_config(self.cache)
+            .cache_retention(self.retention)
+            .hosted_tools(self.hosted_tools.iter().cloned())
             .execution_limits(self.limits.clone())
             .retry_config(self.retry)
     }

@@ -144,6 +144,7 @@ impl Value {
                 })
                 .collect(),
             Self::Hooks(hooks) => json!(hooks),
+            Self::Hosted(tools) => json!(tools),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll::{Event, ThinkingLevel, Tokens, TurnTrigger};
+use plimsoll::{CacheRetention, Event, HostedTool, ThinkingLevel, Tokens, TurnTrigger};
 
 use super::Row;
 use super::scene::{Scene, Seen, said, text_of};
@@ -309,6 +309,34 @@ pub(super) const ROWS: &[Row] = &[
             let breakpoints = breakpoints(with);
             assert!(!breakpoints.is_empty());
             assert!(breakpoints.iter().all(|at| at.starts_with("Message")));
+        },
+    },
+    Row {
+        key: "cache.retention",
+        base: CACHED,
+        set: "cache.retention = \"long\"",
+        scene: Scene::Work(4),
+        shows: |without, with| {
+            assert_eq!(without.last().cache.retention, CacheRetention::Usual);
+            assert_eq!(with.last().cache.retention, CacheRetention::Long);
+        },
+    },
+    Row {
+        key: "hosted_tools",
+        base: NO_TOOLS,
+        set: "hosted_tools = [{ type = \"web_search_20250305\", name = \"web_search\", max_uses = 2 }]",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert!(without.first().hosted_tools.is_empty());
+            let sent: Vec<String> = with
+                .first()
+                .hosted_tools
+                .iter()
+                .map(HostedTool::json)
+                .collect();
+            let search = r#"{"type":"web_search_20250305","name":"web_search","max_uses":2}"#;
+            assert_eq!(sent, [search]);
+            assert!(with.first().counted > without.first().counted);
         },
     },
     Row {

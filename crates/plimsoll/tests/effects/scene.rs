@@ -8,8 +8,9 @@ use std::time::Duration;
 use plimsoll::config::{AgentConfig, Config};
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
-    AgentOutput, Answer, Delta, Event, Failure, Gate, Message, Observer, Provider, Question, Reply,
-    Request, Tool, ToolContext, ToolError, ToolOutput, ToolSpec,
+    AgentOutput, Answer, CacheRetention, Delta, Event, Failure, Gate, HostedTool, Message,
+    Observer, Provider, Question, Reply, Request, Tool, ToolContext, ToolError, ToolOutput,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -261,6 +262,14 @@ impl Recorder {
 impl Provider for Recorder {
     fn model(&self) -> &str {
         "openai/gpt-9"
+    }
+
+    fn keeps(&self, _: CacheRetention) -> bool {
+        true
+    }
+
+    fn hosted_tool_faults(&self, _: &[HostedTool]) -> Vec<String> {
+        Vec::new()
     }
 
     async fn call(

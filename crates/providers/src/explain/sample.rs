@@ -103,6 +103,7 @@ fn request(level: ThinkingLevel, messages: Vec<Message>) -> Request {
     let last = messages.len().saturating_sub(1);
     Request {
         system: SYSTEM.into(),
+        hosted_tools: Arc::default(),
         tools: vec![read].into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         dynamic_context: None,
@@ -117,6 +118,7 @@ fn request(level: ThinkingLevel, messages: Vec<Message>) -> Request {
         cache: CachePlan {
             breakpoints: vec![Breakpoint::System, Breakpoint::Message(last)],
             key: Some("session".into()),
+            ..CachePlan::default()
         },
         expects: Expects::default(),
     }

@@ -1,6 +1,7 @@
 //! What is peculiar to a server, in a sentence each, with the rules that it is for. Data in words;
 //! nothing is decided here.
 
+use plimsoll_context::{CacheRetention, LongerCache};
 use plimsoll_wire::Rule;
 use plimsoll_wire::anthropic::{
     self, Binding, Effort, ForcedTools, LaterSystem, Temperature, ThinkingStyle,
@@ -364,6 +365,31 @@ pub(super) fn cache_of_messages(of: &anthropic::Profile, facts: &ModelFacts) -> 
             &[Rule::Am12],
         ),
     ]
+}
+
+/// What becomes of the wish to keep the cache longer, where it `gets` so much.
+pub(super) fn of_retention(
+    wish: CacheRetention,
+    gets: CacheRetention,
+    longer: Option<LongerCache>,
+) -> Option<Peculiarity> {
+    let name = wish.name();
+    let price = longer.map_or("at a price that is not known".to_owned(), |longer| {
+        let minutes = longer.lives.as_secs() / 60;
+        let write = longer.cache_write;
+        format!("{minutes} minutes unused, a million tokens written for {write}")
+    });
+    let says = match gets {
+        CacheRetention::Usual if wish == gets => return None,
+        CacheRetention::Usual => format!(
+            "`cache.retention` is \"{name}\": it has no such thing, and entries live as usual."
+        ),
+        CacheRetention::Head => {
+            format!("Tools and system prompt are kept longer ({price}), messages as usual.")
+        }
+        CacheRetention::Long => format!("All of it is kept longer ({price})."),
+    };
+    Some(peculiarity(says, &[]))
 }
 
 fn minimum(facts: &ModelFacts) -> Option<Peculiarity> {

@@ -244,5 +244,6 @@ fn usage_of(usage: &Value, counts: Counts) -> Option<Usage> {
         reasoning: Tokens::ZERO,
         cache_read: Tokens(read),
         cache_write: Tokens(write),
+        ..Usage::default()
     })
 }

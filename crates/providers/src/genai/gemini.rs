@@ -265,6 +265,7 @@ fn usage(usage: &Value) -> Option<Usage> {
         reasoning: Tokens(reasoning),
         cache_read: Tokens(read.min(prompt)),
         cache_write: Tokens::ZERO,
+        ..Usage::default()
     })
 }
 

@@ -153,6 +153,7 @@ fn usage(line: &Value) -> Option<Usage> {
         reasoning: Tokens::ZERO,
         cache_read: Tokens(read),
         cache_write: Tokens::ZERO,
+        ..Usage::default()
     })
 }
 

@@ -150,6 +150,7 @@ mod tests {
         ];
         Request {
             system: "".into(),
+            hosted_tools: Arc::default(),
             tools: [].into(),
             messages: messages.into_iter().map(Arc::new).collect(),
             dynamic_context: None,

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use plimsoll_context::{LongerCache, PriceSheet, Rates, Tokens};
+use plimsoll_context::{CacheRetention, LongerCache, Money, PriceSheet, Rates, Tokens};
 use plimsoll_wire::anthropic;
 use plimsoll_wire::openai_chat::{Dialect, Images};
 use plimsoll_wire::openai_responses::{self as responses, Effort};
@@ -40,8 +40,8 @@ pub struct Fact<T> {
 pub struct Prices {
     /// Of a million tokens.
     pub rates: Rates,
-    /// Of a longer life in the cache, where that can be bought.
-    pub longer: Option<LongerCache>,
+    /// Of a million tokens written to be kept longer, where that has a price of its own.
+    pub longer_write: Option<Money>,
 }
 
 /// What is known of a model; what is not known is `None`.
@@ -55,6 +55,8 @@ pub struct ModelFacts {
     pub prices: Option<Fact<Prices>>,
     /// What an entry of its prompt cache surely does not outlive unused.
     pub cache_lives: Option<Fact<Duration>>,
+    /// How long an entry can be asked to be kept, where that is longer than usual.
+    pub longer_lives: Option<Fact<Duration>>,
     /// A shorter prompt is not cached.
     pub min_cacheable: Option<Fact<Tokens>>,
     /// Whether it takes images.
@@ -75,8 +77,21 @@ impl ModelFacts {
         Some(PriceSheet {
             rates: prices.rates,
             cache_lives: self.cache_lives.map(|fact| fact.value),
-            longer: prices.longer,
+            longer: self.longer(&prices),
             min_cacheable: self.min_cacheable.map(|fact| fact.value),
+            retention: CacheRetention::Usual,
+        })
+    }
+
+    /// The longer life, with its price. Whoever asks nothing for writing asks nothing for keeping it
+    /// either; whoever does, and the price is not known, asks twice that of fresh input.
+    fn longer(&self, prices: &Prices) -> Option<LongerCache> {
+        let rates = prices.rates;
+        let usual = rates.cache_write.filter(|write| *write <= rates.input);
+        let twice = Money(rates.input.0.saturating_mul(2));
+        Some(LongerCache {
+            lives: self.longer_lives?.value,
+            cache_write: prices.longer_write.or(usual).unwrap_or(twice),
         })
     }
 
@@ -149,6 +164,7 @@ impl ModelFacts {
         add(&mut self.max_output, &row.max_output, from);
         add(&mut self.prices, &row.prices, from);
         add(&mut self.cache_lives, &row.cache_lives, from);
+        add(&mut self.longer_lives, &row.longer_lives, from);
         add(&mut self.min_cacheable, &row.min_cacheable, from);
         add(&mut self.images, &row.images, from);
         add(&mut self.thinking, &row.thinking, from);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use plimsoll_context::{LongerCache, Money, Rates, Tokens};
+use plimsoll_context::{Money, Rates, Tokens};
 use plimsoll_wire::openai_responses::Effort;
 use toml::{Table, Value};
 
@@ -38,13 +38,12 @@ pub const MODEL_KEYS: [&str; 14] = [
     "tools",
 ];
 /// Those of them that are prices; the others stand for themselves.
-pub const MODEL_KEYS_OF_PRICES: [&str; 6] = [
+pub const MODEL_KEYS_OF_PRICES: [&str; 5] = [
     "input",
     "output",
     "cache_read",
     "cache_write",
     "longer_write",
-    "longer_lives",
 ];
 
 /// What one source says of one model; what it does not say is `None`.
@@ -58,6 +57,8 @@ pub struct ModelRow {
     pub prices: Option<Prices>,
     /// What an entry of its prompt cache surely does not outlive unused.
     pub cache_lives: Option<Duration>,
+    /// How long an entry can be asked to be kept, where that is longer than usual.
+    pub longer_lives: Option<Duration>,
     /// A shorter prompt is not cached.
     pub min_cacheable: Option<Tokens>,
     /// Whether it takes images.
@@ -87,6 +88,7 @@ impl ModelRow {
             max_output: size(row, "max_output")?,
             prices: prices(row)?,
             cache_lives: whole(row, "cache_lives")?.map(Duration::from_secs),
+            longer_lives: whole(row, "longer_lives")?.map(Duration::from_secs),
             min_cacheable: whole(row, "min_cacheable")?.map(Tokens),
             images: flag(row, "images")?,
             thinking: flag(row, "thinking")?,
@@ -109,17 +111,11 @@ fn prices(row: &Table) -> Result<Option<Prices>, Wrong> {
     };
     let (input, output) = (needed("input")?, needed("output")?);
     let cache_read = price(row, "cache_read")?;
-    let longer = match (price(row, "longer_write")?, whole(row, "longer_lives")?) {
-        (None, None) => None,
-        (Some(cache_write), Some(seconds)) => Some(LongerCache {
-            lives: Duration::from_secs(seconds),
-            cache_write,
-        }),
-        _ => {
-            let fault = "`longer_write` and `longer_lives` belong together; give both";
-            return Err((None, fault.to_owned()));
-        }
-    };
+    let longer_write = price(row, "longer_write")?;
+    if longer_write.is_some() && !row.contains_key("longer_lives") {
+        let fault = "`longer_write` is the price of what `longer_lives` says; give both";
+        return Err((None, fault.to_owned()));
+    }
     let cache_write = price(row, "cache_write")?.or(cache_read.map(|_| input));
     Ok(Some(Prices {
         rates: Rates {
@@ -128,7 +124,7 @@ fn prices(row: &Table) -> Result<Option<Prices>, Wrong> {
             cache_read,
             cache_write,
         },
-        longer,
+        longer_write,
     }))
 }
 

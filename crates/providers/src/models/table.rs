@@ -363,9 +363,8 @@ mod tests {
         let claude = facts("anthropic/claude-sonnet-4-5-20250929");
         let prices = claude.prices.unwrap().value;
         assert_eq!(prices.rates.cache_write, Money::from_dollars(3.75));
-        let longer = prices.longer.unwrap();
-        assert_eq!(Some(longer.cache_write), Money::from_dollars(6.0));
-        assert_eq!(longer.lives.as_secs(), 3_600);
+        assert_eq!(prices.longer_write, Money::from_dollars(6.0));
+        assert_eq!(claude.longer_lives.unwrap().value.as_secs(), 3_600);
         assert_eq!(claude.min_cacheable.unwrap().value, Tokens(1_024));
         assert!(facts("kimi/kimi-k2.5").window.is_some());
         assert!(facts("together/openai/gpt-oss-120b").prices.is_some());

@@ -48,6 +48,7 @@ async fn a_request_carries_what_was_asked_for() {
         reasoning: Tokens(0),
         cache_read: Tokens(950),
         cache_write: Tokens(30),
+        ..Usage::default()
     };
     assert_eq!(reply.usage, Some(expected));
     assert_eq!(text_of(&deltas), "hi there");

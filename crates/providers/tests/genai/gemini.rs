@@ -49,6 +49,7 @@ async fn a_request_carries_what_was_asked_for() {
         reasoning: Tokens(60),
         cache_read: Tokens(900),
         cache_write: Tokens(0),
+        ..Usage::default()
     };
     assert_eq!(reply.usage, Some(usage));
     let pieces = ["hi ", "there"].map(|text| Delta::Text { text: text.into() });

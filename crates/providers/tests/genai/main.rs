@@ -129,6 +129,7 @@ fn request_of(messages: impl IntoIterator<Item = Message>) -> Request {
     };
     Request {
         system: "Be brief.".into(),
+        hosted_tools: Arc::default(),
         tools: vec![tool("read"), tool("look")].into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         dynamic_context: Some("It is late.".into()),

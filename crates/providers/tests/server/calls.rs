@@ -108,6 +108,7 @@ async fn tool_calls_come_in_pieces_and_usage_after_the_end() {
             reasoning: Tokens(30),
             cache_read: Tokens(800),
             cache_write: Tokens(0),
+            ..Usage::default()
         };
         assert_eq!(reply.usage, Some(usage));
         let started = deltas.iter().filter_map(|delta| match delta {

@@ -78,6 +78,7 @@ fn request() -> Request {
     ];
     Request {
         system: "Be brief.".into(),
+        hosted_tools: Arc::default(),
         tools: vec![ToolSpec {
             name: "read".into(),
             description: "Reads a file.".into(),

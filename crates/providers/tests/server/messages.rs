@@ -37,6 +37,7 @@ async fn call(provider: &AnthropicMessages) -> (Result<Reply, Failure>, Vec<Delt
     request.cache = CachePlan {
         breakpoints: vec![Breakpoint::System, Breakpoint::Message(3)],
         key: Some("session-1".into()),
+        ..CachePlan::default()
     };
     let reply = provider.call(&request, &sink).await;
     (reply, deltas.into_inner().unwrap())
@@ -133,6 +134,7 @@ async fn a_request_carries_what_was_asked_for() {
         reasoning: Tokens(0),
         cache_read: Tokens(950),
         cache_write: Tokens(30),
+        ..Usage::default()
     };
     assert_eq!(reply.usage, Some(usage));
     let pieces = ["hi ", "there"].map(|text| Delta::Text { text: text.into() });

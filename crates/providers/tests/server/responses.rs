@@ -131,6 +131,7 @@ async fn a_request_carries_what_was_asked_for() {
             reasoning: Tokens(30),
             cache_read: Tokens(800),
             cache_write: Tokens(0),
+            ..Usage::default()
         };
         assert_eq!(reply.usage, Some(usage));
         let Part::Thinking(thinking) = &reply.parts[0] else {

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::hosted::beta_of;
 use super::profile::Profile;
 use super::render::{CONTEXT_MANAGEMENT, FILES};
 use super::validate::{content, text, validate};
@@ -50,6 +51,17 @@ pub fn admission(
     if request.get("context_management").is_some() && !announced(CONTEXT_MANAGEMENT) {
         let message = "context_management: Extra inputs are not permitted".to_owned();
         return refused(400, "invalid_request_error", message);
+    }
+    let tools = request.get("tools").and_then(Value::as_array);
+    for (index, tool) in tools.into_iter().flatten().enumerate() {
+        let kind = text(tool, "type");
+        if beta_of(kind).is_some_and(|beta| !announced(beta)) {
+            let message = format!(
+                "tools.{index}: Input tag '{kind}' found using 'type' does not match any of the \
+                 expected tags"
+            );
+            return refused(400, "invalid_request_error", message);
+        }
     }
     match file(request).filter(|_| !announced(FILES)) {
         Some(place) => {

@@ -207,7 +207,13 @@ pub fn render<'a>(
         .any(|(key, _)| key == "context_management");
     let needs = [(shaped.files, FILES), (managed, CONTEXT_MANAGEMENT)];
     let needed = needs.into_iter().filter(|(needed, _)| *needed);
-    let betas = needed.map(|(_, beta)| beta).collect();
+    let mut betas: Vec<&'static str> = needed.map(|(_, beta)| beta).collect();
+    let announced = input.hosted_tools.iter().filter_map(beta_of);
+    for beta in announced {
+        if !betas.contains(&beta) {
+            betas.push(beta);
+        }
+    }
 
     let mut body = Object::new().text("model", input.model);
     if !tools.is_empty() || !hosted.is_empty() {
@@ -273,6 +279,13 @@ fn hosted(tools: &[Opaque], notes: &mut Vec<Note>) -> Vec<String> {
         }
     }
     hosted
+}
+
+/// What announces one of the provider's own tools.
+fn beta_of(tool: &Opaque) -> Option<&'static str> {
+    let own = Some(&tool.data).filter(|_| tool.origin == ORIGIN)?;
+    let tool: Value = serde_json::from_str(own).ok()?;
+    super::hosted::beta_of(tool.get("type")?.as_str()?)
 }
 
 fn tools_json(

@@ -2,13 +2,14 @@
 //! server-sent events: it is given the text of each `data:` field. Repairs what servers do
 //! differently, never what the model wrote.
 
-use plimsoll_context::{CallId, Delta, Reply, StopReason};
+use plimsoll_context::{CallId, Delta, Part, Reply, StopReason};
 use serde_json::value::RawValue;
 
 use super::read_block;
 use super::stream_block::{Block, Kind};
 use super::usage::WireUsage;
 use crate::error::WireError;
+use crate::hosted;
 use crate::openai_chat::{MAX_REPLY, fnv1a};
 use crate::raw::RawObject;
 
@@ -91,8 +92,9 @@ impl StreamState {
                     self.stopped(&parse(delta)?);
                 }
             }
+            "content_block_stop" => self.tell_hosted(index(&event), &mut deltas),
             "message_stop" => self.done = Done::Marked,
-            // A ping, the end of a block, or an event that is not known yet.
+            // A ping or an event that is not known yet.
             _ => {}
         }
         Ok(deltas)
@@ -117,6 +119,7 @@ impl StreamState {
         let blocks: Vec<&RawValue> = parse(content)?;
         for (index, block) in (0_u64..).zip(blocks) {
             self.start(index, block.get(), &mut deltas)?;
+            self.tell_hosted(index, &mut deltas);
         }
         self.done = Done::Marked;
         Ok(deltas)
@@ -260,6 +263,24 @@ impl StreamState {
             kind,
         });
         Ok(())
+    }
+
+    /// Tells what a block that is whole says of a tool of the provider's own.
+    fn tell_hosted(&self, index: u64, deltas: &mut Vec<Delta>) {
+        let mut blocks = self.blocks.iter().rev();
+        let Some(block) = blocks.find(|block| block.index == index) else {
+            return;
+        };
+        if !matches!(block.kind, Kind::Other { .. }) {
+            return;
+        }
+        let mut parts = Vec::new();
+        block.parts(StopReason::Other, &mut parts);
+        for part in &parts {
+            if let Part::Opaque(opaque) = part {
+                deltas.extend(hosted::told(opaque));
+            }
+        }
     }
 
     /// Ids of calls are unique in their reply, whatever the server says; where it says nothing, the

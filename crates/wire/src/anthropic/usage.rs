@@ -1,5 +1,5 @@
 //! What the API reports as used, in the meaning that all of Plimsoll gives it. Not money: an hour of
-//! cache costs more than five minutes of it, and both are one sum there.
+//! cache costs more than five minutes of it, so that its part of the sum stays known.
 
 use plimsoll_context::{Tokens, Usage};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -57,6 +57,7 @@ impl WireUsage {
             reasoning: tokens(self.reasoning()).min(output),
             cache_read: tokens(self.cache_read_input_tokens),
             cache_write: tokens(self.cache_write()),
+            cache_write_longer: tokens(self.for_an_hour()).min(tokens(self.cache_write())),
         })
     }
 
@@ -92,6 +93,10 @@ impl WireUsage {
         self.cache_creation_input_tokens.max(parts)
     }
 
+    fn for_an_hour(&self) -> Option<u64> {
+        self.cache_creation?.ephemeral_1h_input_tokens
+    }
+
     /// The API itself does not say; some that copy it do.
     fn reasoning(&self) -> Option<u64> {
         let details = self.extra.get("output_tokens_details")?;
@@ -124,10 +129,15 @@ mod tests {
         assert_eq!(usage.processed(), Tokens(1_000));
         assert_eq!(usage.total_tokens(), Tokens(1_050));
         assert_eq!(usage.cache_write, Tokens(300));
+        assert_eq!(usage.cache_write_longer, Tokens(200));
         assert!((usage.cache_hit_rate() - 0.5).abs() < 1e-12);
         // Only one of the two spellings.
         let parts = read(r#"{"input_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":7}}"#);
-        assert_eq!(parts.normalized().unwrap().cache_write, Tokens(7));
+        let parts = parts.normalized().unwrap();
+        assert_eq!(
+            (parts.cache_write, parts.cache_write_longer),
+            (Tokens(7), Tokens(7))
+        );
         let odd = read(r#"{"input_tokens":"many","output_tokens":null}"#);
         assert_eq!(odd.normalized(), None);
     }

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::hosted;
 use super::ids::is_legal;
 use super::validate::{Check, kind, text as text_of};
 use crate::fault::Rule;
@@ -76,7 +77,7 @@ pub(super) fn text(check: &mut Check<'_>, place: &str, whose: &str, block: &Valu
 /// Judges a tool's definition.
 pub(super) fn tool(check: &mut Check<'_>, place: &str, tool: &Value) {
     if !matches!(kind(tool), "" | "custom") {
-        return;
+        return hosted::check(check, place, tool);
     }
     name(check, &format!("{place}.custom.name"), tool);
     let schema = tool.get("input_schema");

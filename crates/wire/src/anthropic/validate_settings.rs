@@ -183,7 +183,8 @@ fn tools(check: &mut Check<'_>, request: &Value) {
     let mut names = BTreeSet::new();
     for (index, tool) in tools.into_iter().flatten().enumerate() {
         validate_block::tool(check, &format!("tools.{index}"), tool);
-        if !names.insert(text(tool, "name")) {
+        let name = text(tool, "name");
+        if !name.is_empty() && !names.insert(name) {
             check.fault(Rule::Shape, "tools", "tools: Tool names must be unique.");
         }
     }

@@ -4,14 +4,15 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::{Breakpoint, CachePlan, Message, ToolSpec};
+use plimsoll_context::{Breakpoint, CachePlan, CacheRetention, Message, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{
     CacheMarks, Dialect, NoContent, OutputKey, ParallelCalls, StreamUsage, SystemRole, Texts,
-    ToolStyle,
+    ToolStyle, Voice,
 };
 use super::json_turns;
+use super::reach::takes_temperature;
 use super::shape::{Piece, Role, Shaper, Turn, call_name};
 use super::types::{
     ChatMessage, Content, ContentPart, Extra, Request, StreamOptions, Text, Tool, ToolFunction,
@@ -80,23 +81,24 @@ pub enum Delivery {
 pub struct Rendered {
     /// The body as JSON.
     pub body: Vec<u8>,
-    /// What the body does not hold or holds in another form; in message order.
+    /// What the body does not hold or holds in another form: first the messages in their order,
+    /// then the settings.
     pub notes: Vec<Note>,
     /// For each message of the body, the messages of the view that it says, counted from 0 without
     /// the system prompt; none where it only stands between others. Empty where turns are JSON.
     pub from: Vec<Vec<usize>>,
 }
 
-/// Something that a request does not hold as the transcript does.
+/// Something that a request does not hold as the transcript, or its settings, do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Which message, counted from 0 without the system prompt.
-    pub message: usize,
+    /// Which message, counted from 0 without the system prompt; `None` for a setting.
+    pub message: Option<usize>,
     /// What.
     pub what: LeftOut,
 }
 
-/// What a request may not hold as the transcript does.
+/// What a request may not hold as the transcript, or its settings, do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftOut {
     /// An assistant message without text and calls is left out; no server accepts one.
@@ -109,6 +111,8 @@ pub enum LeftOut {
     BrokenArguments,
     /// A tool's name is sent with `_` for characters that no name may have.
     Name,
+    /// A temperature is left out that the model refuses.
+    Temperature,
 }
 
 /// Renders a view.
@@ -161,6 +165,7 @@ fn built<'a>(
         .cache
         .filter(|_| dialect.cache == CacheMarks::Parts)
         .map_or(&[][..], |plan| &plan.breakpoints);
+    let kept = input.cache.map(|plan| plan.retention).unwrap_or_default();
     let mut shaper = Shaper::new(dialect, marks);
     if let Some(system) = input.system {
         shaper.system(system);
@@ -168,18 +173,20 @@ fn built<'a>(
     for message in messages {
         shaper.message(message);
     }
-    let (mut turns, notes) = shaper.finish(input.context);
+    let (mut turns, mut notes) = shaper.finish(input.context);
     let from = turns
         .iter_mut()
         .map(|turn| std::mem::take(&mut turn.from))
         .collect();
-    let messages = turns.into_iter().map(|turn| message(turn, dialect));
+    let messages = turns.into_iter();
+    let messages = messages.map(|turn| message(turn, kept, dialect));
     let mut request = Request {
         model: input.model.into(),
-        tools: tools(input.tools, marks, dialect),
+        tools: tools(input.tools, marks, kept, dialect),
         messages: messages.collect(),
         ..Request::default()
     };
+    notes.extend(temperature(&mut request, input, dialect));
     settings(&mut request, input, dialect);
     Ok((request, notes, from))
 }
@@ -202,7 +209,6 @@ fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialec
         OutputKey::MaxTokens => request.max_tokens = input.max_output,
         OutputKey::MaxCompletionTokens => request.max_completion_tokens = input.max_output,
     }
-    request.temperature = input.temperature;
     request.seed = input.seed;
     if !input.stop.is_empty() {
         request.stop = Some(input.stop.into());
@@ -222,6 +228,25 @@ fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialec
     for (key, value) in input.extra.into_iter().flatten() {
         set(request, key, value);
     }
+}
+
+/// Sets the temperature, unless the model is one of OpenAI's that refuses it, wherever it runs.
+fn temperature(
+    request: &mut Request<'_>,
+    input: &RenderInput<'_>,
+    dialect: &Dialect,
+) -> Option<Note> {
+    let asked = input.temperature?;
+    let effort = input.extra.and_then(|extra| extra.get("reasoning_effort"));
+    let effort = effort.and_then(Value::as_str);
+    if dialect.voice == Voice::OpenAi && !takes_temperature(input.model, effort, asked) {
+        return Some(Note {
+            message: None,
+            what: LeftOut::Temperature,
+        });
+    }
+    request.temperature = Some(asked);
+    None
 }
 
 /// Sets one further key; a key must not stand twice in a body.
@@ -247,7 +272,12 @@ fn set(request: &mut Request<'_>, key: &str, value: &Value) {
     }
 }
 
-fn tools<'a>(specs: &'a [ToolSpec], marks: &[Breakpoint], dialect: &Dialect) -> Vec<Tool<'a>> {
+fn tools<'a>(
+    specs: &'a [ToolSpec],
+    marks: &[Breakpoint],
+    kept: CacheRetention,
+    dialect: &Dialect,
+) -> Vec<Tool<'a>> {
     let mut specs: Vec<&ToolSpec> = specs.iter().collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
     let tool = |spec| Tool {
@@ -259,14 +289,19 @@ fn tools<'a>(specs: &'a [ToolSpec], marks: &[Breakpoint], dialect: &Dialect) -> 
     if let Some(last) = tools.last_mut()
         && marks.contains(&Breakpoint::Tools)
     {
-        mark(&mut last.extra);
+        mark(&mut last.extra, kept);
     }
     tools
 }
 
-/// Sets a breakpoint.
-fn mark(extra: &mut Extra) {
-    extra.insert("cache_control".into(), json!({"type": "ephemeral"}));
+/// Sets a breakpoint. Where only the head is to be kept longer, all is kept as usual: which breakpoint
+/// is of the head is not known any more where the text of a message is marked.
+fn mark(extra: &mut Extra, kept: CacheRetention) {
+    let mark = match kept {
+        CacheRetention::Long => json!({"type": "ephemeral", "ttl": "1h"}),
+        CacheRetention::Usual | CacheRetention::Head => json!({"type": "ephemeral"}),
+    };
+    extra.insert("cache_control".into(), mark);
 }
 
 /// A tool is named as calls of it are.
@@ -279,7 +314,7 @@ fn function<'a>(spec: &'a ToolSpec, dialect: &Dialect) -> ToolFunction<'a> {
     }
 }
 
-fn message<'a>(turn: Turn<'a>, dialect: &Dialect) -> ChatMessage<'a> {
+fn message<'a>(turn: Turn<'a>, kept: CacheRetention, dialect: &Dialect) -> ChatMessage<'a> {
     let role = match turn.role {
         Role::System => match dialect.system_role {
             SystemRole::System => "system",
@@ -296,7 +331,7 @@ fn message<'a>(turn: Turn<'a>, dialect: &Dialect) -> ChatMessage<'a> {
             NoContent::Omit => None,
         }
     } else if turn.cached {
-        Some(marked(content(turn.pieces, dialect)))
+        Some(marked(content(turn.pieces, dialect), kept))
     } else {
         Some(content(turn.pieces, dialect))
     };
@@ -311,7 +346,7 @@ fn message<'a>(turn: Turn<'a>, dialect: &Dialect) -> ChatMessage<'a> {
 }
 
 /// The same content with a breakpoint behind its last text.
-fn marked(content: Content<'_>) -> Content<'_> {
+fn marked(content: Content<'_>, kept: CacheRetention) -> Content<'_> {
     let mut parts = match content {
         Content::Null => return Content::Null,
         Content::Text(text) => vec![ContentPart {
@@ -323,7 +358,7 @@ fn marked(content: Content<'_>) -> Content<'_> {
     };
     let last = parts.iter_mut().rev().find(|part| part.text.is_some());
     if let Some(last) = last {
-        mark(&mut last.extra);
+        mark(&mut last.extra, kept);
     }
     Content::Parts(parts)
 }

@@ -35,6 +35,7 @@ impl WireUsage {
             reasoning: Tokens(reasoning.min(output)),
             cache_read: Tokens(read),
             cache_write: Tokens(write),
+            ..Usage::default()
         })
     }
 
@@ -115,6 +116,7 @@ mod tests {
                 reasoning: Tokens(30),
                 cache_read: Tokens(800),
                 cache_write: Tokens(0),
+                ..Usage::default()
             };
             assert_eq!(usage, expected, "{row}");
             assert_eq!(usage.total_tokens(), Tokens(1050), "{row}");

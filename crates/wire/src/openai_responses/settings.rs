@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::hosted;
 use super::ids::{MAX_ID, is_name};
 use super::profile::{Effort, Profile, ReasoningItems, Sampling};
 use super::render::{ENCRYPTED, MIN_OUTPUT};
@@ -113,6 +114,7 @@ fn tools(check: &mut Check<'_>, request: &Value) {
             continue;
         };
         if kind != "function" {
+            hosted::check(check, &place, kind, tool);
             continue;
         }
         let Some(name) = tool.get("name").and_then(Value::as_str) else {
@@ -167,7 +169,8 @@ fn format(check: &mut Check<'_>, request: &Value) {
     }
 }
 
-fn missing(check: &mut Check<'_>, place: &str) {
+/// A key that has to be there.
+pub(super) fn missing(check: &mut Check<'_>, place: &str) {
     let words = format!("Missing required parameter: '{place}'.");
     check.fault(Rule::Shape, place.to_owned(), words);
 }

@@ -13,6 +13,7 @@ use super::reply::{
 };
 use super::usage::usage;
 use crate::error::WireError;
+use crate::hosted;
 use crate::openai_chat::MAX_REPLY;
 
 /// The text that ends a stream at servers that know the older wire; this one ends with an event.
@@ -64,7 +65,7 @@ enum Pieces {
     /// The name that was told, and the arguments.
     Call { told: bool, arguments: String },
     /// Nothing that anybody is told of.
-    Hidden,
+    Hidden { told: bool },
 }
 
 /// One event.
@@ -369,7 +370,7 @@ impl Pieces {
                 told: false,
                 arguments: String::new(),
             },
-            _ => Self::Hidden,
+            _ => Self::Hidden { told: false },
         }
     }
 }
@@ -402,7 +403,7 @@ impl Open {
                     ..call
                 })]
             }
-            Pieces::Hidden => Vec::new(),
+            Pieces::Hidden { .. } => Vec::new(),
         }
     }
 
@@ -437,7 +438,7 @@ impl Open {
                     deltas.push(Delta::CallArguments { call, text: more });
                 }
             }
-            Pieces::Hidden => {}
+            Pieces::Hidden { .. } => {}
         }
     }
 
@@ -492,7 +493,16 @@ impl Open {
                 *arguments = all;
                 new.map(|text| Delta::CallArguments { call, text })
             }
-            Pieces::Hidden => None,
+            Pieces::Hidden { told } => {
+                if !std::mem::replace(told, true) {
+                    let opaque = parts.iter().filter_map(|part| match part {
+                        Part::Opaque(opaque) => Some(opaque),
+                        _ => None,
+                    });
+                    deltas.extend(opaque.flat_map(hosted::told));
+                }
+                None
+            }
         };
         deltas.extend(new);
     }

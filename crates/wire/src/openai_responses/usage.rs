@@ -49,6 +49,7 @@ mod tests {
             reasoning: Tokens(30),
             cache_read: Tokens(800),
             cache_write: Tokens(0),
+            ..Usage::default()
         };
         assert_eq!(used, Some(expected));
         let written = usage(&json!({

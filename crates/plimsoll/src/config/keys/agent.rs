@@ -108,6 +108,16 @@ pub(super) const ROWS: &[Key] = &[
     .method("get_tool_response"),
     key(
         AGENT,
+        "hosted_tools",
+        Kind::Hosted(|s, tools| s.hosted_tools = tools),
+        Preset::Value("[]"),
+        "Tools of the provider's own, in its words: they run there, and nobody is asked. Rules that \
+         deny them hold.",
+    )
+    .trusted()
+    .method("hosted_tools"),
+    key(
+        AGENT,
         "permissions",
         Kind::Rules(|s, rules| s.permissions = rules),
         Preset::Words("none"),

@@ -1,7 +1,7 @@
 //! Keys of the model that an agent runs on and how it is called.
 
 use plimsoll_agent::ThinkingLevel;
-use plimsoll_context::CacheStrategy;
+use plimsoll_context::{CacheRetention, CacheStrategy};
 use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::super::key::{Key, Preset, key};
@@ -189,6 +189,18 @@ pub(super) const ROWS: &[Key] = &[
         "How breakpoints are placed: wherever they help, or nowhere; or as `manual` says.",
     )
     .method("cache_config"),
+    key(
+        CACHE,
+        "retention",
+        Kind::Choice(&CacheRetention::NAMES, |s, name| {
+            s.retention = CacheRetention::named(name).unwrap_or_default();
+        }),
+        Preset::Value("\"usual\""),
+        "How long the prompt cache is to be kept: as usual, the head (tools and system prompt) \
+         longer, or all of it long, where the provider has that; writing it may cost more.",
+    )
+    .flag("cache-retention")
+    .method("cache_retention"),
     key(
         MANUAL,
         "cache_system",

@@ -1,0 +1,60 @@
+//! [`HostedTool`]: a tool of the provider's own, which runs at the provider: web search, say. Not one
+//! that the host runs; that is a [`ToolSpec`](crate::ToolSpec). Whether a provider takes it, `wire` knows.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Tools of the provider's own in one request, at most: no provider has so many.
+pub const MAX_HOSTED_TOOLS: usize = 32;
+
+/// A tool of the provider's own, in the provider's words, as it is sent.
+///
+/// ```
+/// use plimsoll_context::HostedTool;
+/// use serde_json::json;
+/// let search = HostedTool(json!({"type": "web_search_20250305", "name": "web_search"}));
+/// assert_eq!(search.name(), "web_search");
+/// assert!(search.is_called("web_search_20250305"));
+/// let search = HostedTool(json!({"type": "web_search"}));
+/// assert_eq!(search.name(), "web_search");
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HostedTool(pub Value);
+
+impl HostedTool {
+    /// What kind of tool it is, in the provider's words; empty where it does not say.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.text("type")
+    }
+
+    /// What it is called: its name, or else its kind.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.names().next().unwrap_or_default()
+    }
+
+    /// All that it is called, its name first; rules for what may run know it by any of them.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let names = ["name", "server_label", "type"].map(|key| self.text(key));
+        names.into_iter().filter(|name| !name.is_empty())
+    }
+
+    /// Whether it is called that.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.names().any(|own| own == name)
+    }
+
+    /// As it is sent.
+    #[must_use]
+    pub fn json(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn text(&self, key: &str) -> &str {
+        let text = self.0.get(key).and_then(Value::as_str);
+        text.unwrap_or_default()
+    }
+}

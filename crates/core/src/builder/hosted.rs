@@ -1,0 +1,110 @@
+//! What an agent asks of its provider beside an answer: tools of the provider's own, and how long its
+//! prompt cache is kept. Not how it is asked; that is the provider's.
+
+use std::collections::HashSet;
+
+use plimsoll_agent::Permission;
+use plimsoll_context::{CacheRetention, HostedTool, MAX_HOSTED_TOOLS};
+
+use super::AgentBuilder;
+
+impl AgentBuilder {
+    /// A tool of the provider's own, as the provider takes it: it runs there, nobody is asked, and what
+    /// came of it is in the answer. Rules of [`permissions`](Self::permissions) that deny it by its name
+    /// or its kind hold: then it is not asked for.
+    ///
+    /// ```
+    /// use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// let agent = Agent::builder(ScriptedProvider::new([]))
+    ///     .hosted_tool(serde_json::json!({"type": "web_search_20250305", "name": "web_search"}))
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn hosted_tool(mut self, definition: serde_json::Value) -> Self {
+        self.hosted_tools.push(HostedTool(definition));
+        self
+    }
+
+    /// More of them.
+    pub fn hosted_tools(mut self, tools: impl IntoIterator<Item = HostedTool>) -> Self {
+        self.hosted_tools.extend(tools);
+        self
+    }
+
+    /// The tools of its own and the life of its cache that the provider is asked for, and what a person
+    /// should know of what is left out.
+    pub(super) fn asked_of_provider(&self) -> (Vec<HostedTool>, CacheRetention, Vec<String>) {
+        let mut notes = Vec::new();
+        let mut tools = self.hosted_tools.clone();
+        tools.retain(|tool| {
+            let denied = self.permissions.hosted(tool) == Ok(Permission::Deny);
+            if denied {
+                let name = tool.name();
+                notes.push(format!(
+                    "`{name}`, a tool of the provider's own, is denied by the permissions, so it is not \
+                     asked for"
+                ));
+            }
+            !denied
+        });
+        if !tools.is_empty() && self.limits.max_cost.is_some() {
+            notes.push(
+                "max_cost counts tokens: what the provider asks beside them for the use of its own tools \
+                 is not known here"
+                    .to_owned(),
+            );
+        }
+        // Where the cache is not used, nothing is asked of it.
+        let wanted = match self.cache.is_on() {
+            true => self.retention,
+            false => CacheRetention::Usual,
+        };
+        let retention = match self.provider.keeps(wanted) {
+            true => wanted,
+            false => {
+                let (model, name) = (self.provider.model(), wanted.name());
+                notes.push(format!(
+                    "cache.retention is \"{name}\", and {model} has no such thing: its prompt cache lives \
+                     as usual"
+                ));
+                CacheRetention::Usual
+            }
+        };
+        (tools, retention, notes)
+    }
+
+    /// What is wrong with the tools of the provider's own, beside these of the host's.
+    pub(super) fn hosted_faults(&self, names: &HashSet<&String>) -> Vec<String> {
+        let tools = &self.hosted_tools;
+        if tools.len() > MAX_HOSTED_TOOLS {
+            let count = tools.len();
+            return vec![format!(
+                "there are {count} hosted_tools; at most {MAX_HOSTED_TOOLS} are asked for"
+            )];
+        }
+        let mut faults = Vec::new();
+        let mut asked = Vec::new();
+        for (tool, number) in tools.iter().zip(1..) {
+            if tool.kind().is_empty() {
+                faults.push(format!(
+                    "number {number} of hosted_tools has no `type`; write it as the provider's pages do"
+                ));
+                continue;
+            }
+            let name = tool.name().to_owned();
+            let twice = asked.iter().any(|other: &HostedTool| other.name() == name);
+            if twice || names.contains(&name) {
+                faults.push(format!("two tools are named `{name}`; leave one out"));
+            }
+            match self.permissions.hosted(tool) {
+                Ok(Permission::Deny) => {}
+                Ok(_) => asked.push(tool.clone()),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if !asked.is_empty() {
+            faults.extend(self.provider.hosted_tool_faults(&asked));
+        }
+        faults
+    }
+}

@@ -1,0 +1,223 @@
+//! Tools that the provider runs by itself, as an agent asks for them: what is built, what is not, and
+//! what the rules for what may run say of them.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use plimsoll_agent::{Event, Failure, Permission, PermissionRule, Permissions, Request};
+use plimsoll_context::{CacheRetention, Delta, HostedTool, MAX_HOSTED_TOOLS, Reply};
+use plimsoll_core::testing::{ScriptedProvider, Turn};
+use plimsoll_core::{Agent, AgentBuilder, Error, Observer, Provider, SessionId, ToolError, tool};
+use serde_json::{Value, json};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+/// A model with tools of its own, which writes down what it is asked.
+#[derive(Clone)]
+struct Own {
+    script: ScriptedProvider,
+    seen: Arc<Mutex<Vec<Request>>>,
+}
+
+#[async_trait]
+impl Provider for Own {
+    fn model(&self) -> &str {
+        "own/model"
+    }
+
+    fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
+        let bad = tools.iter().filter(|tool| tool.kind() == "bad");
+        bad.map(|tool| format!("`{}` is bad", tool.name()))
+            .collect()
+    }
+
+    async fn call(
+        &self,
+        request: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        self.seen.lock().unwrap().push(request.clone());
+        self.script.call(request, deltas).await
+    }
+}
+
+/// A model that has none, and says nothing of it.
+struct Without;
+
+#[async_trait]
+impl Provider for Without {
+    fn model(&self) -> &str {
+        "without/any"
+    }
+
+    async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
+        unreachable!("it is never built")
+    }
+}
+
+#[derive(Default)]
+struct Warned(Mutex<Vec<String>>);
+
+impl Observer for Warned {
+    fn see(&self, event: &Event) {
+        if let Event::Warning { text } = event {
+            self.0.lock().unwrap().push(text.clone());
+        }
+    }
+}
+
+fn own() -> Own {
+    Own {
+        script: ScriptedProvider::new([]).then_always(Turn::say("Aye.")),
+        seen: Arc::default(),
+    }
+}
+
+fn search() -> Value {
+    json!({"type": "web_search_1", "name": "web_search"})
+}
+
+fn rules(rules: impl IntoIterator<Item = (&'static str, Permission, &'static str)>) -> Permissions {
+    let rules = rules.into_iter().map(|(tool, permission, argument)| {
+        let rule = PermissionRule::new(tool, permission);
+        match argument {
+            "" => rule,
+            pattern => rule.with_argument(pattern),
+        }
+    });
+    Permissions::new(rules)
+}
+
+fn faults(builder: AgentBuilder) -> Vec<String> {
+    match builder.build() {
+        Err(Error::Build(faults)) => faults,
+        Err(other) => panic!("{other}"),
+        Ok(_) => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn they_are_part_of_every_request_and_weigh_in_it() {
+    let provider = own();
+    let agent = |builder: AgentBuilder| builder.system("Be brief.").build().unwrap();
+    let without = agent(Agent::builder(provider.clone()));
+    let with = agent(Agent::builder(provider.clone()).hosted_tool(search()));
+    let more = with.overhead().0 - without.overhead().0;
+    assert!((10..60).contains(&more), "{more}");
+    with.run("Hello.").await.unwrap();
+    let seen = provider.seen.lock().unwrap();
+    assert_eq!(*seen[0].hosted_tools, [HostedTool(search())]);
+}
+
+#[tokio::test]
+async fn what_is_denied_is_left_out_and_that_is_said() {
+    use Permission::{Allow, Deny};
+    for (set, sent) in [
+        (rules([("web_search", Deny, "")]), false),
+        (rules([("web_search_1", Deny, "")]), false),
+        (rules([("*", Deny, "")]), false),
+        (
+            rules([("web_search", Allow, "query=rust"), ("web_*", Deny, "")]),
+            false,
+        ),
+        (rules([("web_search", Allow, ""), ("*", Deny, "")]), true),
+        (rules([("recall", Deny, "")]), true),
+        (rules([]), true),
+    ] {
+        let (provider, warned) = (own(), Arc::new(Warned::default()));
+        let agent = Agent::builder(provider.clone())
+            .hosted_tool(search())
+            .permissions(set.clone())
+            .shared_observer(Arc::clone(&warned) as Arc<dyn Observer>);
+        agent.build().unwrap().run("Hello.").await.unwrap();
+        let asked = !provider.seen.lock().unwrap()[0].hosted_tools.is_empty();
+        assert_eq!(asked, sent, "{set:?}");
+        let warned = warned.0.lock().unwrap();
+        let said = warned.iter().any(|text| text.contains("`web_search`"));
+        assert_eq!(said, !sent, "{set:?}: {warned:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_not_built_and_why_is_said() {
+    use Permission::{Allow, Ask, Deny};
+    let builder = || Agent::builder(own()).hosted_tool(search());
+    let twin = |_: Nothing| async move { Ok::<_, ToolError>(String::new()) };
+    let many = vec![HostedTool(search()); MAX_HOSTED_TOOLS + 1];
+    for (builder, words) in [
+        (
+            builder().permissions(rules([("*", Ask, "")])),
+            "wants a person to be asked",
+        ),
+        (
+            builder().permissions(rules([("web_search", Deny, "query=*secret*")])),
+            "looks at what is given to `web_search`",
+        ),
+        (
+            builder().permissions(rules([("web_search", Allow, "a"), ("web_*", Ask, "")])),
+            "permission rule 2 wants a person",
+        ),
+        (
+            builder().permissions(rules([("web_surf", Deny, "")])),
+            "there is no such tool",
+        ),
+        (
+            builder().hosted_tool(search()),
+            "two tools are named `web_search`",
+        ),
+        (
+            builder().tool(tool("web_search", "", twin)),
+            "two tools are named `web_search`",
+        ),
+        (
+            builder().hosted_tool(json!({"name": "x"})),
+            "number 2 of hosted_tools has no `type`",
+        ),
+        (
+            builder().hosted_tool(json!("x")),
+            "number 2 of hosted_tools has no `type`",
+        ),
+        (
+            builder().hosted_tool(json!({"type": "bad"})),
+            "`bad` is bad",
+        ),
+        (builder().hosted_tools(many), "at most 32"),
+        (
+            Agent::builder(Without).hosted_tool(search()),
+            "without/any has none here; leave it out of hosted_tools",
+        ),
+    ] {
+        let faults = faults(builder);
+        assert_eq!(faults.len(), 1, "{words}: {faults:?}");
+        assert!(faults[0].contains(words), "{words}: {faults:?}");
+    }
+    // Where it is denied, nobody has to have it.
+    let denied = Agent::builder(Without).hosted_tool(search());
+    let denied = denied.permissions(rules([("web_search", Deny, "")]));
+    assert_eq!(faults(denied), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_longer_life_that_there_is_not_is_told_and_not_asked_for() {
+    for (retention, told) in [
+        (CacheRetention::Usual, false),
+        (CacheRetention::Head, true),
+        (CacheRetention::Long, true),
+    ] {
+        let (provider, warned) = (own(), Arc::new(Warned::default()));
+        let agent = Agent::builder(provider.clone())
+            .cache_retention(retention)
+            .shared_observer(Arc::clone(&warned) as Arc<dyn Observer>)
+            .build()
+            .unwrap();
+        let mut session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
+        session.run("Hello.").await.unwrap();
+        session.run("Hello again.").await.unwrap();
+        let asked = provider.seen.lock().unwrap()[0].cache.retention;
+        assert_eq!(asked, CacheRetention::Usual);
+        let warned = warned.0.lock().unwrap();
+        assert_eq!(warned.len(), usize::from(told), "{warned:?}");
+    }
+}

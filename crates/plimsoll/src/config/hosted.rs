@@ -1,0 +1,87 @@
+//! Reading `hosted_tools`: tools of the provider's own, as the provider takes them. Not whether it does;
+//! that is the provider's to say.
+
+use plimsoll_context::HostedTool;
+use serde_json::{Map, Value};
+
+use super::document::{Node, Written};
+use super::kind::quoted;
+
+/// Keys of such tools that hold secrets: a file, a list of processes and a report are no place for them.
+const SECRETS: [&str; 2] = ["authorization", "headers"];
+
+/// Reads a list of tables, or one table; as JSON too, which a variable or a flag may hold.
+pub(crate) fn read(given: &Written) -> Option<Vec<HostedTool>> {
+    let tools: Vec<Value> = match given {
+        Written::List(nodes) => nodes.iter().map(|node| json(&node.value)).collect(),
+        Written::Table(_) => vec![json(given)],
+        Written::Text(text) => match serde_json::from_str(text).ok()? {
+            Value::Array(list) => list,
+            one => vec![one],
+        },
+        _ => return None,
+    };
+    let tools = tools.into_iter().map(|tool| {
+        let tool = HostedTool(tool);
+        (!tool.kind().is_empty()).then_some(tool)
+    });
+    tools.collect()
+}
+
+/// What is wrong with a tool that a configuration has.
+pub(crate) fn fault(tool: &HostedTool) -> Option<String> {
+    let secret = SECRETS.iter().find(|key| tool.0.get(**key).is_some())?;
+    let name = tool.name();
+    Some(format!(
+        "`{secret}` of `{name}` in hosted_tools is a secret, which a configuration would show; give the \
+         tool in a program, with `hosted_tool`"
+    ))
+}
+
+/// A tool as a file has it.
+pub(crate) fn written(tool: &HostedTool) -> String {
+    toml(&tool.0)
+}
+
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Object(keys) => {
+            let keys = keys
+                .iter()
+                .map(|(key, value)| format!("{} = {}", bare(key), toml(value)));
+            format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(list) => {
+            let list: Vec<String> = list.iter().map(toml).collect();
+            format!("[{}]", list.join(", "))
+        }
+        Value::String(text) => quoted(text),
+        // TOML has no such value.
+        Value::Null => "\"\"".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn bare(key: &str) -> String {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match !key.is_empty() && key.chars().all(good) {
+        true => key.to_owned(),
+        false => quoted(key),
+    }
+}
+
+/// What is written, as JSON.
+fn json(written: &Written) -> Value {
+    match written {
+        Written::Flag(flag) => (*flag).into(),
+        Written::Whole(whole) => (*whole).into(),
+        Written::Number(number) => (*number).into(),
+        Written::Text(text) | Written::Date(text) => text.as_str().into(),
+        Written::List(nodes) => nodes.iter().map(|Node { value, .. }| json(value)).collect(),
+        Written::Table(table) => {
+            let entries = table.0.iter();
+            let entries = entries.map(|entry| (entry.key.clone(), json(&entry.node.value)));
+            Value::Object(entries.collect::<Map<_, _>>())
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What a provider's own tool was asked and what came of it, in words for whoever watches a run. The
+//! blocks themselves are opaque and go back as they came; nothing here changes them.
+
+use plimsoll_context::{Bytes, CallId, Delta, Opaque, clip};
+use serde_json::Value;
+
+use crate::{anthropic, openai_responses};
+
+/// A call or a result as it is told, at most; the answer has the whole of it.
+pub const MAX_TOLD: Bytes = Bytes(2 * 1024);
+/// How the kinds of calls end in Responses.
+const CALL: &str = "_call";
+/// How the kinds of results end in Messages.
+const RESULT: &str = "_tool_result";
+
+/// What a block tells of a tool that the provider runs: a call, what came of it, or both; nothing where
+/// it is of something else.
+///
+/// ```
+/// use plimsoll_context::{Delta, Opaque};
+/// use plimsoll_wire::{anthropic, hosted};
+/// let block = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"sea"}}"#;
+/// let told = hosted::told(&Opaque { origin: anthropic::ORIGIN.into(), data: block.into() });
+/// assert!(matches!(&told[..], [Delta::HostedCall { name, text, .. }]
+///     if name == "web_search" && text == r#"{"query":"sea"}"#));
+/// ```
+#[must_use]
+pub fn told(block: &Opaque) -> Vec<Delta> {
+    // Most blocks are something else: looked at only as far as that takes.
+    let of = |origin: &str, part: &str| block.origin == origin && block.data.contains(part);
+    let read = || serde_json::from_str::<Value>(&block.data).unwrap_or_default();
+    if of(anthropic::ORIGIN, "_tool_") {
+        of_messages(&read()).into_iter().collect()
+    } else if of(openai_responses::ORIGIN, CALL) {
+        of_responses(&read())
+    } else {
+        Vec::new()
+    }
+}
+
+fn of_messages(block: &Value) -> Option<Delta> {
+    let kind = text(block, "type");
+    if matches!(kind, "server_tool_use" | "mcp_tool_use") {
+        return Some(Delta::HostedCall {
+            call: CallId(text(block, "id").to_owned()),
+            name: text(block, "name").to_owned(),
+            text: short(block.get("input").unwrap_or(&Value::Null)),
+        });
+    }
+    let name = kind.strip_suffix(RESULT)?;
+    let content = block.get("content").unwrap_or(&Value::Null);
+    let error = content.get("error_code").and_then(Value::as_str);
+    let failed = error.is_some() || block.get("is_error") == Some(&Value::Bool(true));
+    Some(Delta::HostedResult {
+        call: CallId(text(block, "tool_use_id").to_owned()),
+        name: name.to_owned(),
+        text: match (error, content) {
+            (Some(error), _) => error.to_owned(),
+            (None, Value::Array(list)) => listed(list),
+            (None, content) => ran(content).unwrap_or_else(|| short(content)),
+        },
+        is_error: failed,
+    })
+}
+
+/// What was found, a line each.
+fn listed(list: &[Value]) -> String {
+    let lines = list.iter().map(|one| {
+        let said = ["title", "url", "text"].map(|key| text(one, key));
+        let said: Vec<&str> = said.into_iter().filter(|said| !said.is_empty()).collect();
+        match said.is_empty() {
+            true => text(one, "type").to_owned(),
+            false => said.join(" "),
+        }
+    });
+    let lines: Vec<String> = lines.collect();
+    cut(&lines.join("\n"))
+}
+
+/// What a program wrote.
+fn ran(content: &Value) -> Option<String> {
+    content.get("return_code")?;
+    let wrote = ["stdout", "stderr"].map(|key| text(content, key).trim());
+    let wrote: Vec<&str> = wrote.into_iter().filter(|said| !said.is_empty()).collect();
+    Some(cut(&wrote.join("\n")))
+}
+
+fn of_responses(item: &Value) -> Vec<Delta> {
+    let (asked, gave) = match text(item, "type") {
+        "web_search_call" => ("action", "status"),
+        "file_search_call" => ("queries", "results"),
+        "code_interpreter_call" => ("code", "outputs"),
+        "image_generation_call" => ("revised_prompt", "status"),
+        "mcp_call" => ("arguments", "output"),
+        _ => return Vec::new(),
+    };
+    let call = CallId(text(item, "id").to_owned());
+    let name = match (text(item, "server_label"), text(item, "name")) {
+        ("", "") => text(item, "type").trim_end_matches(CALL).to_owned(),
+        (server, name) => format!("{server}.{name}"),
+    };
+    let said = |key: &str| item.get(key).filter(|value| !value.is_null());
+    let error = said("error");
+    let failed = error.is_some() || matches!(text(item, "status"), "failed" | "incomplete");
+    let gave = error.or_else(|| said(gave)).or_else(|| said("status"));
+    vec![
+        Delta::HostedCall {
+            call: call.clone(),
+            name: name.clone(),
+            text: said(asked).map_or_else(String::new, short),
+        },
+        Delta::HostedResult {
+            call,
+            name,
+            text: gave.map_or_else(String::new, short),
+            is_error: failed,
+        },
+    ]
+}
+
+/// A value in few words: a text as it is, all else as JSON.
+fn short(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => cut(text),
+        other => cut(&other.to_string()),
+    }
+}
+
+fn cut(text: &str) -> String {
+    clip(text, MAX_TOLD).to_owned()
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tell(origin: &str, block: &Value) -> Vec<(String, String, String, bool)> {
+        let origin = origin.to_owned();
+        let data = block.to_string();
+        let told = told(&Opaque { origin, data }).into_iter();
+        let told = told.map(|delta| match delta {
+            Delta::HostedCall { call, name, text } => (call.0, name, text, false),
+            Delta::HostedResult {
+                call,
+                name,
+                text,
+                is_error,
+            } => (call.0, name, text, is_error),
+            other => panic!("{other:?}"),
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn what_came_of_a_call_is_told_in_few_words() {
+        let row = |call: &str, name: &str, text: &str, failed| {
+            (call.to_owned(), name.to_owned(), text.to_owned(), failed)
+        };
+        let found = json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": [
+            {"type": "web_search_result", "title": "Sea", "url": "https://s.example",
+                "encrypted_content": "x".repeat(9_000)}]});
+        let told = tell(anthropic::ORIGIN, &found);
+        assert_eq!(
+            told,
+            [row("s1", "web_search", "Sea https://s.example", false)]
+        );
+        let failed = json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content":
+            {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}});
+        let told = tell(anthropic::ORIGIN, &failed);
+        assert_eq!(told, [row("s1", "web_search", "max_uses_exceeded", true)]);
+        let ran = json!({"type": "bash_code_execution_tool_result", "tool_use_id": "s2",
+            "content": {"type": "bash_code_execution_result", "stdout": "42\n", "stderr": "",
+                "return_code": 0, "content": []}});
+        let told = tell(anthropic::ORIGIN, &ran);
+        assert_eq!(told, [row("s2", "bash_code_execution", "42", false)]);
+        let searched = json!({"type": "web_search_call", "id": "ws_1", "status": "completed",
+            "action": {"type": "search", "query": "sea"}});
+        let told = tell(openai_responses::ORIGIN, &searched);
+        let asked = r#"{"type":"search","query":"sea"}"#;
+        let expected = [
+            row("ws_1", "web_search", asked, false),
+            row("ws_1", "web_search", "completed", false),
+        ];
+        assert_eq!(told, expected);
+        let remote = json!({"type": "mcp_call", "id": "mcp_1", "server_label": "ship",
+            "name": "sail", "arguments": "{}", "error": "no wind", "output": null});
+        let told = tell(openai_responses::ORIGIN, &remote);
+        assert_eq!(told[1], row("mcp_1", "ship.sail", "no wind", true));
+    }
+
+    #[test]
+    fn all_else_tells_nothing_and_nothing_is_told_at_length() {
+        for (origin, block) in [
+            (anthropic::ORIGIN, json!({"type": "container_upload"})),
+            (anthropic::ORIGIN, json!("_tool_result")),
+            (
+                openai_responses::ORIGIN,
+                json!({"type": "function_call", "call_id": "c"}),
+            ),
+            (
+                openai_responses::ORIGIN,
+                json!({"type": "local_shell_call", "id": "l"}),
+            ),
+            ("openai-chat", json!({"type": "server_tool_use", "id": "s"})),
+        ] {
+            assert!(tell(origin, &block).is_empty(), "{block}");
+        }
+        let long = json!({"type": "server_tool_use", "id": "s", "name": "web_fetch",
+            "input": {"url": "é".repeat(9_000)}});
+        let told = tell(anthropic::ORIGIN, &long);
+        assert!(
+            told[0].2.len() as u64 <= MAX_TOLD.0 + 8,
+            "{}",
+            told[0].2.len()
+        );
+    }
+}
