@@ -1,43 +1,40 @@
-//! `plimsoll compact`: a chat in, the same chat within a budget out. No model, no network, and the
-//! same bytes every time.
+//! `plimsoll compact`: a chat in, the same chat within a budget out, on any of the three wires. No
+//! model, no network, and the same bytes every time.
 
-use std::collections::HashSet;
+mod one;
+
 use std::io::BufRead;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll::config::AgentConfig;
-use plimsoll::wire::openai_chat::Slot;
-use plimsoll::{
-    Author, Calibration, ContextStrategy, Edit, Line, Message, Plan, Policy, Ppm, Seq,
-    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens, Trigger,
-};
 
-use crate::chat_file::{self, ChatFile};
-use crate::config;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::explain::Explained;
 use crate::input;
 use crate::out::out;
-use crate::settings::Sources;
+
+use one::{How, strategy};
 
 const EXAMPLES: &str = "\
 Examples:
   plimsoll compact --budget 8000 < chat.json > smaller.json
+  plimsoll compact --budget 100000 --model anthropic/claude-opus-4-6 died.json > session.json
   jq -c . chats/*.json | plimsoll compact --lines --budget 8000 > smaller.jsonl
   echo '{\"budget_tokens\": 500, \"messages\": [...]}' | plimsoll compact
   plimsoll compact --budget 8000 --explain < chat.json > smaller.json
 
-The input is {\"messages\": [...]} or a bare array, in OpenAI's shape. Its shape, other keys and
-every message that is not edited come back byte for byte. `tools` beside the messages count.
-A damaged chat is repaired first, and each repair is said on stderr (see `plimsoll repair`).";
+The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": [...]} or
+a bare array, as OpenAI Chat, OpenAI Responses or Anthropic Messages have it. It comes back in the
+same shape; other keys, and every message that is not edited, byte for byte. `tools`, and a system
+prompt beside the messages, count. What comes out is what that API accepts: a damaged chat is repaired
+first, and each repair is said on stderr (see `plimsoll repair`). A history that does not name its
+model is judged by what all models take; name it with --model.";
 
 /// The arguments of `plimsoll compact`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompactArgs {
-    /// The chat [default: standard input]
+    /// The chat; `-` is standard input [default: standard input]
     pub(crate) file: Option<PathBuf>,
     /// What the chat may weigh; `budget_tokens` beside the messages goes before it
     #[arg(long, value_name = "TOKENS")]
@@ -50,6 +47,12 @@ pub(crate) struct CompactArgs {
     /// to its target; --budget is then a context that is smaller than the configuration's
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     pub(crate) config: Option<PathBuf>,
+    /// Whose rules: openai, openai-responses or anthropic [default: what the chat looks like]
+    #[arg(long, value_name = "NAME", conflicts_with = "model")]
+    pub(crate) protocol: Option<String>,
+    /// The rules of this model's API, as PROVIDER/NAME
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// Say on stderr where the thresholds are and what each stage did
     #[arg(long)]
     pub(crate) explain: bool,
@@ -67,27 +70,9 @@ pub(crate) struct CompactArgs {
     pub(crate) quiet: bool,
 }
 
-/// What one chat became.
-struct Compacted {
-    json: String,
-    notes: Vec<String>,
-    explained: Option<Explained>,
-}
-
-/// How chats are compacted.
-struct How<'a> {
-    args: &'a CompactArgs,
-    counter: Arc<dyn TokenCounter>,
-    config: Option<AgentConfig>,
-}
-
 /// Runs the filter.
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
-    let how = How {
-        args,
-        counter: chat_file::counter(&args.counter)?,
-        config: args.config.as_deref().map(configured).transpose()?,
-    };
+    let how = How::new(args)?;
     if strategy(&args.policy)?.name() == "summarize" && !args.quiet {
         crate::say(
             "summarize is extract here: no model is asked, what was said stands word for word",
@@ -95,10 +80,10 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     }
     let input = input::open(args.file.as_deref())?;
     if args.lines {
-        return lines(&how, input);
+        return lines(&how, args, input);
     }
     let text = input::whole(input)?;
-    let compacted = compact(&text, &how)?;
+    let compacted = how.compact(&text)?;
     for note in compacted.notes {
         crate::say(&note);
     }
@@ -113,13 +98,12 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
 }
 
 /// One request a line; a line that fails answers with its error, and the rest goes on.
-fn lines(how: &How<'_>, mut input: Box<dyn BufRead>) -> Result<u8, Stop> {
-    let args = how.args;
+fn lines(how: &How<'_>, args: &CompactArgs, mut input: Box<dyn BufRead>) -> Result<u8, Stop> {
     let mut code = DONE;
     let mut number = 0_u64;
     while let Some(line) = input::line(&mut input) {
         number += 1;
-        let compacted = line.and_then(|line| compact(&line, how));
+        let compacted = line.and_then(|line| how.compact(&line));
         match compacted {
             Ok(compacted) => {
                 for note in compacted.notes.iter().filter(|_| !args.quiet) {
@@ -149,157 +133,4 @@ fn explained_line(explained: &Explained, args: &CompactArgs, number: u64) -> Str
         return json.to_string();
     }
     format!("line {number}: {}", explained.as_text())
-}
-
-fn compact(text: &str, how: &How<'_>) -> Result<Compacted, Stop> {
-    let args = how.args;
-    let mended = chat_file::mended(text)?;
-    let mut file = chat_file::read(&mended.request, &how.counter)?;
-    let mut notes: Vec<String> = mended
-        .repairs
-        .iter()
-        .map(|repair| format!("repaired: {repair}"))
-        .collect();
-    // The other keys are the caller's, and go back as they came.
-    let left = mended.faults.iter();
-    let left = left.filter(|fault| fault.place.starts_with("messages"));
-    notes.extend(left.map(|fault| format!("left: {fault}")));
-    let before = file.overhead + file.transcript.tokens();
-    let (mut plan, mut explained) = (None, None);
-    if let Some((policy, line)) = how.policy(&file)? {
-        let policy = policy.for_filter();
-        let budget = line
-            .budget(file.overhead, Calibration::default())
-            .map_err(Stop::cannot_fit)?;
-        explained = args
-            .explain
-            .then(|| Explained::new(&policy, &file.transcript, budget));
-        plan = policy
-            .plan(&file.transcript, &budget, Trigger::Asked)
-            .map_err(Stop::cannot_fit)?;
-        if let Some(plan) = &plan {
-            file.transcript.apply(plan).map_err(Stop::failed)?;
-            let after = file.overhead + file.transcript.tokens();
-            notes.push(format!(
-                "{before} tokens became {after} ({}); {} of {} messages are left",
-                plan.stages.join(", "),
-                file.transcript.items().len(),
-                file.said,
-            ));
-        }
-    }
-    // What was not edited comes back with its very bytes, the spaces between them included.
-    let json = match &plan {
-        None => mended.request.trim().to_owned(),
-        Some(plan) => write(&file, plan)?,
-    };
-    if args.quiet {
-        notes.clear();
-    }
-    Ok(Compacted {
-        json,
-        notes,
-        explained,
-    })
-}
-
-/// Writes the chat back: what nobody touched with its very bytes.
-fn write(file: &ChatFile<'_>, plan: &Plan) -> Result<String, Stop> {
-    let shrunk = plan.edits.iter().filter_map(|edit| match edit {
-        Edit::Shrink { seq, .. } => Some(*seq),
-        Edit::Drop { .. } | Edit::Summarize { .. } => None,
-    });
-    let shrunk: HashSet<Seq> = shrunk.collect();
-    let summaries = plan.edits.iter().filter_map(|edit| match edit {
-        Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
-        _ => None,
-    });
-    let summaries: HashSet<Seq> = summaries.collect();
-    let slots = file.transcript.items().iter().map(|item| {
-        let origin = usize::try_from(item.seq.0)
-            .ok()
-            .filter(|seq| !summaries.contains(&item.seq) && *seq < file.said);
-        match origin {
-            Some(at) if shrunk.contains(&item.seq) => Slot::Edited(at, &item.message),
-            Some(at) => Slot::Original(at),
-            None => Slot::New(&item.message),
-        }
-    });
-    file.chat.write(slots).map_err(Stop::failed)
-}
-
-impl How<'_> {
-    /// What is asked for a plan, and under which line; `None` where nothing is to give way.
-    fn policy(&self, file: &ChatFile<'_>) -> Result<Option<(Policy, Line)>, Stop> {
-        let asked = budget(file, self.args)?;
-        if let Some(config) = &self.config {
-            return config::filter(config, system(file), asked).map(Some);
-        }
-        let strategy = strategy(&self.args.policy)?;
-        let policy = strategy.policy(SessionPruneConfig::default(), filter_summary());
-        if policy.stages().is_empty() {
-            return Ok(None);
-        }
-        let asked = asked.ok_or_else(|| {
-            Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside `messages`")
-        })?;
-        Ok(Some((policy, Line::exactly(asked))))
-    }
-}
-
-/// A configuration that says how large a context may be.
-fn configured(path: &Path) -> Result<AgentConfig, Stop> {
-    let sources = Sources {
-        config: Some(path.to_owned()),
-        ..Sources::default()
-    };
-    let resolved = sources.resolve()?;
-    for note in &resolved.notes {
-        crate::say(note);
-    }
-    Ok(resolved.agent)
-}
-
-/// What the system prompt of a chat weighs.
-fn system(file: &ChatFile<'_>) -> Tokens {
-    let items = file.transcript.items().iter();
-    items
-        .take_while(|item| matches!(*item.message, Message::System { .. }))
-        .map(|item| item.tokens)
-        .sum()
-}
-
-/// `budget_tokens` beside the messages goes before `--budget`.
-fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
-    let beside = file.chat.key("budget_tokens").map(|raw| {
-        serde_json::from_str::<u64>(raw).map_err(|_| {
-            Stop::failed(format!(
-                "budget_tokens: expected a whole number of tokens, got {raw}"
-            ))
-        })
-    });
-    let budget = beside.transpose()?.or(args.budget);
-    if budget == Some(0) {
-        return Err(Stop::usage(
-            "the budget is 0 tokens; give what the chat may weigh",
-        ));
-    }
-    Ok(budget.map(Tokens))
-}
-
-/// A filter is given a size to fill: half of it may tell what the rest of the chat was.
-fn filter_summary() -> SummaryConfig {
-    SummaryConfig {
-        max_summary_tokens: Tokens::MAX,
-        share: Ppm(500_000),
-        soft_mark: None,
-        author: Author::Extract,
-    }
-}
-
-fn strategy(name: &str) -> Result<ContextStrategy, Stop> {
-    ContextStrategy::named(name, None).ok_or_else(|| {
-        let names = ContextStrategy::NAMES.join(", ");
-        Stop::usage(format!("there is no policy `{name}`; there is: {names}"))
-    })
 }

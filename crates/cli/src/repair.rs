@@ -56,12 +56,7 @@ pub(crate) struct RepairArgs {
 /// Runs the filter.
 pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
     let text = input::whole(input::open(args.file.as_deref())?)?;
-    if text.trim().is_empty() {
-        return Err(Stop::failed(
-            "the input is empty; give a chat as JSON: {\"messages\": [...]}, {\"input\": [...]} or a bare array",
-        ));
-    }
-    let target = target(args, &text)?;
+    let target = target(args.model.as_deref(), args.protocol.as_deref(), &text)?;
     let reasoning = match args.drop_thinking {
         true => Reasoning::Drop,
         false => Reasoning::Keep,
@@ -90,9 +85,16 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
     })
 }
 
-/// Whose rules hold.
-fn target(args: &RepairArgs, text: &str) -> Result<Target, Stop> {
-    if let Some(model) = &args.model {
+/// Whose rules hold: those of a model that is named, else of the protocol.
+pub(crate) fn target(
+    model: Option<&str>,
+    protocol: Option<&str>,
+    text: &str,
+) -> Result<Target, Stop> {
+    if text.trim().is_empty() {
+        return Err(Stop::failed(chat_file::EMPTY));
+    }
+    if let Some(model) = model {
         let model = ModelRef::parse(model).map_err(Stop::usage)?;
         return providers::target(&model).ok_or_else(|| {
             Stop::usage(format!(
@@ -101,11 +103,14 @@ fn target(args: &RepairArgs, text: &str) -> Result<Target, Stop> {
             ))
         });
     }
-    spoken(args.protocol.as_deref(), text)
+    spoken(protocol, text)
 }
 
 /// What a chat is written in: as it is said, or as it looks.
 pub(crate) fn spoken(protocol: Option<&str>, text: &str) -> Result<Target, Stop> {
+    if text.trim().is_empty() {
+        return Err(Stop::failed(chat_file::EMPTY));
+    }
     let request = canonical::parse(text).map_err(chat_file::unread)?;
     let Some(protocol) = protocol else {
         return Ok(Target::of_request(&request));

@@ -28,6 +28,7 @@ use serde_json::Value;
 
 pub use repair::Repair;
 pub use request::{Mended, Reasoning, mend};
+pub(crate) use request::{loops, thinking};
 pub use target::Target;
 
 use given::Given;

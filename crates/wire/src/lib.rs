@@ -5,8 +5,9 @@
 //! One module a protocol ([`openai_chat`], [`openai_responses`], [`anthropic`]), each of the same
 //! build: types, a dialect or profile as data, `render`, `read`, a stream reader and a validator. Of
 //! [`gemini`] and [`bedrock`] there are only the validators, for fakes of them. What all share is
-//! here: [`Fault`], [`WireError`], the fixed texts of [`frames`], and [`overflow::classify`], one
-//! table for all providers.
+//! here: [`Fault`], [`WireError`], the fixed texts of [`frames`], [`overflow::classify`], one
+//! table for all providers, [`canonical`], which mends what is damaged, and [`body`], which changes a
+//! request in place.
 //!
 //! ```
 //! use plimsoll_context::Message;
@@ -55,8 +56,8 @@
 //! neighbours that may not touch, map ids of tool calls, split batches, and wrap arguments that
 //! are not a JSON object. [`openai_chat::Note`] tells what of a view was left out or changed.
 //!
-//! A chat that is only read and written back ([`openai_chat::Chat::write`]) loses nothing:
-//! messages that were not edited keep their bytes, edited ones all their other keys.
+//! A request that is only read and written back loses nothing, on any wire ([`body::Body`]): messages
+//! that were not edited keep their bytes, edited ones all their other keys, blocks and items.
 //!
 //! What a reply can say and [`Reply`](plimsoll_context::Reply) does not keep: alternatives after
 //! the first (`n` > 1), log probabilities, generated audio, OpenRouter's `reasoning_details`
@@ -115,17 +116,19 @@
 //! that was only paused ([`StopReason::Paused`](plimsoll_context::StopReason)) goes back as it stands,
 //! and a call of the provider's own tool that stayed without a result is left out.
 
+mod aligned;
 pub mod anthropic;
 pub mod bedrock;
+pub mod body;
 pub mod canonical;
 mod error;
 mod fault;
 pub mod frames;
 pub mod gemini;
+pub mod hosted;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
-pub mod hosted;
 mod raw;
 
 pub use error::WireError;

@@ -644,7 +644,7 @@ fn a_history_is_written_back_with_its_bytes() {
         Slot::Edited(9, &more),
     ];
     let edited = chat.write(slots).unwrap();
-    let anew = r#"{"type":"custom_tool_call_output","call_id":"c","output":"short"},{"type":"message","role":"user","content":[{"type":"input_text","text":"and?"}]}"#;
+    let anew = r#"{"type":"custom_tool_call_output","call_id":"c","output":"short","id":"o"},{"type":"message","role":"user","content":[{"type":"input_text","text":"and?"}]}"#;
     assert_eq!(edited, same.replace(output, anew));
     // An edited turn keeps its reasoning and its ids.
     let turn = chat.messages[1].clone();
@@ -696,18 +696,14 @@ fn what_is_no_request_is_said() {
             r#"{"input":[],"tools":[{"type":"function"}]}"#,
             "tools[0].name",
         ),
+        (r#"{"input":"x","instructions":5}"#, "instructions"),
     ] {
         match read(text) {
             Err(WireError::Expected { place: got, .. }) => assert_eq!(got, place, "{text}"),
             other => panic!("{text}: {other:?}"),
         }
     }
-    for text in [
-        "",
-        "{",
-        r#"{"input":[{]}"#,
-        r#"{"input":"x","instructions":5}"#,
-    ] {
+    for text in ["", "{", r#"{"input":[{]}"#] {
         assert!(
             matches!(read(text), Err(WireError::NotJson { .. })),
             "{text}"

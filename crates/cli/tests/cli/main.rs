@@ -22,6 +22,7 @@ mod chatting;
 mod command;
 mod compact;
 mod compact_bad;
+mod compact_wires;
 mod config;
 mod count;
 mod docs;
@@ -29,8 +30,8 @@ mod doctor;
 mod failures;
 mod fake;
 mod forks;
-mod import;
 mod hosted;
+mod import;
 mod ledger;
 mod long_runs;
 #[cfg(feature = "mcp")]

@@ -2,6 +2,8 @@
 //! its own, what is said beside results a user message. Repairs nothing: a request with orphans is
 //! read with its orphans.
 
+use std::ops::Range;
+
 use plimsoll_context::{CallId, Message, Opaque, Part, ToolResult, ToolSpec};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -23,9 +25,14 @@ pub struct Chat<'a> {
     pub tools: Vec<ToolSpec>,
     /// The tools that the provider runs, as they are.
     pub hosted_tools: Vec<Opaque>,
+    /// For each message, the blocks of its content that it was read from.
+    pub(super) spans: Vec<Range<usize>>,
     originals: Vec<&'a str>,
-    object: Option<RawObject<'a>>,
+    pub(super) object: Option<RawObject<'a>>,
 }
+
+/// All blocks of a content.
+const WHOLE: Range<usize> = 0..usize::MAX;
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys.
 ///
@@ -50,13 +57,14 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
         from: Vec::new(),
         tools: Vec::new(),
         hosted_tools: Vec::new(),
+        spans: Vec::new(),
         originals: array(list, "messages")?,
         object,
     };
     if let Some(system) = chat.key("system") {
         let parts = content(system, "system")?;
         if !parts.is_empty() {
-            chat.push(Message::System { parts }, None);
+            chat.push(Message::System { parts }, None, WHOLE);
         }
     }
     for (index, raw) in chat.originals.clone().into_iter().enumerate() {
@@ -83,9 +91,10 @@ impl<'a> Chat<'a> {
         self.object.as_ref()?.get(name)
     }
 
-    fn push(&mut self, message: Message, from: Option<usize>) {
+    fn push(&mut self, message: Message, from: Option<usize>, span: Range<usize>) {
         self.messages.push(message);
         self.from.push(from);
+        self.spans.push(span);
     }
 
     fn message(&mut self, raw: &'a str, index: usize) -> Result<(), WireError> {
@@ -97,11 +106,11 @@ impl<'a> Chat<'a> {
         match role.as_str() {
             "assistant" => {
                 let parts = content(raw, &inside)?;
-                self.push(Message::Assistant { parts }, Some(index));
+                self.push(Message::Assistant { parts }, Some(index), WHOLE);
             }
             "system" => {
                 let parts = content(raw, &inside)?;
-                self.push(Message::System { parts }, Some(index));
+                self.push(Message::System { parts }, Some(index), WHOLE);
             }
             "user" => self.user(raw, &inside, index)?,
             other => {
@@ -118,7 +127,7 @@ impl<'a> Chat<'a> {
     /// A user message: results each by itself, summaries by their frame, all else together.
     fn user(&mut self, raw: &'a str, place: &str, index: usize) -> Result<(), WireError> {
         let before = self.messages.len();
-        let mut said = Vec::new();
+        let mut said = Said::default();
         for (at, block) in blocks(raw, place)?.into_iter().enumerate() {
             let place = format!("{place}[{at}]");
             let block = match block {
@@ -126,7 +135,7 @@ impl<'a> Chat<'a> {
                 Block::Raw(raw) => match result(raw, &place)? {
                     Some(result) => {
                         self.say(&mut said, index);
-                        self.push(Message::ToolResult(result), Some(index));
+                        self.push(Message::ToolResult(result), Some(index), at..at + 1);
                         continue;
                     }
                     None => read_block::parts(raw, &place)?,
@@ -139,23 +148,23 @@ impl<'a> Chat<'a> {
             match summary {
                 Some(text) => {
                     self.say(&mut said, index);
-                    self.push(Message::Summary { text }, Some(index));
+                    self.push(Message::Summary { text }, Some(index), at..at + 1);
                 }
-                None => said.extend(block),
+                None => said.take(block, at),
             }
         }
-        if self.messages.len() == before && said.is_empty() {
+        if self.messages.len() == before && said.parts.is_empty() {
             let parts = Vec::new();
-            self.push(Message::User { parts }, Some(index));
+            self.push(Message::User { parts }, Some(index), WHOLE);
         }
         self.say(&mut said, index);
         Ok(())
     }
 
-    fn say(&mut self, said: &mut Vec<Part>, index: usize) {
-        if !said.is_empty() {
-            let parts = std::mem::take(said);
-            self.push(Message::User { parts }, Some(index));
+    fn say(&mut self, said: &mut Said, index: usize) {
+        if !said.parts.is_empty() {
+            let Said { parts, span } = std::mem::take(said);
+            self.push(Message::User { parts }, Some(index), span);
         }
     }
 
@@ -178,6 +187,23 @@ impl<'a> Chat<'a> {
             schema: parse(schema)?,
         });
         Ok(())
+    }
+}
+
+/// What is said in blocks that follow each other.
+#[derive(Default)]
+struct Said {
+    parts: Vec<Part>,
+    span: Range<usize>,
+}
+
+impl Said {
+    fn take(&mut self, block: Vec<Part>, at: usize) {
+        if self.parts.is_empty() {
+            self.span.start = at;
+        }
+        self.span.end = at + 1;
+        self.parts.extend(block);
     }
 }
 

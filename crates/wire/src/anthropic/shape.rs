@@ -408,7 +408,7 @@ pub(super) fn newest(marks: &[Breakpoint]) -> &[Breakpoint] {
 
 /// The arguments if they are a JSON object, else an object that holds them. Parsed whole: a number
 /// or an escape that is none is refused with the body that it stands in.
-fn json_object(arguments: &str) -> Cow<'_, str> {
+pub(super) fn json_object(arguments: &str) -> Cow<'_, str> {
     let text = arguments.trim();
     if text.starts_with('{') && serde_json::from_str::<Map<String, Value>>(text).is_ok() {
         return Cow::Borrowed(text);

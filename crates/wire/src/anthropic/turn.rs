@@ -41,6 +41,15 @@ pub(super) enum What<'a> {
     Other(Cow<'a, str>),
 }
 
+impl Role {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
 impl<'a> Block<'a> {
     pub(super) fn text(text: impl Into<Cow<'a, str>>) -> Self {
         What::Text(text.into()).into()
@@ -81,13 +90,9 @@ impl Turn<'_> {
     }
 
     pub(super) fn json(&self) -> String {
-        let role = match self.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        };
         let content = blocks(&self.blocks);
         Object::new()
-            .text("role", role)
+            .text("role", self.role.name())
             .raw("content", &content)
             .end()
     }

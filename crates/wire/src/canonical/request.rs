@@ -118,7 +118,7 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
 }
 
 /// Messages that think.
-fn thinking(messages: &[Message]) -> BTreeSet<usize> {
+pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
     let thinks = |message: &Message| {
         let mut parts = message.parts().iter();
         parts.any(|part| matches!(part, Part::Thinking(_)))
@@ -169,7 +169,7 @@ fn must_go(attempt: &Attempt<'_, '_>, target: &Target) -> BTreeSet<usize> {
 }
 
 /// For each message, the number of its tool loop: it begins with what somebody asks.
-fn loops(messages: &[Message]) -> Vec<usize> {
+pub(crate) fn loops(messages: &[Message]) -> Vec<usize> {
     let (mut number, mut asked) = (0, true);
     let mut loops = Vec::with_capacity(messages.len());
     for message in messages {

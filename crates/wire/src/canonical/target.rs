@@ -102,7 +102,8 @@ impl Target {
     }
 
     /// The key of a request under which its messages stand.
-    pub(super) fn list(&self) -> &'static str {
+    #[must_use]
+    pub fn list(&self) -> &'static str {
         match self {
             Self::Responses(_) => "input",
             Self::Chat(_) | Self::Messages(_) => "messages",

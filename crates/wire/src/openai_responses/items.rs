@@ -95,7 +95,7 @@ pub(crate) fn kind(item: &Value) -> &str {
 
 /// Whether the client says an item of that kind; the model says all others, as far as they are
 /// not messages.
-pub(super) fn is_clients(kind: &str) -> bool {
+pub(crate) fn is_clients(kind: &str) -> bool {
     CLIENTS.contains(&kind) || PAIRS.iter().any(|(.., output)| *output == kind)
 }
 

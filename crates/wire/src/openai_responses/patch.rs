@@ -1,74 +1,323 @@
-//! Writing a history back: messages that nobody touched as the very bytes that were read, the others
-//! as the items that they are now. Not rendering a request; `render.rs` does.
+//! Writing a history back: messages that nobody touched as the very bytes that were read, of the
+//! others only the items changed that were edited. Not rendering a request; `render.rs` does.
 
-use plimsoll_context::Message;
+use std::collections::BTreeSet;
 
+use plimsoll_context::{Message, Part, ToolResult};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::items;
 use super::profile::{Profile, ReasoningItems};
-use super::read::{Chat, Form};
+use super::read::{Chat, Form, read};
 use super::shape::Shaper;
+use crate::aligned::{Piece, align};
 use crate::error::WireError;
+use crate::frames;
 use crate::openai_chat::Slot;
+use crate::raw::RawObject;
+
+/// What becomes of the system prompt beside the input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Instructions {
+    Same,
+    Gone,
+    Edited(String),
+}
 
 impl Chat<'_> {
     /// Writes the history with other messages, in the shape in which it was read, all other keys
-    /// kept as they were. An edited message is written anew, with the ids and the reasoning that it
-    /// has. A slot whose index is beyond the history is left out.
+    /// kept as they were. Of an edited message each item that the edit did not touch keeps its bytes:
+    /// reasoning, ids, what the provider did by itself. A slot whose index is beyond the history is
+    /// left out.
     ///
     /// # Errors
     ///
-    /// None in practice: only a value that is no JSON could fail.
+    /// [`WireError::NotJson`] or [`WireError::Expected`] if an original is not what was read.
     pub fn write<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,
     ) -> Result<String, WireError> {
-        // What was read is given back; whether it may be sent, its sender knows.
-        let profile = Profile {
-            reasoning: ReasoningItems::Plain,
-            ..Profile::openai()
-        };
-        let slots: Vec<(Slot<'m>, &Message)> = slots
-            .into_iter()
-            .filter_map(|slot| {
-                let message = match slot {
-                    Slot::Original(index) => self.messages.get(index)?,
-                    Slot::Edited(index, edited) => self.messages.get(index).map(|_| edited)?,
-                    Slot::New(message) => message,
-                };
-                Some((slot, message))
-            })
-            .collect();
-        // All of them, since what a result is depends on its call.
-        let mut shaper = Shaper::new(&profile);
-        for (_, message) in &slots {
-            shaper.message(message);
-        }
-        let mut list = Vec::new();
-        for ((slot, _), items) in slots.iter().zip(shaper.by_message()) {
+        self.write_with(slots, &Instructions::Same)
+    }
+
+    /// The same with other instructions.
+    pub(crate) fn write_with<'m>(
+        &self,
+        slots: impl IntoIterator<Item = Slot<'m>>,
+        instructions: &Instructions,
+    ) -> Result<String, WireError> {
+        let slots: Vec<Slot<'m>> = slots.into_iter().collect();
+        let mut anew = self.anew(&slots)?.into_iter();
+        let mut list: Vec<String> = Vec::new();
+        for slot in slots {
             match slot {
                 Slot::Original(index) => {
-                    let originals = self.originals(*index).iter();
-                    list.extend(originals.map(|raw| self.item(raw)));
+                    let originals = self.originals(index).iter();
+                    list.extend(originals.map(|raw| (*raw).to_owned()));
                 }
-                Slot::Edited(..) | Slot::New(_) => {
-                    for item in items {
-                        let text = serde_json::to_string(&item);
-                        list.push(text.map_err(|error| WireError::not_json(&error))?);
-                    }
+                Slot::Edited(index, _) if self.originals(index).is_empty() => {}
+                Slot::Edited(index, message) => {
+                    list.extend(edited(self.originals(index), message)?);
                 }
+                Slot::New(_) => list.extend(anew.next().unwrap_or_default()),
             }
         }
-        let list = format!("[{}]", list.join(","));
+        // An input that is one text stays one.
+        let input = match list.as_slice() {
+            [one] if one.starts_with('"') => one.clone(),
+            items => {
+                let items: Vec<String> = items.iter().map(|raw| item(raw)).collect();
+                format!("[{}]", items.join(","))
+            }
+        };
         Ok(match self.form {
-            Form::Array => list,
-            Form::Object => self.object.with(&[("input", Some(list))]),
+            Form::Array => input,
+            Form::Object => {
+                let mut changes = vec![("input", Some(input))];
+                match instructions {
+                    Instructions::Same => {}
+                    Instructions::Gone => changes.push(("instructions", None)),
+                    Instructions::Edited(text) => {
+                        changes.push(("instructions", Some(quoted(text))));
+                    }
+                }
+                self.object.with(&changes)
+            }
         })
     }
 
-    /// An original as an item: a bare text is what the user says.
-    fn item(&self, raw: &str) -> String {
-        match raw.starts_with('"') {
-            true => format!("{{\"role\":\"user\",\"content\":{raw}}}"),
-            false => raw.to_owned(),
+    /// The items of each new message. All of them together, since what a result is depends on its
+    /// call.
+    fn anew(&self, slots: &[Slot<'_>]) -> Result<Vec<Vec<String>>, WireError> {
+        let new = || {
+            slots.iter().filter_map(|slot| match slot {
+                Slot::New(message) => Some(*message),
+                _ => None,
+            })
+        };
+        let answers = new().any(|message| matches!(message, Message::ToolResult(_)));
+        let custom = match answers {
+            true => self.custom_calls(slots),
+            false => BTreeSet::new(),
+        };
+        let profile = whole();
+        let mut shaper = Shaper::new(&profile);
+        shaper.knows(custom.iter().map(String::as_str));
+        for message in new() {
+            shaper.message(message);
+        }
+        let texts = |items: Vec<super::types::Item<'_>>| items.iter().map(text).collect();
+        shaper.by_message().into_iter().map(texts).collect()
+    }
+
+    /// Ids of calls of tools that take a text of any form.
+    fn custom_calls(&self, slots: &[Slot<'_>]) -> BTreeSet<String> {
+        let kept = slots.iter().filter_map(|slot| match slot {
+            Slot::Original(index) | Slot::Edited(index, _) => Some(*index),
+            Slot::New(_) => None,
+        });
+        let raws = kept.flat_map(|index| self.originals(index));
+        let id = |raw: &&str| {
+            let item: Value = serde_json::from_str(raw).ok()?;
+            let custom = items::kind(&item) == "custom_tool_call";
+            let id = item.get("call_id").filter(|_| custom)?;
+            id.as_str().map(str::to_owned)
+        };
+        raws.filter_map(id).collect()
+    }
+}
+
+/// An original as an item: a bare text is what the user says.
+fn item(raw: &str) -> String {
+    match raw.starts_with('"') {
+        true => format!("{{\"role\":\"user\",\"content\":{raw}}}"),
+        false => raw.to_owned(),
+    }
+}
+
+/// What was read is given back; whether it may be sent, its sender knows.
+fn whole() -> Profile {
+    Profile {
+        reasoning: ReasoningItems::Plain,
+        ..Profile::openai()
+    }
+}
+
+/// The items of a message with what is said in their place.
+fn edited(raws: &[&str], message: &Message) -> Result<Vec<String>, WireError> {
+    let new: &[Part] = match message {
+        Message::ToolResult(result) => {
+            if let [raw] = raws
+                && let Some(item) = with_output(raw, result)?
+            {
+                return Ok(vec![item]);
+            }
+            return drawn(message);
+        }
+        Message::Summary { text } => &[Part::text(frames::framed_summary(text))],
+        Message::Notice { text } => &[Part::text(text)],
+        other => other.parts(),
+    };
+    if let Some(items) = in_place(raws, new)? {
+        return Ok(items);
+    }
+    drawn(message)
+}
+
+/// A message as the wire renders it, by itself.
+fn drawn(message: &Message) -> Result<Vec<String>, WireError> {
+    let profile = whole();
+    let mut shaper = Shaper::new(&profile);
+    shaper.message(message);
+    let items = shaper.by_message().into_iter().flatten();
+    items.map(|item| text(&item)).collect()
+}
+
+/// The items with other parts in their places; `None` where they do not stand one for one.
+fn in_place(raws: &[&str], new: &[Part]) -> Result<Option<Vec<String>>, WireError> {
+    let old: Vec<Vec<Part>> = raws
+        .iter()
+        .map(|raw| parts(raw))
+        .collect::<Result<_, _>>()?;
+    let Some(pieces) = align(&old, new) else {
+        return Ok(None);
+    };
+    let mut items = Vec::with_capacity(raws.len());
+    for ((raw, old), piece) in raws.iter().zip(&old).zip(pieces) {
+        match piece {
+            Piece::Same => items.push((*raw).to_owned()),
+            Piece::Gone => {}
+            Piece::Changed(new) => match changed(raw, old, new)? {
+                Some(item) => items.push(item),
+                None => return Ok(None),
+            },
         }
     }
+    Ok(Some(items))
+}
+
+/// The parts of one item.
+fn parts(raw: &str) -> Result<Vec<Part>, WireError> {
+    if raw.starts_with('"') {
+        return Ok(vec![Part::text(parse::<String>(raw)?)]);
+    }
+    let list = format!("[{raw}]");
+    let mut messages = read(&list)?.messages.into_iter();
+    Ok(match messages.next() {
+        Some(Message::Summary { text }) => vec![Part::text(frames::framed_summary(&text))],
+        Some(message) => message.parts().to_vec(),
+        None => Vec::new(),
+    })
+}
+
+/// An item that says something else.
+fn changed(raw: &str, old: &[Part], new: &[Part]) -> Result<Option<String>, WireError> {
+    if raw.starts_with('"') {
+        return Ok(new.first().and_then(Part::as_text).map(quoted));
+    }
+    let object: RawObject<'_> = parse(raw)?;
+    let item: Value = parse(raw)?;
+    let change = match (items::kind(&item), new) {
+        ("function_call", [Part::ToolCall(call)]) => ("arguments", quoted(&call.arguments)),
+        ("custom_tool_call", [Part::ToolCall(call)]) => ("input", quoted(&call.arguments)),
+        ("message", _) => {
+            let content = object.get("content").unwrap_or("[]");
+            // What stands beside the content comes first, and stays.
+            let count = pieces(content)?.len();
+            let beside = old.len().saturating_sub(count);
+            let said = if item.get("role").is_some_and(|role| role == "assistant") {
+                "output_text"
+            } else {
+                "input_text"
+            };
+            let content = said_in(content, old.get(beside..), new.get(beside..), said)?;
+            ("content", content)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(object.with(&[(change.0, Some(change.1))])))
+}
+
+/// An output that says something else; all else of it stays. `None` for what is no output.
+fn with_output(raw: &str, new: &ToolResult) -> Result<Option<String>, WireError> {
+    let Some(object) = parse::<RawObject<'_>>(raw)
+        .ok()
+        .filter(|item| item.get("call_id").is_some())
+    else {
+        return Ok(None);
+    };
+    let Some(output) = object.get("output") else {
+        return Ok(None);
+    };
+    let old = parts(raw)?;
+    let output = match new.parts.as_slice() {
+        [Part::Text { text }] if old.len() != 1 => quoted(text),
+        parts if parts.len() == old.len() => {
+            said_in(output, Some(&old), Some(parts), "input_text")?
+        }
+        _ => {
+            let items = drawn(&Message::ToolResult(new.clone()))?;
+            let drawn: Option<RawObject<'_>> = items.first().map(|raw| parse(raw)).transpose()?;
+            let drawn = drawn.and_then(|drawn| drawn.get("output").map(str::to_owned));
+            drawn.unwrap_or_else(|| output.to_owned())
+        }
+    };
+    Ok(Some(object.with(&[("output", Some(output))])))
+}
+
+/// A content with other parts in their places: a text where it was one, else a list.
+fn said_in(
+    content: &str,
+    old: Option<&[Part]>,
+    new: Option<&[Part]>,
+    kind: &'static str,
+) -> Result<String, WireError> {
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let raws = pieces(content)?;
+    let mut blocks = Vec::with_capacity(raws.len());
+    for (raw, (old, new)) in raws.iter().zip(old.iter().zip(new)) {
+        let text = new.as_text().filter(|_| old != new);
+        blocks.push(match text {
+            None => (*raw).to_owned(),
+            Some(text) if raw.starts_with('"') => quoted(text),
+            Some(text) if old.as_text().is_some() => {
+                let block: RawObject<'_> = parse(raw)?;
+                // They are of the text that was there.
+                let none = block.get("annotations").map(|_| "[]".to_owned());
+                block.with(&[
+                    ("text", Some(quoted(text))),
+                    ("annotations", none),
+                    ("logprobs", None),
+                ])
+            }
+            Some(text) => format!("{{\"type\":\"{kind}\",\"text\":{}}}", quoted(text)),
+        });
+    }
+    Ok(match blocks.as_slice() {
+        [one] if content.trim().starts_with('"') => one.clone(),
+        many => format!("[{}]", many.join(",")),
+    })
+}
+
+/// The parts of a content; a text is one.
+fn pieces(content: &str) -> Result<Vec<&str>, WireError> {
+    let content = content.trim();
+    if content.starts_with('"') {
+        return Ok(vec![content]);
+    }
+    let list: Vec<&RawValue> = parse(content)?;
+    Ok(list.into_iter().map(RawValue::get).collect())
+}
+
+fn text(item: &super::types::Item<'_>) -> Result<String, WireError> {
+    serde_json::to_string(item).map_err(|error| WireError::not_json(&error))
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
+    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
 }

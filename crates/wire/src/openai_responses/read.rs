@@ -61,7 +61,14 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
         _ => (text, ""),
     };
     if let Some(raw) = chat.object.get("instructions") {
-        chat.instructions = serde_json::from_str(raw).map_err(not_json)?;
+        chat.instructions = match serde_json::from_str(raw).map_err(not_json)? {
+            Value::Null => None,
+            Value::String(text) => Some(text),
+            other => {
+                let expected = "string or null";
+                return Err(WireError::expected("instructions", expected, Some(&other)));
+            }
+        };
     }
     if let Some(raw) = chat.object.get("tools") {
         chat.tools(raw)?;

@@ -72,6 +72,11 @@ impl<'a, 'p> Shaper<'a, 'p> {
         }
     }
 
+    /// These calls, which stand elsewhere, are of tools that take a text of any form.
+    pub(super) fn knows(&mut self, custom: impl IntoIterator<Item = &'a str>) {
+        self.custom.extend(custom);
+    }
+
     pub(super) fn message(&mut self, message: &'a Message) {
         match message {
             Message::System { parts } => {

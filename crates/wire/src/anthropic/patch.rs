@@ -1,0 +1,366 @@
+//! Writing a request back: messages that nobody touched as the very bytes that were read, of the
+//! others only the blocks changed that were edited. Not rendering a request; `render.rs` does.
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::{Message, Part, ToolResult};
+use serde_json::value::RawValue;
+
+use super::object::{Object, array};
+use super::read::Chat;
+use super::read_block::{self, parts};
+use super::render::RenderInput;
+use super::shape::{MARK, Shaper, json_object};
+use super::turn::{Block, Turn};
+use crate::aligned::{Piece, align, is_thinking};
+use crate::error::WireError;
+use crate::frames;
+use crate::openai_chat::Slot;
+use crate::raw::RawObject;
+
+impl Chat<'_> {
+    /// Writes the request with other messages, in the shape in which it was read, all other keys
+    /// kept as they were. What several messages stand in keeps its bytes where all of them do; of an
+    /// edited message each block that the edit did not touch does, and so do the breakpoints of what
+    /// stays. A system prompt beside the messages that has no slot is taken out. A slot whose index
+    /// is beyond the request is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::NotJson`] or [`WireError::Expected`] if an original is not what was read.
+    pub fn write<'m>(
+        &self,
+        slots: impl IntoIterator<Item = Slot<'m>>,
+    ) -> Result<String, WireError> {
+        self.write_without(slots, &BTreeSet::new())
+    }
+
+    /// The same, but these messages lose their thinking.
+    pub(crate) fn write_without<'m>(
+        &self,
+        slots: impl IntoIterator<Item = Slot<'m>>,
+        without: &BTreeSet<usize>,
+    ) -> Result<String, WireError> {
+        let mut list: Vec<String> = Vec::new();
+        let mut system = self
+            .from
+            .first()
+            .is_some_and(Option::is_none)
+            .then_some(None);
+        for group in self.groups(slots) {
+            match group {
+                Group::System(None) => system = None,
+                Group::System(Some(edited)) => {
+                    let raw = self.key("system").unwrap_or("null");
+                    system = Some(Some(content(
+                        raw,
+                        &[(0..usize::MAX, Some(edited), Thinking::Stays)],
+                    )?));
+                }
+                Group::Entry(entry, members) => list.extend(self.entry(entry, &members, without)?),
+                Group::New(message) => list.extend(drawn(message).iter().map(Drawn::json)),
+            }
+        }
+        let list = array(list.iter().map(String::as_str));
+        let Some(object) = &self.object else {
+            return Ok(list);
+        };
+        let mut changes = vec![("messages", Some(list))];
+        changes.extend(system.map(|system| ("system", system)));
+        Ok(object.with(&changes))
+    }
+
+    /// The slots, those together that are written as one message.
+    fn groups<'m>(&self, slots: impl IntoIterator<Item = Slot<'m>>) -> Vec<Group<'m>> {
+        let mut groups: Vec<Group<'m>> = Vec::new();
+        for slot in slots {
+            let (index, edited) = match slot {
+                Slot::New(message) => {
+                    groups.push(Group::New(message));
+                    continue;
+                }
+                Slot::Original(index) => (index, None),
+                Slot::Edited(index, message) => (index, Some(message)),
+            };
+            let Some(from) = self.from.get(index) else {
+                continue;
+            };
+            let Some(entry) = *from else {
+                groups.push(Group::System(edited));
+                continue;
+            };
+            let member = Member { index, edited };
+            match groups.last_mut() {
+                Some(Group::Entry(last, members))
+                    if *last == entry && members.last().is_some_and(|one| one.index < index) =>
+                {
+                    members.push(member);
+                }
+                _ => groups.push(Group::Entry(entry, vec![member])),
+            }
+        }
+        groups
+    }
+
+    /// One message of the request with what is left of it; `None` where nothing is.
+    fn entry(
+        &self,
+        entry: usize,
+        members: &[Member<'_>],
+        without: &BTreeSet<usize>,
+    ) -> Result<Option<String>, WireError> {
+        let Some(raw) = self.original(entry) else {
+            return Ok(None);
+        };
+        let first = self.from.partition_point(|from| *from < Some(entry));
+        let end = self.from.partition_point(|from| *from <= Some(entry));
+        let thinking = |index: usize| match without.contains(&index) {
+            true => Thinking::Goes,
+            false => Thinking::Stays,
+        };
+        let untouched =
+            |one: &Member<'_>| one.edited.is_none() && thinking(one.index) == Thinking::Stays;
+        if members.len() == end - first && members.iter().all(untouched) {
+            return Ok(Some(raw.to_owned()));
+        }
+        let object: RawObject<'_> = parse(raw)?;
+        let members = members.iter().map(|one| {
+            let span = self.spans.get(one.index).cloned().unwrap_or_default();
+            (span, one.edited, thinking(one.index))
+        });
+        let members: Vec<Of<'_>> = members.collect();
+        let content = content(object.get("content").unwrap_or("null"), &members)?;
+        Ok((content != "[]").then(|| object.with(&[("content", Some(content))])))
+    }
+}
+
+/// What is written together.
+enum Group<'m> {
+    /// The system prompt beside the messages.
+    System(Option<&'m Message>),
+    /// Messages that stand in one of the request.
+    Entry(usize, Vec<Member<'m>>),
+    New(&'m Message),
+}
+
+struct Member<'m> {
+    index: usize,
+    edited: Option<&'m Message>,
+}
+
+/// Whether a message keeps its thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thinking {
+    Stays,
+    Goes,
+}
+
+/// A message that is written anew.
+struct Drawn {
+    role: &'static str,
+    blocks: Vec<String>,
+}
+
+impl Drawn {
+    fn json(&self) -> String {
+        let blocks = array(self.blocks.iter().map(String::as_str));
+        let object = Object::new().text("role", self.role);
+        object.raw("content", &blocks).end()
+    }
+}
+
+type Of<'m> = (std::ops::Range<usize>, Option<&'m Message>, Thinking);
+
+/// A content with the blocks of these messages, one text where it was one.
+fn content(raw: &str, members: &[Of<'_>]) -> Result<String, WireError> {
+    let raws = pieces(raw)?;
+    let mut blocks: Vec<String> = Vec::new();
+    for (span, edited, thinking) in members {
+        let end = span.end.min(raws.len());
+        let mut mine: Vec<&str> = raws.get(span.start..end).unwrap_or_default().to_vec();
+        if *thinking == Thinking::Goes {
+            mine.retain(|raw| !thinks(raw));
+        }
+        match edited {
+            None => blocks.extend(mine.into_iter().map(str::to_owned)),
+            Some(message) => blocks.extend(patched(&mine, message, *thinking)?),
+        }
+    }
+    Ok(join(raw, &blocks))
+}
+
+/// The blocks of a message with what is said in their place.
+fn patched(raws: &[&str], message: &Message, thinking: Thinking) -> Result<Vec<String>, WireError> {
+    let silent: Vec<Part>;
+    let new: &[Part] = match message {
+        Message::ToolResult(result) => {
+            if let [raw] = raws
+                && let Some(block) = with_result(raw, result)?
+            {
+                return Ok(vec![block]);
+            }
+            return Ok(blocks_of(drawn(message)));
+        }
+        Message::Summary { text } => &[Part::text(frames::framed_summary(text))],
+        Message::Notice { text } => &[Part::text(text)],
+        _ if thinking == Thinking::Goes => {
+            let parts = message.parts().iter();
+            silent = parts.filter(|part| !is_thinking(part)).cloned().collect();
+            &silent
+        }
+        other => other.parts(),
+    };
+    if let Some(blocks) = said(raws, new)? {
+        return Ok(blocks);
+    }
+    let anew = match message {
+        Message::Assistant { .. } => Message::Assistant {
+            parts: new.to_vec(),
+        },
+        _ => Message::User {
+            parts: new.to_vec(),
+        },
+    };
+    Ok(blocks_of(drawn(&anew)))
+}
+
+/// A result with another content; all else of it stays. `None` for what is no result.
+fn with_result(raw: &str, new: &ToolResult) -> Result<Option<String>, WireError> {
+    let object = parse::<RawObject<'_>>(raw).ok();
+    let Some(object) = object.filter(|block| block.get("type") == Some("\"tool_result\"")) else {
+        return Ok(None);
+    };
+    let inner = object.get("content").unwrap_or("null");
+    let content = match (said(&pieces(inner)?, &new.parts)?, new.parts.as_slice()) {
+        (Some(blocks), _) => Some(join(inner, &blocks)),
+        (None, [Part::Text { text }]) => Some(quoted(text)),
+        (None, _) => {
+            let blocks = blocks_of(drawn(&Message::ToolResult(new.clone())));
+            let drawn: Option<RawObject<'_>> =
+                blocks.first().map(|block| parse(block)).transpose()?;
+            drawn.and_then(|drawn| drawn.get("content").map(str::to_owned))
+        }
+    };
+    Ok(Some(object.with(&[("content", content)])))
+}
+
+/// The blocks with other parts in their places; `None` where they do not stand one for one.
+fn said(raws: &[&str], new: &[Part]) -> Result<Option<Vec<String>>, WireError> {
+    let mut old = Vec::with_capacity(raws.len());
+    for raw in raws {
+        old.push(match raw.starts_with('"') {
+            true => vec![Part::text(parse::<String>(raw)?)],
+            false => parts(raw, "a block")?,
+        });
+    }
+    let Some(pieces) = align(&old, new) else {
+        return Ok(None);
+    };
+    let mut blocks = Vec::with_capacity(raws.len());
+    for (raw, piece) in raws.iter().zip(pieces) {
+        match piece {
+            Piece::Same => blocks.push((*raw).to_owned()),
+            Piece::Gone => {}
+            Piece::Changed(parts) => match changed(raw, parts)? {
+                Some(block) => blocks.push(block),
+                None => return Ok(None),
+            },
+        }
+    }
+    Ok(Some(blocks))
+}
+
+/// A block that says something else; a text that is cited no more loses its citations.
+fn changed(raw: &str, new: &[Part]) -> Result<Option<String>, WireError> {
+    let Some(part) = new.first() else {
+        return Ok(None);
+    };
+    if raw.starts_with('"') {
+        return Ok(part.as_text().map(quoted));
+    }
+    let object: RawObject<'_> = parse(raw)?;
+    let kind = read_block::text(&object, "type", "a block")?;
+    Ok(match (kind.as_str(), part) {
+        ("text", Part::Text { text }) => {
+            Some(object.with(&[("text", Some(quoted(text))), ("citations", None)]))
+        }
+        ("tool_use", Part::ToolCall(call)) => {
+            let input = json_object(&call.arguments).into_owned();
+            Some(object.with(&[("input", Some(input))]))
+        }
+        (_, Part::Text { text }) => {
+            let block = Object::of("text").text("text", text);
+            Some(match object.get(MARK) {
+                Some(mark) => block.raw(MARK, mark).end(),
+                None => block.end(),
+            })
+        }
+        _ => None,
+    })
+}
+
+/// A message as the wire renders it, by itself.
+fn drawn(message: &Message) -> Vec<Drawn> {
+    let later;
+    let message = match message {
+        Message::System { .. } => {
+            later = Message::user(format!("{}\n\n{}", frames::LATER_SYSTEM, message.text()));
+            &later
+        }
+        other => other,
+    };
+    let input = RenderInput::default();
+    let mut shaper = Shaper::new(&input, &[], Vec::new());
+    shaper.message(message);
+    let turns = shaper.finish(None).turns;
+    // What only makes room belongs to nobody.
+    let turns = turns.into_iter().filter(|turn| !turn.from.is_empty());
+    let turn = |turn: Turn<'_>| Drawn {
+        role: turn.role.name(),
+        blocks: turn
+            .blocks
+            .iter()
+            .map(|block: &Block<'_>| block.json().into_owned())
+            .collect(),
+    };
+    turns.map(turn).collect()
+}
+
+fn blocks_of(drawn: Vec<Drawn>) -> Vec<String> {
+    drawn.into_iter().flat_map(|turn| turn.blocks).collect()
+}
+
+/// The blocks of a content; a text is one, null and nothing are none.
+fn pieces(raw: &str) -> Result<Vec<&str>, WireError> {
+    let raw = raw.trim();
+    if raw == "null" {
+        return Ok(Vec::new());
+    }
+    if raw.starts_with('"') {
+        return Ok(vec![raw]);
+    }
+    let list: Vec<&RawValue> = parse(raw)?;
+    Ok(list.into_iter().map(RawValue::get).collect())
+}
+
+/// A content of these blocks: one text where it was one.
+fn join(before: &str, blocks: &[String]) -> String {
+    match blocks {
+        [one] if before.trim().starts_with('"') && one.starts_with('"') => one.clone(),
+        many => array(many.iter().map(String::as_str)),
+    }
+}
+
+fn thinks(block: &str) -> bool {
+    let object: Option<RawObject<'_>> = parse(block).ok();
+    let kind = object.and_then(|object| object.get("type"));
+    matches!(kind, Some("\"thinking\"" | "\"redacted_thinking\""))
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
+    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
+}

@@ -1,0 +1,270 @@
+//! [`Body`]: a request of any of the three wires, or its messages alone, read to be changed in
+//! place: messages leave, become shorter or come in, and what nobody touched keeps its bytes.
+//! [`Body::write`] makes the changes, [`Body::cut`] those that a policy asks for. Not a rendered
+//! request: what goes out is what came in, in its own wire and shape.
+//!
+//! ```
+//! use plimsoll_context::Message;
+//! use plimsoll_wire::body::{Body, Slot};
+//! use plimsoll_wire::canonical::Target;
+//!
+//! let request = r#"{"model": "claude-opus-4-6", "max_tokens": 1024, "system": "Be brief.",
+//!   "messages": [{"role":"user", "content":"One."}, {"role":"assistant","content":"1"},
+//!                {"role":"user","content":"Two." }]}"#;
+//! let target = Target::of_request(&serde_json::from_str(request).unwrap_or_default());
+//! let body = Body::read(request, &target)?;
+//! assert_eq!(body.messages.len(), 4, "the system prompt is the first of them");
+//!
+//! let note = Message::Summary { text: "One was counted.".into() };
+//! let written = body.write([Slot::Original(0), Slot::New(&note), Slot::Original(3)])?;
+//! assert!(written.text.starts_with(r#"{"model":"claude-opus-4-6","max_tokens":1024,"#));
+//! assert!(written.text.ends_with(r#"{"role":"user","content":"Two." }]}"#));
+//! assert!(written.repairs.is_empty() && written.faults.is_empty());
+//! # Ok::<(), plimsoll_wire::WireError>(())
+//! ```
+
+mod bound;
+mod cut;
+mod standing;
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::{Message, Opaque, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec};
+
+pub use crate::openai_chat::Slot;
+pub use cut::{Cut, CutError};
+
+use bound::Bound;
+
+use crate::canonical::{Reasoning, Repair, Target, mend};
+use crate::error::WireError;
+use crate::fault::Fault;
+use crate::{anthropic, openai_chat, openai_responses};
+
+/// A request, or a history, that was read.
+#[derive(Debug, Clone)]
+pub struct Body<'a> {
+    /// What is said, one after the other; what stands beside the list as its system prompt is the
+    /// first. May be taken out: writing does without it.
+    pub messages: Vec<Message>,
+    /// The tools that the caller runs.
+    pub tools: Vec<ToolSpec>,
+    /// The tools that the provider runs, as they are.
+    pub hosted_tools: Vec<Opaque>,
+    /// How many messages there are.
+    count: usize,
+    /// Messages that stand for others, or for what no message can say again.
+    standing: Vec<usize>,
+    /// What thinking is bound to.
+    bound: Bound,
+    text: &'a str,
+    target: Target,
+    wire: Wire<'a>,
+}
+
+/// A body that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// It.
+    pub text: String,
+    /// Messages that lost their thinking, because it is bound to what is not there any more as it
+    /// was (AM10): all of it in each tool loop behind the first change.
+    pub unthinking: Vec<usize>,
+    /// What else had to be mended so that it is accepted; empty as a rule. Places are those of `text`.
+    pub repairs: Vec<Repair>,
+    /// What would still be refused: what no message is to blame for, such as settings.
+    pub faults: Vec<Fault>,
+}
+
+/// The texts, as each wire keeps them.
+#[derive(Debug, Clone)]
+enum Wire<'a> {
+    Chat(openai_chat::Chat<'a>),
+    Responses(openai_responses::Chat<'a>),
+    Messages(anthropic::Chat<'a>),
+}
+
+impl<'a> Body<'a> {
+    /// Reads a request, or a bare list of messages or items, of the wire that `target` names. Repairs
+    /// nothing; [`mend`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
+    /// wrong kind.
+    pub fn read(text: &'a str, target: &Target) -> Result<Self, WireError> {
+        let (messages, tools, hosted_tools, wire) = match target {
+            Target::Chat(_) => {
+                let mut chat = openai_chat::read(text)?;
+                let messages = std::mem::take(&mut chat.messages);
+                let tools = std::mem::take(&mut chat.tools);
+                (messages, tools, Vec::new(), Wire::Chat(chat))
+            }
+            Target::Responses(_) => {
+                let mut chat = openai_responses::read(text)?;
+                let mut messages = std::mem::take(&mut chat.messages);
+                if let Some(instructions) = &chat.instructions {
+                    messages.insert(0, Message::system(instructions));
+                }
+                let tools = std::mem::take(&mut chat.tools);
+                let hosted = std::mem::take(&mut chat.hosted_tools);
+                (messages, tools, hosted, Wire::Responses(chat))
+            }
+            Target::Messages(_) => {
+                let mut chat = anthropic::read(text)?;
+                let messages = std::mem::take(&mut chat.messages);
+                let tools = std::mem::take(&mut chat.tools);
+                let hosted = std::mem::take(&mut chat.hosted_tools);
+                (messages, tools, hosted, Wire::Messages(chat))
+            }
+        };
+        Ok(Self {
+            count: messages.len(),
+            standing: standing::of(&messages, target),
+            bound: Bound::of(&messages, target),
+            messages,
+            tools,
+            hosted_tools,
+            text,
+            target: target.clone(),
+            wire,
+        })
+    }
+
+    /// Whether nobody says anything in it; there may be a system prompt beside the list.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.count == self.beside()
+    }
+
+    /// The raw JSON text of a key beside the list, such as `max_tokens`.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&'a str> {
+        match &self.wire {
+            Wire::Chat(chat) => chat.key(name),
+            Wire::Responses(chat) => chat.key(name),
+            Wire::Messages(chat) => chat.key(name),
+        }
+    }
+
+    /// What stands beside the messages and is sent with them: the tools. The system prompt is one of
+    /// the messages.
+    #[must_use]
+    pub fn overhead(&self, counter: &dyn TokenCounter) -> Tokens {
+        let tools: Tokens = self.tools.iter().map(|tool| counter.tool(tool)).sum();
+        let hosted = self.hosted_tools.iter();
+        let hosted: Tokens = hosted
+            .map(|tool| TOOL_OVERHEAD + counter.text(&tool.data))
+            .sum();
+        tools + hosted
+    }
+
+    /// Messages that must stay whole, whatever else leaves: the provider's own compaction, which
+    /// stands for all before it (OR6); what declares tools in the middle of a history; and where the
+    /// first or the last in the user's place is none of a person's, the one that is.
+    #[must_use]
+    pub fn standing(&self) -> &[usize] {
+        &self.standing
+    }
+
+    /// Messages whose thinking is bound to what came before it (AM10) and cannot stay once message
+    /// `first` is not as it was: those behind it, and their whole tool loops (V4). None where the model
+    /// signs only its thinking, and on the other wires.
+    #[must_use]
+    pub fn bound_to(&self, first: usize) -> Vec<usize> {
+        self.bound.behind(first)
+    }
+
+    /// Writes the body with other messages, in the shape in which it came: what is not edited, and all
+    /// other keys, byte for byte. A new message has the wire's own form; a summary is framed and said
+    /// by the user. A system prompt beside the list that has no slot is taken out. A slot whose index
+    /// is beyond the messages is left out.
+    ///
+    /// What comes out is valid, as the wire's validator judges it, but for what was wrong besides its
+    /// messages: what a change has left that would be refused is mended and told. Whole exchanges are
+    /// the caller's to keep; a call without its result is closed, a result without its call dropped.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: only a value that is no JSON could fail.
+    pub fn write<'m>(
+        &self,
+        slots: impl IntoIterator<Item = Slot<'m>>,
+    ) -> Result<Written, WireError> {
+        let mut slots: Vec<Slot<'m>> = slots.into_iter().collect();
+        slots.retain(|slot| index(slot).is_none_or(|index| index < self.count));
+        let Some(first) = self.first_change(&slots) else {
+            return self.written(self.text.trim().to_owned(), Vec::new());
+        };
+        let kept: BTreeSet<usize> = slots.iter().filter_map(index).collect();
+        let mut unthinking = self.bound_to(first);
+        unthinking.retain(|index| kept.contains(index));
+        let text = match &self.wire {
+            Wire::Chat(chat) => chat.write(slots)?,
+            Wire::Responses(chat) => self.responses(chat, &slots)?,
+            Wire::Messages(chat) => {
+                chat.write_without(slots, &unthinking.iter().copied().collect())?
+            }
+        };
+        self.written(text, unthinking)
+    }
+
+    fn written(&self, text: String, unthinking: Vec<usize>) -> Result<Written, WireError> {
+        let mended = mend(&text, &self.target, Reasoning::Keep)?;
+        Ok(Written {
+            text: mended.request,
+            unthinking,
+            repairs: mended.repairs,
+            faults: mended.faults,
+        })
+    }
+
+    /// The first message that is not there as it was; `None` where all are.
+    fn first_change(&self, slots: &[Slot<'_>]) -> Option<usize> {
+        let same =
+            |(at, slot): &(usize, &Slot<'_>)| matches!(slot, Slot::Original(index) if index == at);
+        let same = slots.iter().enumerate().take_while(same).count();
+        (same < self.count.max(slots.len())).then_some(same)
+    }
+
+    /// How many messages stand beside the list of Responses.
+    fn beside(&self) -> usize {
+        match &self.wire {
+            Wire::Chat(_) => 0,
+            Wire::Responses(chat) => usize::from(chat.instructions.is_some()),
+            Wire::Messages(chat) => usize::from(chat.from.first().is_some_and(Option::is_none)),
+        }
+    }
+
+    /// Responses has its system prompt beside the list.
+    fn responses(
+        &self,
+        chat: &openai_responses::Chat<'_>,
+        slots: &[Slot<'_>],
+    ) -> Result<String, WireError> {
+        let beside = self.beside();
+        let mut instructions = openai_responses::Instructions::Gone;
+        let mut list = Vec::with_capacity(slots.len());
+        for slot in slots {
+            match (*slot, index(slot).map(|index| index.checked_sub(beside))) {
+                (Slot::New(message), _) => list.push(Slot::New(message)),
+                (Slot::Original(_), Some(Some(index))) => list.push(Slot::Original(index)),
+                (Slot::Edited(_, message), Some(Some(index))) => {
+                    list.push(Slot::Edited(index, message));
+                }
+                (Slot::Edited(_, message), _) => {
+                    instructions = openai_responses::Instructions::Edited(message.text());
+                }
+                (Slot::Original(_), _) => instructions = openai_responses::Instructions::Same,
+            }
+        }
+        chat.write_with(list, &instructions)
+    }
+}
+
+fn index(slot: &Slot<'_>) -> Option<usize> {
+    match slot {
+        Slot::Original(index) | Slot::Edited(index, _) => Some(*index),
+        Slot::New(_) => None,
+    }
+}

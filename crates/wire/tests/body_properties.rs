@@ -1,0 +1,677 @@
+//! What holds of every body that is cut, on each wire, for every model and every budget: it is valid
+//! and within its budget, what was not edited keeps its bytes, and cutting again changes nothing. Over
+//! random transcripts, and over recorded sessions where they are there.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use flate2::read::GzDecoder;
+use plimsoll_context::{
+    ArgumentDigest, Author, Calibration, Chars4, Estimate, Line, Policy, Ppm, SessionPruneConfig,
+    Stage, SummaryConfig, TokenCounter, Tokens,
+};
+use plimsoll_wire::body::{Body, Cut, CutError};
+use plimsoll_wire::canonical::{Reasoning, Target, mend};
+use plimsoll_wire::openai_chat::{Dialect, Template};
+use plimsoll_wire::{anthropic, openai_responses};
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+const MODELS: [&str; 6] = [
+    "claude-3-5-haiku-latest",
+    "claude-sonnet-4-5",
+    "claude-opus-4-6",
+    "claude-opus-4-8",
+    "claude-opus-5-5",
+    "gopher",
+];
+
+fn chats() -> Vec<Target> {
+    let named = Dialect::NAMES
+        .iter()
+        .filter_map(|name| Dialect::named(name));
+    let mut dialects: Vec<Dialect> = named.collect();
+    for template in [
+        Template::Gemma,
+        Template::Mistral,
+        Template::Qwen,
+        Template::Llama31,
+    ] {
+        dialects.push(Dialect::named("llama.cpp").unwrap().with_template(template));
+    }
+    dialects.into_iter().map(Target::Chat).collect()
+}
+
+fn responses() -> Vec<Target> {
+    let names = openai_responses::Profile::NAMES.iter();
+    let profiles = names.filter_map(|name| openai_responses::Profile::named(name));
+    profiles.map(Target::Responses).collect()
+}
+
+fn claudes() -> Vec<Target> {
+    let profiles = MODELS.iter().map(|name| anthropic::Profile::of_model(name));
+    profiles.map(Target::Messages).collect()
+}
+
+/// What a filter does, a configuration's stages among it.
+fn policies() -> Vec<Policy> {
+    let summary = SummaryConfig {
+        max_summary_tokens: Tokens::MAX,
+        share: Ppm(500_000),
+        soft_mark: None,
+        author: Author::Extract,
+    };
+    let digest = ArgumentDigest { over_chars: 500 };
+    let mut digested = Policy::evict(SessionPruneConfig::default())
+        .stages()
+        .to_vec();
+    digested.insert(1, Arc::new(digest) as Arc<dyn Stage>);
+    [
+        Policy::summarize(summary),
+        Policy::evict(SessionPruneConfig::default()),
+        Policy::sliding_window(),
+        Policy::new(digested),
+    ]
+    .map(Policy::for_filter)
+    .to_vec()
+}
+
+/// Few words or many, so that some must be cut and some can leave.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => "[a-z日🦀\"\\\\]{1,12}",
+        3 => (1_usize..120, "[a-z/_.]{1,8}").prop_map(|(count, word)| format!("{word} ").repeat(count) + "end"),
+        1 => (20_usize..400).prop_map(|lines| (0..lines).map(|at| format!("{at}: value\n")).collect::<String>() + "end"),
+    ]
+}
+
+/// One step of a session, as no wire has it yet.
+#[derive(Debug, Clone)]
+enum Step {
+    Asks {
+        text: String,
+        image: bool,
+    },
+    Answers {
+        text: String,
+        thinks: bool,
+    },
+    Works {
+        said: Option<String>,
+        thinks: bool,
+        calls: Vec<(String, String, u8)>,
+        more: Option<String>,
+    },
+    Own(u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let call = (text(), text(), 0_u8..5);
+    prop_oneof![
+        2 => (text(), any::<bool>()).prop_map(|(text, image)| Step::Asks { text, image }),
+        2 => (text(), any::<bool>()).prop_map(|(text, thinks)| Step::Answers { text, thinks }),
+        5 => (prop::option::of(text()), any::<bool>(), prop::collection::vec(call, 1..4), prop::option::weighted(0.2, text()))
+            .prop_map(|(said, thinks, calls, more)| Step::Works { said, thinks, calls, more }),
+        1 => (0_u8..4).prop_map(Step::Own),
+    ]
+}
+
+fn image(kind: u8) -> Value {
+    match kind {
+        0 => json!({"type": "image_url", "image_url": {"url": "https://x/y.png"}}),
+        1 => json!({"type": "input_image", "image_url": "https://x/y.png", "detail": "auto"}),
+        _ => {
+            json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}})
+        }
+    }
+}
+
+fn chat(steps: &[Step]) -> Value {
+    let mut list = vec![
+        json!({"role": "system", "content": "You mend."}),
+        json!({"role": "user", "content": "The task."}),
+    ];
+    for (at, step) in steps.iter().enumerate() {
+        match step {
+            Step::Asks { text, image: true } => list.push(
+                json!({"role": "user", "content": [{"type": "text", "text": text}, image(0)]}),
+            ),
+            Step::Asks { text, .. } => {
+                list.push(json!({"role": "user", "content": text, "name": "ann"}))
+            }
+            Step::Answers { text, thinks } => {
+                let mut message = json!({"role": "assistant", "content": text, "annotations": []});
+                if *thinks {
+                    message["reasoning_content"] = "I thought.".into();
+                }
+                list.push(message);
+            }
+            Step::Works {
+                said, calls, more, ..
+            } => {
+                let call = |(nth, (arguments, ..)): (usize, &(String, String, u8))| json!({"id": format!("c{at}x{nth}"), "type": "function", "function": {"name": "f", "arguments": json!({"a": arguments}).to_string()}});
+                let asked: Vec<Value> = calls.iter().enumerate().map(call).collect();
+                list.push(json!({"role": "assistant", "content": said, "tool_calls": asked}));
+                for (nth, (_, result, _)) in calls.iter().enumerate() {
+                    list.push(json!({"role": "tool", "tool_call_id": format!("c{at}x{nth}"), "content": result}));
+                }
+                list.extend(
+                    more.iter()
+                        .map(|text| json!({"role": "user", "content": text})),
+                );
+            }
+            Step::Own(_) => {
+                list.push(json!({"role": "assistant", "content": "Refused.", "refusal": "no"}))
+            }
+        }
+    }
+    list.push(json!({"role": "user", "content": "Go on."}));
+    json!({"model": "m", "messages": list, "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}], "seed": 1})
+}
+
+fn history(steps: &[Step], stored: bool) -> Value {
+    let mut list = vec![json!({"role": "user", "content": "The task."})];
+    let reasoning = |at: usize| json!({"type": "reasoning", "id": format!("rs_{at}"), "summary": [{"type": "summary_text", "text": "I thought."}], "encrypted_content": "g".repeat(60)});
+    for (at, step) in steps.iter().enumerate() {
+        match step {
+            Step::Asks { text, image: true } => list.push(json!({"role": "user", "content": [{"type": "input_text", "text": text}, image(1)]})),
+            Step::Asks { text, .. } => list.push(json!({"type": "message", "role": "user", "content": text})),
+            Step::Answers { text, thinks } => {
+                let mut said = json!({"type": "message", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": text, "annotations": [{"type": "url_citation", "url": "u"}]}]});
+                if *thinks {
+                    list.push(reasoning(at));
+                    said["id"] = format!("msg_{at}").into();
+                }
+                list.push(said);
+            }
+            Step::Works { said, thinks, calls, more } => {
+                if *thinks {
+                    list.push(reasoning(at));
+                }
+                list.extend(said.iter().map(|text| json!({"role": "assistant", "content": text})));
+                for (nth, (arguments, _, kind)) in calls.iter().enumerate() {
+                    let id = format!("c{at}x{nth}");
+                    let mut call = match kind {
+                        0 => json!({"type": "custom_tool_call", "call_id": id, "name": "g", "input": arguments}),
+                        _ => json!({"type": "function_call", "call_id": id, "name": "f", "arguments": json!({"a": arguments}).to_string(), "status": "completed"}),
+                    };
+                    if *thinks {
+                        let prefix = if *kind == 0 { "ctc" } else { "fc" };
+                        call["id"] = format!("{prefix}_{at}_{nth}").into();
+                    }
+                    list.push(call);
+                }
+                for (nth, (_, result, kind)) in calls.iter().enumerate() {
+                    let output = match kind {
+                        1 => json!([{"type": "input_text", "text": result}, image(1)]),
+                        _ => json!(result),
+                    };
+                    let of = if *kind == 0 { "custom_tool_call_output" } else { "function_call_output" };
+                    list.push(json!({"type": of, "call_id": format!("c{at}x{nth}"), "output": output}));
+                }
+                list.extend(more.iter().map(|text| json!({"role": "user", "content": text})));
+            }
+            Step::Own(0) => list.push(json!({"type": "web_search_call", "id": format!("ws_{at}"), "status": "completed"})),
+            Step::Own(1) => list.push(json!({"type": "compaction", "encrypted_content": "gC"})),
+            Step::Own(_) => {
+                list.push(json!({"type": "computer_call", "call_id": format!("k{at}"), "id": format!("cu_{at}"), "action": {"type": "click"}}));
+                list.push(json!({"type": "computer_call_output", "call_id": format!("k{at}"), "output": {"type": "computer_screenshot"}}));
+            }
+        }
+    }
+    list.push(json!({"role": "user", "content": "Go on."}));
+    json!({"model": "m", "instructions": "You mend.", "input": list, "store": stored,
+        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}, {"type": "web_search"}]})
+}
+
+/// With thinking that is signed as a strict server signs it, so that it is judged byte for byte and by
+/// what it is bound to.
+fn claude(steps: &[Step], thinks_now: bool) -> Value {
+    let mut request = json!({"model": "claude", "max_tokens": 4000, "system": [{"type": "text", "text": "You mend.", "cache_control": {"type": "ephemeral"}}],
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}], "messages": [{"role": "user", "content": "The task."}]});
+    if thinks_now {
+        request["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
+    }
+    let say = |request: &mut Value, role: &str, mut blocks: Vec<Value>| {
+        let list = request["messages"].as_array_mut().unwrap();
+        match list
+            .last_mut()
+            .filter(|last| last["role"] == role && last["content"].is_array())
+        {
+            Some(last) => last["content"].as_array_mut().unwrap().append(&mut blocks),
+            None => list.push(json!({"role": role, "content": blocks})),
+        }
+    };
+    for (at, step) in steps.iter().enumerate() {
+        // What a turn begins with is signed under all that came before it.
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let fresh = last["role"] == "user";
+        let thought = |request: &Value| {
+            let text = format!("I thought of {at}.");
+            json!({"signature": anthropic::sign(request, &text), "thinking": text, "type": "thinking"})
+        };
+        match step {
+            Step::Asks { text, image: true } => say(
+                &mut request,
+                "user",
+                vec![json!({"type": "text", "text": text}), image(2)],
+            ),
+            Step::Asks { text, .. } => say(
+                &mut request,
+                "user",
+                vec![json!({"type": "text", "text": text, "x": 1})],
+            ),
+            Step::Answers { text, thinks } => {
+                let mut blocks = Vec::new();
+                if *thinks && fresh {
+                    blocks.push(thought(&request));
+                }
+                blocks.push(json!({"type": "text", "text": text, "citations": [{"type": "char_location", "cited_text": "c"}]}));
+                say(&mut request, "assistant", blocks);
+            }
+            Step::Works {
+                said,
+                thinks,
+                calls,
+                more,
+            } => {
+                let mut blocks = Vec::new();
+                if *thinks && fresh {
+                    blocks.push(thought(&request));
+                }
+                blocks.extend(
+                    said.iter()
+                        .map(|text| json!({"type": "text", "text": text})),
+                );
+                for (nth, (arguments, ..)) in calls.iter().enumerate() {
+                    blocks.push(json!({"type": "tool_use", "id": format!("c{at}x{nth}"), "name": "f", "input": {"a": arguments, "n": 1.50}}));
+                }
+                say(&mut request, "assistant", blocks);
+                let mut results = Vec::new();
+                for (nth, (_, result, kind)) in calls.iter().enumerate() {
+                    let content = match kind {
+                        0 => json!([{"type": "text", "text": result}, image(2)]),
+                        1 => json!([{"type": "text", "text": result}]),
+                        _ => json!(result),
+                    };
+                    let mut result = json!({"type": "tool_result", "tool_use_id": format!("c{at}x{nth}"), "content": content});
+                    if *kind == 2 {
+                        result["is_error"] = true.into();
+                    }
+                    results.push(result);
+                }
+                results.extend(
+                    more.iter()
+                        .map(|text| json!({"type": "text", "text": text})),
+                );
+                say(&mut request, "user", results);
+            }
+            Step::Own(0) => say(
+                &mut request,
+                "assistant",
+                vec![json!({"type": "compaction", "content": "What was."})],
+            ),
+            Step::Own(_) => {
+                let id = format!("srv{at}");
+                say(
+                    &mut request,
+                    "assistant",
+                    vec![
+                        json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {}}),
+                        json!({"type": "web_search_tool_result", "tool_use_id": id, "content": []}),
+                        json!({"type": "text", "text": "Searched."}),
+                    ],
+                );
+            }
+        }
+    }
+    say(
+        &mut request,
+        "user",
+        vec![json!({"type": "text", "text": "Go on.", "cache_control": {"type": "ephemeral"}})],
+    );
+    request
+}
+
+/// Mends and cuts, as the filter does.
+fn cut(
+    text: &str,
+    target: &Target,
+    budget: u64,
+    policy: &Policy,
+    counter: &Arc<dyn TokenCounter>,
+) -> (String, Result<Option<Cut>, CutError>) {
+    let mended = mend(text, target, Reasoning::Keep).unwrap().request;
+    let mut body = Body::read(&mended, target).unwrap();
+    let view = body.transcript(counter);
+    let overhead = body.overhead(counter.as_ref());
+    let cut = match Line::exactly(Tokens(budget)).budget(overhead, Calibration::default()) {
+        Ok(budget) => body.cut(&view, policy, &budget),
+        Err(error) => Err(error.into()),
+    };
+    (mended, cut)
+}
+
+fn weighs(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
+    let mut body = Body::read(text, target).unwrap();
+    let view = body.transcript(counter);
+    (view.tokens() + body.overhead(counter.as_ref())).0
+}
+
+/// The texts of a list's entries, and of the blocks in them.
+fn texts(text: &str, key: &str) -> Vec<(String, Vec<String>)> {
+    let list = |raw: &str| -> Vec<String> {
+        let list: Result<Vec<&RawValue>, _> = serde_json::from_str(raw);
+        list.unwrap_or_default()
+            .iter()
+            .map(|raw| raw.get().to_owned())
+            .collect()
+    };
+    let inside = |raw: &str, key: &str| -> String {
+        let object: std::collections::HashMap<String, &RawValue> =
+            serde_json::from_str(raw).unwrap();
+        object
+            .get(key)
+            .map(|raw| raw.get().to_owned())
+            .unwrap_or_default()
+    };
+    let of = match text.starts_with('[') {
+        true => list(text),
+        false => list(&inside(text, key)),
+    };
+    of.into_iter()
+        .map(|entry| (entry.clone(), list(&inside(&entry, "content"))))
+        .collect()
+}
+
+/// What is judged of every cut. Says whether there was one.
+fn judge(
+    request: &Value,
+    target: &Target,
+    share: u64,
+    policy: &Policy,
+    counter: &Arc<dyn TokenCounter>,
+) -> Result<bool, TestCaseError> {
+    let text = request.to_string();
+    let whole = weighs(&text, target, counter);
+    let budget = (whole * share / 100).max(1);
+    let (before, after) = cut(&text, target, budget, policy, counter);
+    let what = |after: &str| format!("{target:?}\n{budget} of {whole}\n{before}\n{after}");
+    let cut = match after {
+        Ok(Some(cut)) => cut,
+        Ok(None) => {
+            prop_assert!(weighs(&before, target, counter) <= budget);
+            return Ok(false);
+        }
+        Err(CutError::CannotFit(error)) => {
+            prop_assert!(
+                error.minimum.0 > budget && budget < whole,
+                "{error}\n{}",
+                what("")
+            );
+            return Ok(false);
+        }
+        Err(error) => return Err(TestCaseError::fail(format!("{error}\n{}", what("")))),
+    };
+    let mut sent: Value = serde_json::from_str(&cut.text).unwrap();
+    if sent.is_array() || sent.get("model").is_none() {
+        sent = json!({"model": "m", "max_tokens": 1, target.list(): if sent.is_array() { sent } else { sent[target.list()].take() }});
+    }
+    let mut faults = target.validate(&sent);
+    faults.retain(|fault| {
+        fault.place.starts_with(target.list()) || fault.place.starts_with("system")
+    });
+    prop_assert!(faults.is_empty(), "{faults:?}\n{}", what(&cut.text));
+    prop_assert!(
+        weighs(&cut.text, target, counter) <= budget,
+        "{}\n{}",
+        weighs(&cut.text, target, counter),
+        what(&cut.text)
+    );
+    prop_assert!(cut.repairs.is_empty() || !policy.stages().is_empty());
+    let (key, fresh) = (target.list(), texts(&before, target.list()));
+    let entries: BTreeSet<&str> = fresh.iter().map(|(entry, _)| entry.as_str()).collect();
+    let blocks: BTreeSet<&str> = fresh
+        .iter()
+        .flat_map(|(_, blocks)| blocks)
+        .map(String::as_str)
+        .collect();
+    let mut edited = 0;
+    for (entry, inside) in texts(&cut.text, key) {
+        let kept = entries.contains(entry.as_str())
+            || (!inside.is_empty() && inside.iter().all(|block| blocks.contains(block.as_str())));
+        edited += usize::from(!kept);
+    }
+    // What is written otherwise was edited: by the plan, or by what is told. A turn of Responses is
+    // several items, of which one edit may touch all.
+    let planned = 5 * cut.plan.as_ref().map_or(0, |plan| plan.edits.len());
+    prop_assert!(
+        edited <= planned + cut.unthinking.len() + 4 * cut.repairs.len(),
+        "{edited} {:?} {:?}\n{}",
+        cut.plan,
+        cut.repairs,
+        what(&cut.text)
+    );
+    // Other keys.
+    for key in ["tools", "seed", "instructions", "max_tokens", "store"] {
+        prop_assert_eq!(sent.get(key), request.get(key).or(sent.get(key)), "{}", key);
+    }
+    // Nothing more is to do with it, and the same bytes come out the second time.
+    let (same, again) = self::cut(&cut.text, target, budget, policy, counter);
+    prop_assert_eq!(&same, &cut.text, "{}", what(&cut.text));
+    prop_assert!(
+        matches!(again, Ok(None)),
+        "{:?}\n{}",
+        again,
+        what(&cut.text)
+    );
+    let (_, twice) = self::cut(&text, target, budget, policy, counter);
+    prop_assert_eq!(&twice.unwrap().unwrap().text, &cut.text);
+    Ok(true)
+}
+
+fn chars4() -> Arc<dyn TokenCounter> {
+    Arc::new(Chars4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_cut_chat_is_valid(steps in prop::collection::vec(step(), 1..14), share in 5_u64..105, policy in 0_usize..4, one in 0_usize..100) {
+        let request = chat(&steps);
+        let targets = chats();
+        judge(&request, &Target::Chat(Dialect::openai()), share, &policies()[policy], &chars4())?;
+        judge(&request, &targets[one % targets.len()], share, &policies()[policy], &chars4())?;
+    }
+
+    #[test]
+    fn every_cut_history_of_responses_is_valid(steps in prop::collection::vec(step(), 1..14), share in 5_u64..105, policy in 0_usize..4, stored in any::<bool>()) {
+        let request = history(&steps, stored);
+        for target in responses() {
+            judge(&request, &target, share, &policies()[policy], &chars4())?;
+        }
+    }
+
+    #[test]
+    fn every_cut_request_to_claude_is_valid(steps in prop::collection::vec(step(), 1..14), share in 5_u64..105, policy in 0_usize..4, thinks in any::<bool>()) {
+        for target in claudes() {
+            let Target::Messages(profile) = &target else { continue };
+            let budget = profile.thinking == anthropic::ThinkingStyle::Budget;
+            judge(&claude(&steps, thinks && budget), &target, share, &policies()[policy], &chars4())?;
+        }
+    }
+}
+
+/// The thinking that is left is byte for byte what was signed; the validator verifies each signature.
+#[test]
+fn signatures_are_judged() {
+    let target = claudes().remove(2);
+    let step = Step::Works {
+        said: None,
+        thinks: true,
+        calls: vec![("a".into(), "r".into(), 3)],
+        more: None,
+    };
+    let request = claude(&[step], false);
+    assert_eq!(target.validate(&request), []);
+    let broken: Value =
+        serde_json::from_str(&request.to_string().replace("I thought", "I doubt")).unwrap();
+    assert_eq!(target.validate(&broken).len(), 1);
+}
+
+/// Recorded sessions, each on all three wires.
+#[test]
+fn every_recorded_session_can_be_cut() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/normalized");
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        println!("skipped: no ../shared/data/normalized");
+        return;
+    };
+    let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
+    let (mut sessions, mut cuts) = (0_usize, 0_usize);
+    for entry in entries {
+        let lines = GzDecoder::new(File::open(entry.unwrap().path()).unwrap());
+        for line in BufReader::new(lines).lines() {
+            let session: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            let messages = session["messages"].as_array().unwrap();
+            sessions += 1;
+            let requests = [
+                (
+                    json!({"model": "m", "messages": messages}),
+                    Target::Chat(Dialect::openai()),
+                ),
+                (
+                    as_responses(messages),
+                    Target::Responses(openai_responses::Profile::openai()),
+                ),
+                (
+                    as_claude(messages),
+                    Target::Messages(anthropic::Profile::of_model("claude-sonnet-4-5")),
+                ),
+                (
+                    as_claude(messages),
+                    Target::Messages(anthropic::Profile::of_model("claude-opus-5-5")),
+                ),
+            ];
+            // Each on one wire, and the larger ones on all.
+            for (at, (request, target)) in requests.iter().enumerate() {
+                if messages.len() < 60 && at != sessions % requests.len() {
+                    continue;
+                }
+                let share = [30, 10, 60][sessions % 3];
+                let policies = policies();
+                let cut = judge(
+                    request,
+                    target,
+                    share,
+                    &policies[(sessions + at) % policies.len()],
+                    &counter,
+                );
+                cuts +=
+                    usize::from(cut.unwrap_or_else(|error| panic!("{}: {error}", session["id"])));
+            }
+        }
+    }
+    println!("{sessions} sessions, {cuts} cuts");
+    assert!(sessions > 0 && cuts > sessions / 2);
+}
+
+fn content(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect(),
+        _ => String::new(),
+    }
+}
+
+fn as_responses(messages: &[Value]) -> Value {
+    let mut input = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        let text = content(message);
+        let thought = message["reasoning_content"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty());
+        match message["role"].as_str().unwrap() {
+            "tool" => input.push(json!({"type": "function_call_output", "call_id": message["tool_call_id"], "output": text})),
+            "assistant" => {
+                if thought {
+                    input.push(json!({"type": "reasoning", "id": format!("rs_{at}"), "summary": [], "encrypted_content": "gAAA"}));
+                }
+                if !text.is_empty() {
+                    input.push(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text, "annotations": []}]}));
+                }
+                for call in message["tool_calls"].as_array().into_iter().flatten() {
+                    let mut item = json!({"type": "function_call", "call_id": call["id"], "name": call["function"]["name"], "arguments": call["function"]["arguments"]});
+                    if thought {
+                        item["id"] = format!("fc_{}", call["id"].as_str().unwrap()).into();
+                    }
+                    input.push(item);
+                }
+            }
+            role => input.push(json!({"type": "message", "role": role, "content": text})),
+        }
+    }
+    json!({"model": "m", "instructions": "You mend.", "store": false, "input": input})
+}
+
+fn as_claude(messages: &[Value]) -> Value {
+    let mut request = json!({"model": "claude", "max_tokens": 4000, "system": "", "messages": []});
+    for message in messages {
+        let text = content(message);
+        let text_block = |text: &str| json!({"type": "text", "text": text});
+        let (role, blocks) = match message["role"].as_str().unwrap() {
+            "system" => {
+                let before = request["system"].as_str().unwrap().to_owned();
+                request["system"] = format!("{before}{text}").into();
+                continue;
+            }
+            "tool" => (
+                "user",
+                vec![
+                    json!({"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": text}),
+                ],
+            ),
+            "assistant" => {
+                let mut blocks = Vec::new();
+                let thought = message["reasoning_content"]
+                    .as_str()
+                    .filter(|text| !text.is_empty());
+                if let Some(thought) = thought {
+                    let signature = anthropic::sign(&request, thought);
+                    blocks.push(
+                        json!({"type": "thinking", "thinking": thought, "signature": signature}),
+                    );
+                }
+                if !text.trim().is_empty() {
+                    blocks.push(text_block(&text));
+                }
+                for call in message["tool_calls"].as_array().into_iter().flatten() {
+                    let input = call["function"]["arguments"].as_str().unwrap_or("{}");
+                    let input: Value = serde_json::from_str(input).unwrap_or(json!({}));
+                    blocks.push(json!({"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": if input.is_object() { input } else { json!({}) }}));
+                }
+                ("assistant", blocks)
+            }
+            _ => ("user", vec![text_block(&text)]),
+        };
+        let list = request["messages"].as_array_mut().unwrap();
+        match list
+            .last_mut()
+            .filter(|last| last["role"] == role && role == "user")
+        {
+            Some(last) => last["content"].as_array_mut().unwrap().extend(blocks),
+            None => list.push(json!({"role": role, "content": blocks})),
+        }
+    }
+    request
+}
