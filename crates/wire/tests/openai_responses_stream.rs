@@ -272,6 +272,159 @@ fn what_a_server_leaves_out_of_the_stream_is_taken_from_its_end() {
     }
 }
 
+/// Events as servers send them that say no place, or 0 for every item.
+fn placed(place: Option<u64>, mut events: Vec<Value>) -> Vec<Value> {
+    for event in &mut events {
+        if event.get("item").is_some() || event.get("item_id").is_some() {
+            match place {
+                Some(place) => event["output_index"] = place.into(),
+                None => drop(event.as_object_mut().unwrap().remove("output_index")),
+            }
+        }
+    }
+    events
+}
+
+fn of(item: &str, more: &str, kind: &str) -> Value {
+    json!({"type": format!("response.{kind}.delta"), "item_id": item, "delta": more})
+}
+
+fn called(item: &str, id: &str, arguments: &str) -> Value {
+    let mut call = call(id, "read", arguments);
+    call["id"] = item.into();
+    call
+}
+
+/// llama.cpp and what copies it say no place; some shims say 0 for every item.
+#[test]
+fn items_without_a_place_of_their_own_are_told_apart_by_their_ids() {
+    let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [],
+        "content": [{"type": "reasoning_text", "text": "hm"}]});
+    let said = message("Let me look.");
+    let begun = |item: &Value| {
+        let mut item = item.clone();
+        for key in ["content", "arguments"] {
+            if let Some(value) = item.get_mut(key) {
+                *value = if key == "content" {
+                    json!([])
+                } else {
+                    "".into()
+                };
+            }
+        }
+        added(0, item)
+    };
+    let (one, two) = ("{\"p\":\"a\"}", "{\"p\":\"b\"}");
+    // As llama.cpp names them: calls have no id of their own besides that of the call.
+    let mut bare = [called("", "fc_1", one), called("", "fc_2", two)];
+    for call in &mut bare {
+        call.as_object_mut().unwrap().remove("id");
+    }
+    let named = [called("fc_1", "c1", one), called("fc_2", "c2", two)];
+    for calls in [bare, named] {
+        let [first, second] = &calls;
+        let all = [&thought, &said, first, second].map(Clone::clone);
+        let arguments = "function_call_arguments";
+        let pieces = [
+            vec![begun(&thought), of("rs_1", "hm", "reasoning_text")],
+            vec![begun(&said), of("msg_1", "Let me look.", "output_text")],
+            vec![begun(first), of("fc_1", one, arguments)],
+            vec![begun(second), of("fc_2", &two[..4], arguments)],
+            vec![of("fc_2", &two[4..], arguments)],
+        ]
+        .concat();
+        let ends: Vec<Value> = all.iter().map(|item| done(0, item.clone())).collect();
+        // Each item ends before the next begins, all end together, or none is said to end.
+        let mut each = pieces.clone();
+        for (at, end) in [2, 5, 8, 12].into_iter().zip(&ends) {
+            each.insert(at, end.clone());
+        }
+        let together = [pieces.clone(), ends.clone()].concat();
+        for events in [each, together, pieces, ends] {
+            for place in [None, Some(0)] {
+                for output in [all.to_vec(), vec![]] {
+                    let mut events = placed(place, events.clone());
+                    events.push(completed(output.clone()));
+                    let unsaid = output.is_empty()
+                        && !events
+                            .iter()
+                            .any(|event| event["type"] == "response.output_item.done");
+                    let (state, deltas) = push(&events);
+                    let reply = state.finish().unwrap();
+                    let what = format!("{place:?} {} {events:#?}", output.len());
+                    let calls: Vec<String> = calls
+                        .iter()
+                        .map(|call| call["call_id"].as_str().unwrap().to_owned())
+                        .collect();
+                    let [Part::Thinking(thinking), rest @ ..] = reply.parts.as_slice() else {
+                        panic!("{what} {:?}", reply.parts);
+                    };
+                    assert_eq!(thinking.text, "hm", "{what}");
+                    assert_eq!(thinking.opaque.is_none(), unsaid, "{what}");
+                    let expected = [
+                        Part::text("Let me look."),
+                        tool_call(&calls[0], "read", one),
+                        tool_call(&calls[1], "read", two),
+                    ];
+                    assert_eq!(rest, expected, "{what}");
+                    let told = |call: &str| -> String {
+                        let told = deltas.iter().filter_map(|delta| match delta {
+                            Delta::CallArguments { call: id, text } if id.0 == call => {
+                                Some(text.as_str())
+                            }
+                            _ => None,
+                        });
+                        told.collect()
+                    };
+                    assert_eq!(
+                        (told(&calls[0]), told(&calls[1])),
+                        (one.into(), two.into()),
+                        "{what}"
+                    );
+                    let words: String = deltas
+                        .iter()
+                        .filter_map(|delta| match delta {
+                            Delta::Text { text } | Delta::Thinking { text } => Some(text.as_str()),
+                            _ => None,
+                        })
+                        .collect();
+                    assert_eq!(words, "hmLet me look.", "{what}");
+                    let begun = deltas
+                        .iter()
+                        .filter(|delta| matches!(delta, Delta::CallStarted { .. }));
+                    assert_eq!(begun.count(), 2, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Some servers name an item otherwise in every event; then its place says which it is.
+#[test]
+fn ids_that_change_from_event_to_event_do_not_make_new_items() {
+    let mut events = vec![
+        added(0, called("x1", "c1", "")),
+        added(1, called("x2", "c2", "")),
+    ];
+    events.push(
+        json!({"type": "response.function_call_arguments.delta", "output_index": 0,
+        "item_id": "x3", "delta": "{}"}),
+    );
+    events.push(
+        json!({"type": "response.function_call_arguments.delta", "output_index": 1,
+        "item_id": "x4", "delta": "{}"}),
+    );
+    events.push(done(0, called("x5", "c1", "{}")));
+    events.push(done(1, called("x6", "c2", "{}")));
+    events.push(completed(vec![
+        called("x7", "c1", "{}"),
+        called("x8", "c2", "{}"),
+    ]));
+    let (state, _) = push(&events);
+    let calls = [tool_call("c1", "read", "{}"), tool_call("c2", "read", "{}")];
+    assert_eq!(state.finish().unwrap().parts, calls);
+}
+
 #[test]
 fn what_else_a_response_may_hold() {
     let rows: Vec<(Value, Vec<Part>)> = vec![

@@ -2,6 +2,10 @@
 //! of server-sent events: it is given the text of each `data:` field. The order of parts is that
 //! of the output items.
 
+mod place;
+
+use place::About;
+
 use plimsoll_context::{Delta, Part, Reply, StopReason, Thinking, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::Value;
@@ -45,8 +49,10 @@ enum Done {
 /// One output item while it arrives.
 #[derive(Debug, Clone)]
 struct Open {
-    /// Its place in the output.
-    index: u64,
+    /// Its place in the output, as the server said it.
+    place: Option<u64>,
+    /// The id that its first piece had, if it was there before the item.
+    named: Option<String>,
     /// What has come of it in pieces.
     pieces: Pieces,
     /// The item as the server gave it last: first nearly empty, at its end whole.
@@ -75,6 +81,8 @@ struct Event<'a> {
     kind: Option<Value>,
     #[serde(default)]
     output_index: Option<Value>,
+    #[serde(default)]
+    item_id: Option<Value>,
     #[serde(default)]
     content_index: Option<Value>,
     #[serde(default)]
@@ -212,19 +220,48 @@ impl StreamState {
         self.head(&response);
         self.usage = response.usage.as_ref().and_then(usage).or(self.usage);
         response.refuse_error(raw)?;
-        for (index, raw) in response.output.iter().flatten().enumerate() {
-            let index = index as u64;
-            let known = self.items.iter().find(|open| open.index == index);
+        self.all(response.output.as_deref().unwrap_or_default(), deltas)?;
+        self.stop = Some(response.stop().unwrap_or(StopReason::Stop));
+        Ok(())
+    }
+
+    /// Takes the whole output: what it adds to what has come.
+    fn all(&mut self, output: &[&RawValue], deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+        // Before they are compared with each other.
+        let new = output.len().saturating_sub(self.items.len());
+        self.charge(new.saturating_mul(ITEM_COST))?;
+        let items: Result<Vec<Value>, _> = output
+            .iter()
+            .map(|raw| match serde_json::from_str(raw.get()) {
+                Ok(item @ Value::Object(_)) => Ok(item),
+                Ok(other) => Err(WireError::expected("item", "an object", Some(&other))),
+                Err(error) => Err(not_json(error)),
+            })
+            .collect();
+        let items = items?;
+        let mut known = place::of_output(&self.items, &items);
+        // Where an item goes that has not come: after the one before it.
+        let mut next = 0;
+        for (index, (item, raw)) in items.into_iter().zip(output).enumerate() {
+            let at = match known.get(index).copied().flatten() {
+                Some(known) => known,
+                None => {
+                    self.items.insert(next, Open::of(items::kind(&item)));
+                    let after = known.iter_mut().flatten().filter(|known| **known >= next);
+                    after.for_each(|known| *known += 1);
+                    next
+                }
+            };
+            next = at + 1;
             // Some leave the encrypted content out of the item and put it here only.
             let poorer = |open: &Open| {
                 open.raw.is_none()
                     || items::kind(&open.item) == "reasoning" && !items::is_encrypted(&open.item)
             };
-            if known.is_none_or(poorer) {
-                self.whole(index, raw, deltas)?;
+            if self.items.get(at).is_some_and(poorer) {
+                self.whole(at, item, raw, deltas)?;
             }
         }
-        self.stop = Some(response.stop().unwrap_or(StopReason::Stop));
         Ok(())
     }
 
@@ -233,37 +270,49 @@ impl StreamState {
             return Ok(());
         };
         let item: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
-        let index = self.index(event);
-        let open = self.open(index, &item)?;
-        open.item = item;
-        open.tell_call(deltas);
+        let about = event.about(items::kind(&item), Some(&item));
+        let at = match place::begun(&self.items, about) {
+            Some(at) => at,
+            None => self.open(about)?,
+        };
+        if let Some(open) = self.items.get_mut(at).filter(|open| open.raw.is_none()) {
+            open.item = item;
+            open.tell_call(deltas);
+        }
         Ok(())
     }
 
     fn finished(&mut self, event: &Event<'_>, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        match event.item {
-            Some(raw) => self.whole(self.index(event), raw, deltas),
-            None => Ok(()),
+        let Some(raw) = event.item else {
+            return Ok(());
+        };
+        let item: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+        if !item.is_object() {
+            return Err(WireError::expected("item", "an object", Some(&item)));
         }
+        let about = event.about(items::kind(&item), Some(&item));
+        let at = match place::of_whole(&self.items, about) {
+            Some(at) => at,
+            None => self.open(about)?,
+        };
+        self.whole(at, item, raw, deltas)
     }
 
     /// Takes an item that is whole: it has the last word.
     fn whole(
         &mut self,
-        index: u64,
+        at: usize,
+        item: Value,
         raw: &RawValue,
         deltas: &mut Vec<Delta>,
     ) -> Result<(), WireError> {
-        let item: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
-        if !item.is_object() {
-            return Err(WireError::expected("item", "an object", Some(&item)));
-        }
         self.charge(raw.get().len())?;
-        let open = self.open(index, &item)?;
-        open.item = item;
-        open.raw = Some(raw.get().to_owned());
-        open.tell_call(deltas);
-        open.tell_rest(deltas);
+        if let Some(open) = self.items.get_mut(at) {
+            open.item = item;
+            open.raw = Some(raw.get().to_owned());
+            open.tell_call(deltas);
+            open.tell_rest(deltas);
+        }
         Ok(())
     }
 
@@ -291,10 +340,15 @@ impl StreamState {
             return Ok(());
         };
         self.charge(more.len())?;
-        let index = self.index(event);
-        let place = number(place.as_ref()).unwrap_or_default();
-        let open = self.open(index, &Value::String(of.to_owned()))?;
-        open.take(place, more, deltas);
+        let part = number(place.as_ref()).unwrap_or_default();
+        let about = event.about(of, None);
+        let at = match place::of_piece(&self.items, about) {
+            Some(at) => at,
+            None => self.open(about)?,
+        };
+        if let Some(open) = self.items.get_mut(at) {
+            open.take(part, more, deltas);
+        }
         Ok(())
     }
 
@@ -305,50 +359,32 @@ impl StreamState {
         deltas: &mut Vec<Delta>,
     ) -> Result<(), WireError> {
         let all = text(event.arguments.as_ref()).or_else(|| text(event.input.as_ref()));
-        let index = self.index(event);
-        let Some(all) = all else {
+        let known = place::of_piece(&self.items, event.about("function_call", None));
+        let open = known.and_then(|at| Some((at, self.items.get(at)?)));
+        let (Some(all), Some((at, open))) = (all, open) else {
             return Ok(());
         };
-        let known = self.items.iter().find(|open| open.index == index);
-        let Some(Pieces::Call { arguments, .. }) = known.map(|open| &open.pieces) else {
+        let Pieces::Call { arguments, .. } = &open.pieces else {
             return Ok(());
         };
         let rest = all.strip_prefix(arguments.as_str()).unwrap_or_default();
         let rest = rest.to_owned();
         self.charge(rest.len())?;
-        if let Some(open) = self.items.iter_mut().find(|open| open.index == index) {
+        if let Some(open) = self.items.get_mut(at) {
             open.take(0, &rest, deltas);
         }
         Ok(())
     }
 
-    /// Which item an event is about; the last one where it does not say.
-    fn index(&self, event: &Event<'_>) -> u64 {
-        let said = number(event.output_index.as_ref());
-        let last = || self.items.last().map_or(0, |open| open.index);
-        said.unwrap_or_else(last)
-    }
-
-    /// The item at a place of the output; it begins here if it is not there yet.
-    fn open(&mut self, index: u64, item: &Value) -> Result<&mut Open, WireError> {
-        let at = self.items.partition_point(|open| open.index < index);
-        if self.items.get(at).is_none_or(|open| open.index != index) {
-            self.charge(ITEM_COST)?;
-            let kind = item.as_str().unwrap_or_else(|| items::kind(item));
-            self.items.insert(
-                at,
-                Open {
-                    index,
-                    pieces: Pieces::of(kind),
-                    item: serde_json::json!({ "type": kind }),
-                    raw: None,
-                },
-            );
-        }
-        // It is there now; the error is for a bound that nobody reaches.
-        self.items
-            .get_mut(at)
-            .ok_or(WireError::TooLarge { limit: MAX_REPLY })
+    /// Begins an item that an event is about, and says where it stands.
+    fn open(&mut self, about: About<'_>) -> Result<usize, WireError> {
+        self.charge(ITEM_COST)?;
+        let (at, place) = place::new(&self.items, about.place);
+        let mut open = Open::of(about.kind);
+        open.place = place;
+        open.named = about.id.map(str::to_owned);
+        self.items.insert(at, open);
+        Ok(at)
     }
 
     fn charge(&mut self, bytes: usize) -> Result<(), WireError> {
@@ -375,7 +411,30 @@ impl Pieces {
     }
 }
 
+impl Event<'_> {
+    /// What it says of the item that it is about.
+    fn about<'e>(&'e self, kind: &'e str, item: Option<&'e Value>) -> About<'e> {
+        let id = text(self.item_id.as_ref()).filter(|id| !id.is_empty());
+        About {
+            place: number(self.output_index.as_ref()),
+            kind,
+            id,
+            item,
+        }
+    }
+}
+
 impl Open {
+    fn of(kind: &str) -> Self {
+        Self {
+            place: None,
+            named: None,
+            pieces: Pieces::of(kind),
+            item: serde_json::json!({ "type": kind }),
+            raw: None,
+        }
+    }
+
     /// What the item says so far.
     fn parts(&self) -> Vec<Part> {
         if let Some(raw) = &self.raw {

@@ -1,0 +1,206 @@
+//! Which item of the output an event is about. Most servers say its place; some say none, or 0
+//! for all of them, and then its id or its kind tells. Puts no text together; `stream.rs` does.
+
+use plimsoll_context::Part;
+use serde_json::Value;
+
+use super::super::items;
+use super::super::reply::{output_parts, text};
+use super::{Open, PARAGRAPH, Pieces, joined};
+
+/// What an event says of the item that it is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct About<'e> {
+    /// The item's place in the output.
+    pub(super) place: Option<u64>,
+    /// The item's kind.
+    pub(super) kind: &'e str,
+    /// The item's id, where the event has a piece of it.
+    pub(super) id: Option<&'e str>,
+    /// The item, where the event has it.
+    pub(super) item: Option<&'e Value>,
+}
+
+/// Whether an item of a whole output, at its place in it, may be one that has come.
+type Way<'w> = dyn Fn(usize, &Open, &Value) -> bool + 'w;
+
+/// What two items are to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tie {
+    Same,
+    Unknown,
+    Other,
+}
+
+/// The item that begins with this event, if it is there already: a piece of it came before, or it
+/// begins twice.
+pub(super) fn begun(items: &[Open], about: About<'_>) -> Option<usize> {
+    let item = about.item?;
+    let waits = |open: &Open| open.is(about.kind) && open.raw.is_none();
+    let here = |open: &Open| {
+        about.place.is_some() && open.place == about.place && open.tie(item) != Tie::Other
+    };
+    let free = |open: &Open| about.place.is_none() || open.place.is_none();
+    let same = |open: &Open| free(open) && open.tie(item) == Tie::Same;
+    // A piece says no more of its item than its kind.
+    let piece = |open: &Open| free(open) && waits(open) && open.is_unnamed();
+    let last = items.len().checked_sub(1);
+    let last = last.filter(|last| items.get(*last).is_some_and(piece));
+    let find =
+        |fits: &dyn Fn(&Open) -> bool| items.iter().rposition(|open| waits(open) && fits(open));
+    find(&here).or_else(|| find(&same)).or(last)
+}
+
+/// The item that this event has a piece of.
+pub(super) fn of_piece(items: &[Open], about: About<'_>) -> Option<usize> {
+    let named = |open: &Open| about.id.is_some_and(|id| open.is_named(id));
+    let here = |open: &Open| open.is(about.kind) && open.place == about.place;
+    let waits = |open: &Open| open.raw.is_none();
+    // One that is whole and has another id is over.
+    let maybe = |open: &Open| waits(open) || about.id.is_none() || open.is_unnamed();
+    let last = |fits: &dyn Fn(&Open) -> bool| items.iter().rposition(fits);
+    let placed = || {
+        last(&|open| here(open) && named(open))
+            .or_else(|| last(&|open| here(open) && waits(open)))
+            .or_else(|| last(&|open| here(open) && maybe(open)))
+    };
+    let unplaced = |open: &Open| {
+        let free = about.place.is_none() || open.place.is_none();
+        free && open.is(about.kind)
+    };
+    about
+        .place
+        .and_then(|_| placed())
+        .or_else(|| last(&|open| unplaced(open) && named(open) && waits(open)))
+        .or_else(|| last(&|open| unplaced(open) && named(open)))
+        .or_else(|| last(&|open| unplaced(open) && waits(open)))
+}
+
+/// The item that is whole with this event.
+pub(super) fn of_whole(items: &[Open], about: About<'_>) -> Option<usize> {
+    let item = about.item?;
+    let of_kind = |open: &&Open| open.is(about.kind);
+    let here = |open: &Open| about.place.is_some() && open.place == about.place;
+    let waits = |open: &Open| open.raw.is_none();
+    let first = |fits: &dyn Fn(&Open, Tie) -> bool| {
+        let fits = |open: &Open| of_kind(&open) && fits(open, open.tie(item));
+        items.iter().position(fits)
+    };
+    let free = |open: &Open| about.place.is_none() || open.place.is_none();
+    first(&|open, tie| here(open) && tie == Tie::Same)
+        .or_else(|| first(&|open, tie| waits(open) && tie == Tie::Same))
+        .or_else(|| first(&|open, tie| here(open) && waits(open) && tie == Tie::Unknown))
+        .or_else(|| first(&|open, _| here(open) && waits(open) && open.grows_to(item)))
+        .or_else(|| first(&|open, tie| here(open) && tie == Tie::Unknown))
+        .or_else(|| first(&|open, tie| free(open) && tie == Tie::Same))
+        .or_else(|| first(&|open, tie| free(open) && waits(open) && tie == Tie::Unknown))
+        .or_else(|| first(&|open, _| free(open) && waits(open) && open.grows_to(item)))
+}
+
+/// For each item of a whole output, the item that has come of it. An id tells first, then the
+/// place, and then the order of those of one kind.
+pub(super) fn of_output(items: &[Open], output: &[Value]) -> Vec<Option<usize>> {
+    let mut found: Vec<Option<usize>> = vec![None; output.len()];
+    let mut taken = vec![false; items.len()];
+    let by_tie = |_: usize, open: &Open, item: &Value| open.tie(item) == Tie::Same;
+    let by_place = |at: usize, open: &Open, _: &Value| open.place == Some(at as u64);
+    let by_order = |_: usize, _: &Open, _: &Value| true;
+    // Two items of one id are told apart by their places.
+    let by_both =
+        |at: usize, open: &Open, item: &Value| by_tie(at, open, item) && by_place(at, open, item);
+    let ways: [&Way<'_>; 4] = [&by_both, &by_tie, &by_place, &by_order];
+    for way in ways {
+        for (at, (item, found)) in output.iter().zip(&mut found).enumerate() {
+            if found.is_some() {
+                continue;
+            }
+            let kind = items::kind(item);
+            let mut free = items.iter().zip(&mut taken).enumerate();
+            let one =
+                free.find(|(_, (open, taken))| !**taken && open.is(kind) && way(at, open, item));
+            if let Some((index, (_, taken))) = one {
+                *taken = true;
+                *found = Some(index);
+            }
+        }
+    }
+    found
+}
+
+/// Where an item goes that is not there yet: before those that come after its place, if nothing
+/// else is in it.
+pub(super) fn new(items: &[Open], place: Option<u64>) -> (usize, Option<u64>) {
+    let held = items.iter().any(|open| open.place == place);
+    let Some(place) = place.filter(|_| !held) else {
+        return (items.len(), place);
+    };
+    let after = |open: &Open| open.place.is_some_and(|other| other > place);
+    let at = items.iter().position(after).unwrap_or(items.len());
+    (at, Some(place))
+}
+
+impl Open {
+    fn is(&self, kind: &str) -> bool {
+        match (&self.pieces, Pieces::of(kind)) {
+            (Pieces::Said(_), Pieces::Said(_)) | (Pieces::Thought(_), Pieces::Thought(_)) => true,
+            (Pieces::Call { .. }, Pieces::Call { .. }) => true,
+            _ => items::kind(&self.item) == kind,
+        }
+    }
+
+    fn is_named(&self, id: &str) -> bool {
+        is_named(&self.item, id) || self.named.as_deref() == Some(id)
+    }
+
+    fn is_unnamed(&self) -> bool {
+        self.named.is_none()
+            && ["id", "call_id"]
+                .iter()
+                .all(|key| id(&self.item, key).is_none())
+    }
+
+    /// A call is named by the id that its output has; items of one reply have shared ids of their
+    /// own.
+    fn tie(&self, item: &Value) -> Tie {
+        for key in ["call_id", "id"] {
+            if let (Some(own), Some(other)) = (id(&self.item, key), id(item, key)) {
+                return if own == other { Tie::Same } else { Tie::Other };
+            }
+        }
+        match &self.named {
+            Some(named) if is_named(item, named) => Tie::Same,
+            _ => Tie::Unknown,
+        }
+    }
+
+    /// Whether what has come of it is the beginning of an item.
+    fn grows_to(&self, item: &Value) -> bool {
+        match &self.pieces {
+            Pieces::Call { arguments, .. } => {
+                let name = |item| text(Value::get(item, "name")).unwrap_or_default();
+                let given = text(item.get("arguments")).or_else(|| text(item.get("input")));
+                let begins = given.is_none_or(|given| given.starts_with(arguments.as_str()));
+                begins && ["", name(item)].contains(&name(&self.item))
+            }
+            Pieces::Said(texts) => {
+                let parts = output_parts(item, "");
+                let all: String = parts.iter().filter_map(Part::as_text).collect();
+                all.starts_with(&joined(texts, ""))
+            }
+            Pieces::Thought(texts) => {
+                items::reasoning_text(item).starts_with(&joined(texts, PARAGRAPH))
+            }
+            _ => true,
+        }
+    }
+}
+
+fn id<'i>(item: &'i Value, key: &str) -> Option<&'i str> {
+    text(item.get(key)).filter(|id| !id.is_empty())
+}
+
+fn is_named(item: &Value, name: &str) -> bool {
+    ["id", "call_id"]
+        .iter()
+        .any(|key| id(item, key) == Some(name))
+}
