@@ -15,13 +15,17 @@ use plimsoll_context::{
     ArgumentDigest, Author, Calibration, Chars4, Estimate, Line, Policy, Ppm, SessionPruneConfig,
     Stage, SummaryConfig, TokenCounter, Tokens,
 };
-use plimsoll_wire::body::{Body, Cut, CutError};
+use plimsoll_wire::body::{Body, Cut, CutError, Slot};
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::{Dialect, Template};
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+mod damage;
+
+use damage::damage;
 
 const MODELS: [&str; 6] = [
     "claude-3-5-haiku-latest",
@@ -390,14 +394,14 @@ fn texts(text: &str, key: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// What is judged of every cut. Says whether there was one.
+/// What is judged of every cut; says how much was mended behind it, if there was one.
 fn judge(
     request: &Value,
     target: &Target,
     share: u64,
     policy: &Policy,
     counter: &Arc<dyn TokenCounter>,
-) -> Result<bool, TestCaseError> {
+) -> Result<Option<usize>, TestCaseError> {
     let text = request.to_string();
     let whole = weighs(&text, target, counter);
     let budget = (whole * share / 100).max(1);
@@ -407,7 +411,7 @@ fn judge(
         Ok(Some(cut)) => cut,
         Ok(None) => {
             prop_assert!(weighs(&before, target, counter) <= budget);
-            return Ok(false);
+            return Ok(None);
         }
         Err(CutError::CannotFit(error)) => {
             prop_assert!(
@@ -415,7 +419,7 @@ fn judge(
                 "{error}\n{}",
                 what("")
             );
-            return Ok(false);
+            return Ok(None);
         }
         Err(error) => return Err(TestCaseError::fail(format!("{error}\n{}", what("")))),
     };
@@ -473,7 +477,7 @@ fn judge(
     );
     let (_, twice) = self::cut(&text, target, budget, policy, counter);
     prop_assert_eq!(&twice.unwrap().unwrap().text, &cut.text);
-    Ok(true)
+    Ok(Some(cut.repairs.len()))
 }
 
 fn chars4() -> Arc<dyn TokenCounter> {
@@ -500,12 +504,45 @@ proptest! {
     }
 
     #[test]
-    fn every_cut_request_to_claude_is_valid(steps in prop::collection::vec(step(), 1..14), share in 5_u64..105, policy in 0_usize..4, thinks in any::<bool>()) {
-        for target in claudes() {
-            let Target::Messages(profile) = &target else { continue };
+    fn every_cut_request_to_claude_is_valid(steps in prop::collection::vec(step(), 1..14), share in 5_u64..105, policy in 0_usize..4, thinks in any::<bool>(), one in 0_usize..100) {
+        let models = claudes();
+        for target in [&models[one % models.len()], &models[4]] {
+            let Target::Messages(profile) = target else { continue };
             let budget = profile.thinking == anthropic::ThinkingStyle::Budget;
-            judge(&claude(&steps, thinks && budget), &target, share, &policies()[policy], &chars4())?;
+            judge(&claude(&steps, thinks && budget), target, share, &policies()[policy], &chars4())?;
         }
+    }
+
+    /// A request as it may come from anywhere: what can be read can be written, whatever is asked.
+    #[test]
+    fn writing_never_breaks(steps in prop::collection::vec(step(), 1..5), wire in 0_usize..3, picks in prop::collection::vec(any::<usize>(), 60)) {
+        let (mut request, target) = match wire {
+            0 => (chat(&steps), Target::Chat(Dialect::openai())),
+            1 => (history(&steps, false), responses().remove(0)),
+            _ => (claude(&steps, false), claudes().remove(4)),
+        };
+        let mut picks = picks.into_iter();
+        let mut pick = |below: usize| picks.next().unwrap_or_default() % below.max(1);
+        damage(&mut request, &mut pick);
+        damage(&mut request, &mut pick);
+        let text = request.to_string();
+        let Ok(body) = Body::read(&text, &target) else { return Ok(()) };
+        let other = chat(&steps).to_string();
+        let others = Body::read(&other, &Target::Chat(Dialect::openai())).unwrap().messages;
+        let mut slots = Vec::new();
+        for _ in 0..6 {
+            let (index, other) = (pick(body.messages.len() + 1), &others[pick(others.len())]);
+            slots.push(match pick(4) {
+                0 | 1 => Slot::Original(index),
+                2 => Slot::Edited(index, other),
+                _ => Slot::New(other),
+            });
+        }
+        let written = body.write(slots.clone()).unwrap();
+        prop_assert_eq!(&body.write(slots).unwrap(), &written);
+        // Nothing of the messages is left to be refused.
+        let again = mend(&written.text, &target, Reasoning::Keep).unwrap();
+        prop_assert!(again.repairs.is_empty(), "{:?}\n{}", again.repairs, written.text);
     }
 }
 
@@ -535,7 +572,7 @@ fn every_recorded_session_can_be_cut() {
         return;
     };
     let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
-    let (mut sessions, mut cuts) = (0_usize, 0_usize);
+    let (mut sessions, mut cuts, mut mended) = (0_usize, 0_usize, 0_usize);
     for entry in entries {
         let lines = GzDecoder::new(File::open(entry.unwrap().path()).unwrap());
         for line in BufReader::new(lines).lines() {
@@ -560,9 +597,9 @@ fn every_recorded_session_can_be_cut() {
                     Target::Messages(anthropic::Profile::of_model("claude-opus-5-5")),
                 ),
             ];
-            // Each on one wire, and the larger ones on all.
+            // Each on one wire, and the larger ones on another.
             for (at, (request, target)) in requests.iter().enumerate() {
-                if messages.len() < 60 && at != sessions % requests.len() {
+                if at != sessions % 4 && (messages.len() < 60 || at != (sessions + 2) % 4) {
                     continue;
                 }
                 let share = [30, 10, 60][sessions % 3];
@@ -574,12 +611,13 @@ fn every_recorded_session_can_be_cut() {
                     &policies[(sessions + at) % policies.len()],
                     &counter,
                 );
-                cuts +=
-                    usize::from(cut.unwrap_or_else(|error| panic!("{}: {error}", session["id"])));
+                let cut = cut.unwrap_or_else(|error| panic!("{}: {error}", session["id"]));
+                cuts += usize::from(cut.is_some());
+                mended += usize::from(cut.is_some_and(|repairs| repairs > 0));
             }
         }
     }
-    println!("{sessions} sessions, {cuts} cuts");
+    println!("{sessions} sessions, {cuts} cuts, {mended} of them mended afterwards");
     assert!(sessions > 0 && cuts > sessions / 2);
 }
 
