@@ -1000,3 +1000,21 @@ fn a_long_turn_has_a_breakpoint_where_the_request_before_it_ended() {
         }
     }
 }
+
+#[test]
+fn a_turn_that_was_paused_to_compact_goes_back_as_it_stands() {
+    let block = r#"{"type":"compaction","content":"All so far.","encrypted_content":"Enc=="}"#;
+    let compacted = Message::Assistant {
+        parts: vec![Part::Opaque(Opaque {
+            origin: "anthropic".into(),
+            data: block.into(),
+        })],
+    };
+    let messages = [Message::user("q"), compacted];
+    let profile = Profile::of_model("claude-opus-4-6");
+    let rendered = render(&RenderInput::default(), &messages, &profile).unwrap();
+    let body = String::from_utf8(rendered.body).unwrap();
+    assert!(body.contains(block), "{body}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(body["messages"].as_array().unwrap().len(), 2, "{body}");
+}

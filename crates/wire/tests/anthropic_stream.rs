@@ -139,7 +139,7 @@ fn a_stream_is_put_together() {
         reasoning: Tokens(0),
         cache_read: Tokens(900),
         cache_write: Tokens(100),
-        ..Usage::default()
+        cache_write_longer: Tokens(40),
     };
     assert_eq!(reply.usage, Some(usage));
     assert_eq!(usage.processed(), Tokens(1_025));
@@ -150,6 +150,7 @@ fn a_stream_is_put_together() {
             Delta::Thinking { text } => format!("h {text}"),
             Delta::CallStarted { call, name } => format!("c {call} {name}"),
             Delta::CallArguments { call, text } => format!("a {call} {text}"),
+            other => format!("{other:?}"),
         })
         .collect();
     assert_eq!(
@@ -244,6 +245,7 @@ fn every_reason_to_stop() {
         ("model_context_window_exceeded", StopReason::Window),
         ("refusal", StopReason::ContentFilter),
         ("pause_turn", StopReason::Paused),
+        ("compaction", StopReason::Paused),
         ("something_new", StopReason::Other),
         // Nothing was called after all.
         ("tool_use", StopReason::Stop),
@@ -471,4 +473,76 @@ proptest! {
         let (reply, _) = all(&events);
         prop_assert_eq!(reply.parts, read_reply(&whole).unwrap().parts);
     }
+}
+
+/// The summary and what is sealed of it come after the block has begun.
+#[test]
+fn a_compaction_is_kept_whole() {
+    let compacted = |content: Value, sealed: Value| {
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "compaction_delta",
+            "content": content, "encrypted_content": sealed}})
+        .to_string()
+    };
+    let begun = json!({"type": "compaction", "content": null, "encrypted_content": null});
+    for (pieces, block) in [
+        (
+            vec![compacted("All \"so far\"".into(), "Enc==".into())],
+            r#"{"type":"compaction","content":"All \"so far\"","encrypted_content":"Enc=="}"#,
+        ),
+        (
+            vec![
+                compacted("All ".into(), "Enc==".into()),
+                compacted("so far".into(), Value::Null),
+                compacted(Value::Null, Value::Null),
+            ],
+            r#"{"type":"compaction","content":"All so far","encrypted_content":"Enc=="}"#,
+        ),
+        // It failed: the block goes back all the same, but not with a null that is refused.
+        (vec![], r#"{"type":"compaction","content":null}"#),
+    ] {
+        let mut events = vec![START.to_owned(), start(0, begun.clone())];
+        events.extend(pieces);
+        events.extend([stopped(0), end("compaction"), STOP.to_owned()]);
+        let (reply, deltas) = all(&events);
+        assert_eq!(reply.parts, [Part::Opaque(opaque(block))]);
+        assert_eq!(reply.stop, StopReason::Paused);
+        assert_eq!(deltas, []);
+        // The same in one piece.
+        let whole = json!({"type": "message", "role": "assistant", "stop_reason": "compaction",
+            "content": [serde_json::from_str::<Value>(block).unwrap()]});
+        assert_eq!(read_reply(&whole.to_string()).unwrap().parts, reply.parts);
+    }
+}
+
+#[test]
+fn what_comes_without_its_beginning_is_not_lost() {
+    let (reply, deltas) = all(&[
+        START.to_owned(),
+        delta(0, "thinking_delta", "thinking", "hm"),
+        delta(0, "signature_delta", "signature", "EqQB"),
+        delta(1, "text_delta", "text", "Hello"),
+        delta(1, "text_delta", "text", "."),
+        delta(2, "input_json_delta", "partial_json", "{\"a\":1}"),
+        end("end_turn"),
+        STOP.to_owned(),
+    ]);
+    let [Part::Thinking(thinking), text, Part::ToolCall(call)] = reply.parts.as_slice() else {
+        panic!("{:?}", reply.parts);
+    };
+    assert_eq!(thinking.text, "hm");
+    let block = r#"{"type":"thinking","thinking":"hm","signature":"EqQB"}"#;
+    assert_eq!(thinking.opaque, Some(opaque(block)));
+    assert_eq!(*text, Part::text("Hello."));
+    assert_eq!(
+        (call.name.as_str(), call.arguments.as_str()),
+        ("", "{\"a\":1}")
+    );
+    let told: String = deltas
+        .iter()
+        .filter_map(|delta| match delta {
+            Delta::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, "Hello.");
 }

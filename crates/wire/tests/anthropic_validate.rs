@@ -144,6 +144,9 @@ fn am1_and_am2_hold_for_the_providers_own_tools_too() {
     // That is no prefill.
     let paused = request(&[question(), said(json!([text("so"), call]))]);
     assert_eq!(rules(&paused, ADAPTIVE), [""; 0]);
+    let compacted = json!({"type": "compaction", "content": "All so far."});
+    let paused = request(&[question(), said(json!([compacted]))]);
+    assert_eq!(rules(&paused, ADAPTIVE), [""; 0]);
 }
 
 /// A program that runs at the provider's asks for the host's tools: it is open until it is done.

@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use super::shape::{ORIGIN, says};
 
+/// What the provider has made of all that stood before it.
+const COMPACTION: &str = "compaction";
+
 /// The calls of the provider's own tools that no result has answered, as a request is read from its
 /// beginning. Who reads it says what each call is to them.
 #[derive(Debug)]
@@ -128,7 +131,8 @@ impl<T> Waiting<T> {
     }
 }
 
-/// Whether the last message is a turn that was paused: it ends with a call of the provider's own tool.
+/// Whether the last message is a turn that was paused: it ends with a call of the provider's own tool,
+/// or with what the provider has made of all that was said before.
 pub(super) fn is_paused(messages: &[&Message]) -> bool {
     let Some(Message::Assistant { parts }) = messages.last() else {
         return false;
@@ -136,7 +140,9 @@ pub(super) fn is_paused(messages: &[&Message]) -> bool {
     let mut said = parts.iter().rev();
     let last = said.find(|part| part.as_text().is_none_or(says));
     match last {
-        Some(Part::Opaque(opaque)) => matches!(block(opaque), Some((_, Block::Call(_)))),
+        Some(Part::Opaque(opaque)) => {
+            matches!(block(opaque), Some((_, Block::Call(_)))) || is_compaction(opaque)
+        }
         _ => false,
     }
 }
@@ -227,6 +233,19 @@ fn read<'m>(
 /// Whether a block of a request calls a tool of the provider's own.
 pub(super) fn calls_server(kind: &str) -> bool {
     matches!(kind, "server_tool_use" | "mcp_tool_use")
+}
+
+/// Whether a turn of the assistant goes on from a block of that kind: it is no prefill.
+pub(super) fn goes_on_from(kind: &str) -> bool {
+    calls_server(kind) || kind == COMPACTION
+}
+
+fn is_compaction(opaque: &Opaque) -> bool {
+    if opaque.origin != ORIGIN || !opaque.data.contains(COMPACTION) {
+        return false;
+    }
+    let value: Option<Value> = serde_json::from_str(&opaque.data).ok();
+    value.is_some_and(|value| value.get("type").and_then(Value::as_str) == Some(COMPACTION))
 }
 
 /// What a block has to do with the provider's own tools.

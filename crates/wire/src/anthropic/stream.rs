@@ -253,6 +253,10 @@ impl StreamState {
                     further: read_block::further_keys(&object),
                 }
             }
+            "compaction" => Kind::Compaction {
+                content: object.get("content").and_then(some_text),
+                encrypted: object.get("encrypted_content").and_then(some_text),
+            },
             _ => Kind::Other {
                 pieces: String::new(),
             },
@@ -309,17 +313,27 @@ impl StreamState {
         deltas: &mut Vec<Delta>,
     ) -> Result<(), WireError> {
         let kind = kind(delta);
-        let key = match kind.as_str() {
-            "text_delta" => "text",
-            "thinking_delta" => "thinking",
-            "signature_delta" => "signature",
-            "input_json_delta" => "partial_json",
-            "citations_delta" => "citation",
+        let (key, of) = match kind.as_str() {
+            "text_delta" => ("text", "text"),
+            "thinking_delta" => ("thinking", "thinking"),
+            "signature_delta" => ("signature", "thinking"),
+            "input_json_delta" => ("partial_json", "tool_use"),
+            "citations_delta" => ("citation", "text"),
+            "compaction_delta" => ("content", "compaction"),
             _ => return Ok(()),
         };
         let raw = delta.get(key).unwrap_or("null");
-        self.charge(raw.len())?;
+        let sealed = delta.get("encrypted_content").and_then(some_text);
+        let sealed = sealed.filter(|_| of == "compaction");
+        self.charge(
+            raw.len()
+                .saturating_add(sealed.as_ref().map_or(0, String::len)),
+        )?;
         let more = serde_json::from_str::<String>(raw).unwrap_or_default();
+        // Some servers begin no block.
+        if !self.blocks.iter().any(|block| block.index == index) {
+            self.start(index, &super::object::Object::of(of).end(), deltas)?;
+        }
         // The newest first: it is the one that grows.
         let mut blocks = self.blocks.iter_mut().rev();
         let Some(block) = blocks.find(|block| block.index == index) else {
@@ -355,6 +369,12 @@ impl StreamState {
                 }
             }
             (Kind::Other { pieces }, "partial_json") => pieces.push_str(&more),
+            (Kind::Compaction { content, encrypted }, "content") => {
+                if raw != "null" {
+                    content.get_or_insert_default().push_str(&more);
+                }
+                *encrypted = sealed.or(encrypted.take());
+            }
             _ => {}
         }
         Ok(())
@@ -379,6 +399,10 @@ fn think(deltas: &mut Vec<Delta>, text: String) {
     if !text.is_empty() {
         deltas.push(Delta::Thinking { text });
     }
+}
+
+fn some_text(raw: &str) -> Option<String> {
+    serde_json::from_str(raw).ok()
 }
 
 fn list(raw: Option<&str>) -> Result<Vec<String>, WireError> {
@@ -419,7 +443,8 @@ fn stop_reason(reason: &str) -> StopReason {
         "max_tokens" => StopReason::Length,
         "model_context_window_exceeded" => StopReason::Window,
         "refusal" => StopReason::ContentFilter,
-        "pause_turn" => StopReason::Paused,
+        // After either, what was said goes back as it is, and the model goes on.
+        "pause_turn" | "compaction" => StopReason::Paused,
         _ => StopReason::Other,
     }
 }

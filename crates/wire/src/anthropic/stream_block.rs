@@ -3,6 +3,8 @@
 
 use plimsoll_context::{CallId, Opaque, Part, StopReason, Thinking, ToolCall};
 
+use serde_json::Value;
+
 use super::object::{Object, array};
 use super::shape::ORIGIN;
 use crate::raw::RawObject;
@@ -36,6 +38,11 @@ pub(super) enum Kind {
         pieces: String,
         further: Option<Opaque>,
     },
+    /// What the provider has made of all that stood before it.
+    Compaction {
+        content: Option<String>,
+        encrypted: Option<String>,
+    },
     /// The provider's own: passed through.
     Other {
         pieces: String,
@@ -48,6 +55,7 @@ impl Block {
         match &self.kind {
             Kind::Text { text, .. } | Kind::Thinking { text, .. } => text,
             Kind::Call { pieces, .. } | Kind::Other { pieces } => pieces,
+            Kind::Compaction { content, .. } => content.as_deref().unwrap_or_default(),
             Kind::Redacted => &self.began,
         }
     }
@@ -110,6 +118,18 @@ impl Block {
                     arguments: if none { "{}".into() } else { arguments.clone() },
                     opaque: further.clone(),
                 }));
+            }
+            Kind::Compaction { content, encrypted } => {
+                let began: Result<RawObject<'_>, _> = serde_json::from_str(&self.began);
+                let quoted = |text: &String| Value::from(text.as_str()).to_string();
+                let content = content.as_ref().map_or("null".into(), quoted);
+                let changes = [
+                    ("content", Some(content)),
+                    // It may not go back as a null.
+                    ("encrypted_content", encrypted.as_ref().map(quoted)),
+                ];
+                let block = began.map_or(self.began.clone(), |began| began.with(&changes));
+                parts.push(opaque(block));
             }
             Kind::Other { pieces } => {
                 let whole = serde_json::from_str::<serde::de::IgnoredAny>(pieces).is_ok();

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::pause::calls_server;
+use super::pause::goes_on_from;
 use super::profile::{LaterSystem, Profile};
 use super::{pairing, simulate, validate_block, validate_marks, validate_settings};
 use crate::fault::{Fault, Rule, note};
@@ -182,7 +182,7 @@ impl Check<'_> {
         // A turn that was paused goes on from there: it is no prefill.
         if content(last)
             .last()
-            .is_some_and(|block| calls_server(kind(block)))
+            .is_some_and(|block| goes_on_from(kind(block)))
         {
             return;
         }
