@@ -21,6 +21,7 @@ mod patch;
 mod repair;
 mod report;
 mod request;
+mod spelled;
 mod target;
 
 use plimsoll_context::{Message, repair as close};
@@ -61,7 +62,8 @@ pub fn parse(text: &str) -> Result<Value, WireError> {
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] where there is no list of messages.
 pub fn import(text: &str, target: &Target) -> Result<Canonical, WireError> {
-    let given = Given::read(text, target)?;
+    let spelled = spelled::spelled(text, target);
+    let given = Given::read(&spelled, target)?;
     let mut messages = given.messages;
     let mut units = given.unit_of;
     let instructions = match (target, &given.object) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::repair::Repair;
+use super::spelled::Spelled;
 use super::target::Target;
 use crate::error::WireError;
 use crate::openai_chat::Prefill;
@@ -25,8 +26,12 @@ pub(super) struct Given<'a> {
     pub(super) units: Vec<Unit<'a>>,
     /// The keys of the request; `None` for a bare list.
     pub(super) object: Option<RawObject<'a>>,
-    /// What is no message.
+    /// What is no message, and what was spelled as none is.
     pub(super) unreadable: Vec<Repair>,
+    /// How many messages could not be read.
+    lacking: usize,
+    /// The first message that was spelled otherwise.
+    pub(super) changed: Option<usize>,
 }
 
 /// What one message of the wire is: a text of the list, or, where a turn is several items, some.
@@ -45,8 +50,8 @@ type Read = (Vec<Message>, Vec<Option<usize>>);
 
 impl<'a> Given<'a> {
     /// Reads a bare list or a request.
-    pub(super) fn read(text: &'a str, target: &Target) -> Result<Self, WireError> {
-        let text = text.trim();
+    pub(super) fn read(spelled: &'a Spelled<'a>, target: &Target) -> Result<Self, WireError> {
+        let text = spelled.text.trim();
         // What nobody could judge is not mended either.
         parse::<Value>(text)?;
         let object: Option<RawObject<'a>> = match text.starts_with('{') {
@@ -66,7 +71,9 @@ impl<'a> Given<'a> {
             unit_of: Vec::new(),
             units: Vec::new(),
             object,
-            unreadable: Vec::new(),
+            unreadable: spelled.repairs.clone(),
+            lacking: 0,
+            changed: None,
         };
         // One text that the user says.
         if list.starts_with('"') && given.object.is_some() && key == "input" {
@@ -86,7 +93,17 @@ impl<'a> Given<'a> {
             .map(|(index, raw)| (format!("{key}[{index}]"), raw.get()))
             .collect();
         given.units(raws, target)?;
+        let units = given.units.iter();
+        let mut units = units.map(|unit| spelled.places.contains(&unit.place));
+        let first = units.position(|changed| changed);
+        let mut messages = given.unit_of.iter();
+        given.changed = first.and_then(|first| messages.position(|unit| *unit == Some(first)));
         Ok(given)
+    }
+
+    /// Whether a message of it could not be read.
+    pub(super) fn is_lacking(&self) -> bool {
+        self.lacking > 0
     }
 
     /// Whether it is sent to a model as it is, and no mere history.
@@ -160,8 +177,10 @@ impl<'a> Given<'a> {
                     match self::read(&[raw], None, target) {
                         Ok(_) => readable.push((place, raw)),
                         Err(error) => {
+                            let error = placed(error, &place);
                             let done = format!("it is no message ({error}); left it out");
                             self.unreadable.push(Repair::new(place, done));
+                            self.lacking += 1;
                         }
                     }
                 }
@@ -225,6 +244,25 @@ fn read(raws: &[&str], system: Option<&str>, target: &Target) -> Result<Read, Wi
             let counts = counts.collect();
             Ok((chat.messages, counts))
         }
+    }
+}
+
+/// An error of a list of one message, where that message stands.
+fn placed(error: WireError, at: &str) -> WireError {
+    match error {
+        WireError::Expected {
+            place,
+            expected,
+            got,
+        } => {
+            let inside = place.split_once(']').map_or("", |(_, inside)| inside);
+            WireError::Expected {
+                place: format!("{at}{inside}"),
+                expected,
+                got,
+            }
+        }
+        other => other,
     }
 }
 

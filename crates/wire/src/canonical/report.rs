@@ -221,7 +221,8 @@ fn place(attempt: &Attempt<'_, '_>, message: usize) -> String {
 
 /// The number in a place; what has none comes first, the end last.
 fn number(place: &str) -> usize {
-    let digits: String = place.chars().filter(char::is_ascii_digit).collect();
+    let digits = place.chars().skip_while(|one| !one.is_ascii_digit());
+    let digits: String = digits.take_while(char::is_ascii_digit).collect();
     match place {
         "the end" => usize::MAX,
         _ => digits.parse().unwrap_or(0),

@@ -11,6 +11,7 @@ use super::given::Given;
 use super::patch::{marks, unmarked, without_thinking};
 use super::repair::Repair;
 use super::report;
+use super::spelled::{Spelled, spelled};
 use super::target::Target;
 use crate::anthropic::Binding;
 use crate::error::WireError;
@@ -69,7 +70,11 @@ pub fn mend(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended,
 }
 
 fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, WireError> {
-    let given = Given::read(text, target)?;
+    let mut spelled = spelled(text, target);
+    if !spelled.repairs.is_empty() && is_fine(text, target, reasoning) {
+        spelled = Spelled::untouched(text);
+    }
+    let given = Given::read(&spelled, target)?;
     let target = given.target(target);
     let mut stripped = match reasoning {
         Reasoning::Keep => BTreeSet::new(),
@@ -115,6 +120,16 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
         repairs,
         faults: attempt.faults,
     })
+}
+
+/// Whether a request is valid as it is spelled.
+fn is_fine(text: &str, target: &Target, reasoning: Reasoning) -> bool {
+    let spelled = Spelled::untouched(text);
+    let Ok(given) = Given::read(&spelled, target) else {
+        return false;
+    };
+    let target = given.target(target);
+    reasoning == Reasoning::Keep && attempt::is_valid(&given, &target)
 }
 
 /// Messages that think.
@@ -188,9 +203,15 @@ pub(crate) fn loops(messages: &[Message]) -> Vec<usize> {
 
 /// The first message, as it was read, that is not what it was; `None` where all are.
 fn first_change(attempt: &Attempt<'_, '_>) -> Option<usize> {
-    if attempt.system || !attempt.given.unreadable.is_empty() {
+    let given = attempt.given;
+    if attempt.system || given.is_lacking() {
         return Some(0);
     }
+    let found = first_written(attempt).into_iter();
+    found.chain(given.changed).min()
+}
+
+fn first_written(attempt: &Attempt<'_, '_>) -> Option<usize> {
     let mut unit = 0;
     let mut last = 0;
     for turn in 0..attempt.drawn.turns.len() {

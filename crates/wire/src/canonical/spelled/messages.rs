@@ -1,0 +1,91 @@
+//! One message of Anthropic's. Not its ids, which it shares with others.
+
+use super::part::{Wire, content};
+use super::{Notes, id, list, name, note, object, quoted, text};
+
+/// The message as the wire has it; `None` where it is that already.
+pub(super) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+    let message = object(raw)?;
+    // A result in the words of Chat Completions.
+    if message.get("role") == Some("\"tool\"") {
+        note(
+            notes,
+            place,
+            "wrote it as a result in a message of the user's",
+        );
+        let call = message.get("tool_call_id").or(message.get("tool_use_id"));
+        let block = super::RawObject::default().with(&[
+            ("type", Some(quoted("tool_result"))),
+            ("tool_use_id", call.map(str::to_owned)),
+            ("content", message.get("content").map(str::to_owned)),
+        ]);
+        let new = super::RawObject::default().with(&[
+            ("role", Some(quoted("user"))),
+            ("content", Some(format!("[{block}]"))),
+        ]);
+        return Some(self::message(&new, place, notes).unwrap_or(new));
+    }
+    let raw = message.get("content")?;
+    let place = format!("{place}.content");
+    let spelled = content(raw, &place, Wire::Messages, notes);
+    let blocks = list(spelled.as_deref().unwrap_or(raw));
+    let mut changed = false;
+    let mut all: Vec<String> = Vec::new();
+    for (index, raw) in blocks.into_iter().flatten().enumerate() {
+        let new = block(raw, &format!("{place}[{index}]"), notes);
+        changed |= new.is_some();
+        all.push(new.unwrap_or_else(|| raw.to_owned()));
+    }
+    let new = match changed {
+        true => format!("[{}]", all.join(",")),
+        false => spelled?,
+    };
+    Some(message.with(&[("content", Some(new))]))
+}
+
+/// A call or a result.
+fn block(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+    let block = object(raw)?;
+    let mut changes: Vec<(&str, Option<String>)> = Vec::new();
+    match block.get("type") {
+        Some("\"tool_use\"") => {
+            let new = id(block.get("id"), &format!("{place}.id"), notes);
+            changes.extend(new.map(|new| ("id", Some(new))));
+            let new = name(block.get("name"), &format!("{place}.name"), notes);
+            changes.extend(new.map(|new| ("name", Some(new))));
+            let input = input(block.get("input"), &format!("{place}.input"), notes);
+            changes.extend(input.map(|new| ("input", Some(new))));
+        }
+        Some("\"tool_result\"") => {
+            let new = id(
+                block.get("tool_use_id"),
+                &format!("{place}.tool_use_id"),
+                notes,
+            );
+            changes.extend(new.map(|new| ("tool_use_id", Some(new))));
+            let place = format!("{place}.content");
+            let said = block.get("content");
+            let new = said.and_then(|raw| content(raw, &place, Wire::Messages, notes));
+            changes.extend(new.map(|new| ("content", Some(new))));
+        }
+        _ => {}
+    }
+    (!changes.is_empty()).then(|| block.with(&changes))
+}
+
+/// An input that is an object as a text, as other wires have it.
+fn input(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
+    let inner = match raw {
+        None | Some("null") => {
+            note(notes, place, "put in `{}`: there was no input");
+            return Some("{}".to_owned());
+        }
+        raw => text(raw)?,
+    };
+    let inner = inner.trim();
+    object(inner)?;
+    // Whole, or a number or an escape that is none would be sent.
+    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(inner).ok()?;
+    note(notes, place, "took the object out of its text");
+    Some(inner.to_owned())
+}

@@ -1,0 +1,285 @@
+//! Requests that are spelled as no reader takes them: what they say is kept, only what says nothing
+//! goes, and what was done is told with its place.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use plimsoll_wire::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll_wire::openai_chat::Dialect;
+use plimsoll_wire::{anthropic, openai_responses};
+use serde_json::{Value, json};
+
+fn chat() -> Target {
+    Target::Chat(Dialect::openai())
+}
+
+fn claude() -> Target {
+    Target::Messages(anthropic::Profile::of_model("claude-sonnet-4-5"))
+}
+
+fn responses() -> Target {
+    Target::Responses(openai_responses::Profile::openai())
+}
+
+/// The list of the request that it is mended to, after it was found to be no request.
+#[track_caller]
+fn mended(list: &Value, target: &Target) -> (Value, Vec<String>) {
+    let key = match target {
+        Target::Responses(_) => "input",
+        _ => "messages",
+    };
+    let mut request = json!({"model": "m", key: list});
+    if key == "messages" {
+        request["max_tokens"] = json!(100);
+    }
+    let Mended {
+        request,
+        repairs,
+        faults,
+    } = mend(&request.to_string(), target, Reasoning::Keep).unwrap();
+    assert_eq!(faults, [], "{request}");
+    assert!(!repairs.is_empty(), "{request}");
+    let again = mend(&request, target, Reasoning::Keep).unwrap();
+    assert_eq!(again.repairs, [], "{request}");
+    assert_eq!(again.request, request);
+    let after: Value = serde_json::from_str(&request).unwrap();
+    let told = repairs.iter().map(ToString::to_string).collect();
+    (after[key].clone(), told)
+}
+
+fn user(content: Value) -> Value {
+    json!({"role": "user", "content": content})
+}
+
+/// What is said in a message, whatever it is written in.
+fn said(message: &Value) -> String {
+    match &message["content"] {
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("|")
+        }
+        content => content.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+#[test]
+fn one_odd_part_does_not_cost_the_message() {
+    for target in [chat(), claude(), responses()] {
+        for (content, text) in [
+            (
+                json!([{"text": "important"}, {"type": "text", "text": "too"}]),
+                "important|too",
+            ),
+            (
+                json!([{"type": "text", "text": null}, {"type": "text", "text": "important"}]),
+                "important",
+            ),
+            (json!([null, "important"]), "important"),
+            (json!([{"type": "text", "text": 8431}]), "8431"),
+            (json!([8431, {"type": "text", "text": "x"}]), "8431|x"),
+            (json!({"type": "text", "text": "important"}), "important"),
+            (json!({"port": 8431}), r#"{"port":8431}"#),
+            (json!(8431), "8431"),
+        ] {
+            let (list, told) = mended(&json!([user(content.clone())]), &target);
+            assert_eq!(list.as_array().unwrap().len(), 1, "{list}");
+            assert_eq!(said(&list[0]), text, "{content}: {told:?}");
+        }
+    }
+    let (_, told) = mended(
+        &json!([
+            user(json!("q")),
+            user(json!([{"type": "text", "text": null}, {"type": "text", "text": "x"}]))
+        ]),
+        &chat(),
+    );
+    assert_eq!(
+        told,
+        ["messages[1].content[0]: left it out: it says nothing (shape)"]
+    );
+}
+
+#[test]
+fn parts_of_chats_stand_in_responses() {
+    let url = "data:image/png;base64,AAAA";
+    let content = json!([{"type": "input_text", "text": "what is this?"},
+        {"type": "image_url", "image_url": {"url": url, "detail": "low"}},
+        {"type": "file", "file": {"file_id": "file-1"}}, {"type": "nothing"}]);
+    let (list, told) = mended(&json!([user(content)]), &responses());
+    assert_eq!(
+        list[0]["content"],
+        json!([{"type": "input_text", "text": "what is this?"},
+            {"type": "input_image", "image_url": url, "detail": "low"},
+            {"file_id": "file-1", "type": "input_file"}])
+    );
+    assert_eq!(told.len(), 3, "{told:?}");
+}
+
+#[test]
+fn what_a_tool_said_is_its_text() {
+    let call = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"});
+    let q = user(json!("q"));
+    for (output, text) in [
+        (json!({"port": 8431}), r#"{"port":8431}"#),
+        (json!(null), ""),
+        (json!(5), "5"),
+    ] {
+        let result = json!({"type": "function_call_output", "call_id": "a", "output": output});
+        let (list, told) = mended(&json!([q, call, result]), &responses());
+        assert_eq!(list[2]["output"], text);
+        assert!(told[0].starts_with("input[2].output: "), "{told:?}");
+        assert_eq!(list[1], call);
+    }
+    let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]});
+    for (content, text) in [(json!(5), "5"), (json!({"port": 8431}), r#"{"port":8431}"#)] {
+        let result = user(json!([{"type": "tool_result", "tool_use_id": "a", "content": content}]));
+        let (list, told) = mended(&json!([q, call, result]), &claude());
+        assert_eq!(list[2]["content"][0]["content"], text);
+        assert!(
+            told[0].starts_with("messages[2].content[0].content: "),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn arguments_are_what_they_say() {
+    let q = user(json!("q"));
+    let call = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": {"x": 1}});
+    let result = json!({"type": "function_call_output", "call_id": "a", "output": "r"});
+    let (list, _) = mended(&json!([q, call, result]), &responses());
+    assert_eq!(list[1]["arguments"], r#"{"x":1}"#);
+    assert_eq!(list[2], result);
+    let call = json!({"role": "assistant", "content": "keep me", "tool_calls": [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": 5}}]});
+    let result = json!({"role": "tool", "tool_call_id": "a", "content": "r"});
+    let (list, _) = mended(&json!([q, call, result]), &chat());
+    assert_eq!(list[1]["content"], "keep me");
+    assert_eq!(list[1]["tool_calls"][0]["function"]["arguments"], "5");
+    assert_eq!(list[2], result);
+    // An object in a text is that object.
+    let call = json!({"role": "assistant", "content": [
+        {"type": "tool_use", "id": "a", "name": "f", "input": "{\"x\":1}"}]});
+    let result = user(json!([{"type": "tool_result", "tool_use_id": "a", "content": "r"}]));
+    let (list, told) = mended(&json!([q, call, result]), &claude());
+    assert_eq!(list[1]["content"][0]["input"], json!({"x": 1}));
+    assert_eq!(
+        told,
+        ["messages[1].content[0].input: took the object out of its text (shape)"]
+    );
+    assert_eq!(list[2], result);
+}
+
+#[test]
+fn calls_and_results_without_an_id_find_each_other() {
+    let q = user(json!("q"));
+    let call = |id: Value| {
+        let mut call = json!({"type": "function", "function": {"name": "f", "arguments": "{}"}});
+        if !id.is_null() {
+            call["id"] = id;
+        }
+        call
+    };
+    let asks =
+        |calls: &[Value]| json!({"role": "assistant", "content": "keep me", "tool_calls": calls});
+    let result = |id: Value, text: &str| {
+        let mut result = json!({"role": "tool", "content": text});
+        if !id.is_null() {
+            result["tool_call_id"] = id;
+        }
+        result
+    };
+    for (list, ids) in [
+        // Nobody has one.
+        (
+            json!([
+                q,
+                asks(&[call(json!(null)), call(json!(null))]),
+                result(json!(null), "1"),
+                result(json!(null), "2")
+            ]),
+            ["call_1_0", "call_1_1"],
+        ),
+        // Only the results have.
+        (
+            json!([
+                q,
+                asks(&[call(json!(null)), call(json!(null))]),
+                result(json!("x"), "1"),
+                result(json!("y"), "2")
+            ]),
+            ["x", "y"],
+        ),
+        // Only the calls have, and one result.
+        (
+            json!([
+                q,
+                asks(&[call(json!("x")), call(json!("y"))]),
+                result(json!("x"), "1"),
+                result(json!(null), "2")
+            ]),
+            ["x", "y"],
+        ),
+        // Numbers.
+        (
+            json!([
+                q,
+                asks(&[call(json!(1)), call(json!(2))]),
+                result(json!(1), "1"),
+                result(json!(2), "2")
+            ]),
+            ["1", "2"],
+        ),
+    ] {
+        let (after, told) = mended(&list, &chat());
+        let calls = after[1]["tool_calls"].as_array().unwrap();
+        assert_eq!(after[1]["content"], "keep me");
+        assert_eq!([&calls[0]["id"], &calls[1]["id"]], ids, "{told:?}");
+        for (at, id) in ids.iter().enumerate() {
+            assert_eq!(after[at + 2]["tool_call_id"], *id, "{told:?}");
+            assert_eq!(after[at + 2]["content"], (at + 1).to_string());
+        }
+    }
+    let call = json!({"role": "assistant", "content": [{"type": "text", "text": "keep me"},
+        {"type": "tool_use", "name": "f", "input": {}}]});
+    let result = user(json!([{"type": "tool_result", "content": "r"}]));
+    let (list, told) = mended(&json!([q, call, result]), &claude());
+    assert_eq!(list[1]["content"][0]["text"], "keep me");
+    assert_eq!(
+        list[1]["content"][1]["id"],
+        list[2]["content"][0]["tool_use_id"]
+    );
+    assert_eq!(list[2]["content"][0]["content"], "r");
+    assert_eq!(told.len(), 2, "{told:?}");
+    let call = json!({"type": "function_call", "name": "f", "arguments": "{}"});
+    let result = json!({"type": "function_call_output", "output": "r"});
+    let (list, _) = mended(&json!([q, call, result]), &responses());
+    assert_eq!(list[1]["call_id"], list[2]["call_id"]);
+    assert_eq!(list[2]["output"], "r");
+}
+
+#[test]
+fn a_result_in_the_words_of_chats_is_one() {
+    let q = user(json!("q"));
+    let result = json!({"role": "tool", "tool_call_id": "a", "content": "r"});
+    let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]});
+    let (list, _) = mended(&json!([q, call, result]), &claude());
+    let expected = json!({"type": "tool_result", "tool_use_id": "a", "content": "r"});
+    assert_eq!(list[2], user(json!([expected])));
+    let call = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"});
+    let (list, _) = mended(&json!([q, call, result]), &responses());
+    assert_eq!(
+        list[2],
+        json!({"type": "function_call_output", "call_id": "a", "output": "r"})
+    );
+}
+
+#[test]
+fn what_is_no_message_is_told_where_it_stands() {
+    let list = json!([user(json!("q")), {"role": 5, "content": "x"}]);
+    let (_, told) = mended(&list, &chat());
+    assert_eq!(
+        told,
+        [
+            "messages[1]: it is no message (messages[1].role: expected string, got number); left it out"
+        ]
+    );
+}
