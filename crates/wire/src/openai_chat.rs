@@ -2,6 +2,7 @@
 //! wire of its own.
 
 mod dialect;
+mod echo;
 mod ids;
 mod json_turns;
 mod pairing;

@@ -207,6 +207,15 @@ fn reasoning_that_has_to_be_given_back_is_stood_in_for() {
     assert!(fixed.request.contains(r#""reasoning_content":" ""#));
     let fixed = mended(&request, &chat("deepseek"), Rule::Oc6);
     assert!(fixed.request.contains(r#""reasoning_content":"""#));
+    // Of an exchange with tools the answer at its end has to have some, too.
+    let mut call = asks(&["1"]);
+    call["reasoning_content"] = json!("hm");
+    let answer = json!({"role": "assistant", "content": "done"});
+    let request = json!({"messages": [user("q"), call, tool("1"), answer, user("and?")]});
+    let fixed = mended(&request, &chat("deepseek"), Rule::Oc6);
+    let after: Value = serde_json::from_str(&fixed.request).unwrap();
+    assert_eq!(after["messages"][3]["reasoning_content"], "");
+    assert_eq!(after["messages"][1], request["messages"][1]);
 }
 
 #[test]

@@ -206,8 +206,8 @@ fn openai() {
 fn deepseek() {
     let body = sent(&named("deepseek"));
     is_plain(&body);
-    // Reasoning goes back with every call, and where there was none as an empty text.
-    assert_eq!(reasoning(&body), ["hm", ""]);
+    // Reasoning goes back with every call and answer, and where there was none as an empty text.
+    assert_eq!(reasoning(&body), ["hm", "", ""]);
     assert!(!body.to_string().contains("image_url"));
     assert!(body.to_string().contains(frames::LEFT_OUT));
     let usage = json!({"choices": [{"index": 0, "message": {"content": "x",

@@ -363,7 +363,7 @@ fn reasoning_goes_back_as_the_dialect_says() {
     );
     assert_eq!(
         reasoning(&named("deepseek")),
-        [json!(null), json!("plan"), json!("")]
+        [json!("hm"), json!("plan"), json!("")]
     );
     let always = Dialect {
         echo_reasoning: EchoReasoning::Always,

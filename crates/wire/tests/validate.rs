@@ -236,6 +236,22 @@ fn reasoning_comes_back() {
         &history(None),
         &history(Some("")),
     );
+    // It wants all of an exchange in which a tool was called, and none of another.
+    let answer = |reasoning: Option<&str>| {
+        let mut answer = said("done");
+        if let Some(text) = reasoning {
+            answer["reasoning_content"] = json!(text);
+        }
+        let mut messages = history(Some("hm")).to_vec();
+        messages.extend([answer, user("and?"), said("so"), user("?")]);
+        messages
+    };
+    row(
+        &named("deepseek"),
+        &["OC6"],
+        &answer(None),
+        &answer(Some("")),
+    );
 }
 
 #[test]

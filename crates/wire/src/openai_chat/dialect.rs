@@ -145,6 +145,9 @@ pub enum EchoReasoning {
     Never,
     /// In assistant messages that call tools.
     ToolTurns,
+    /// In all assistant messages. The server asks for it in every one between two user messages where
+    /// a tool is called between them, and ignores it elsewhere.
+    ToolExchanges,
     /// In all assistant messages.
     Always,
 }
@@ -325,7 +328,7 @@ impl Dialect {
             },
             "mistral" => Self::mistral(),
             "deepseek" => Self {
-                echo_reasoning: EchoReasoning::ToolTurns,
+                echo_reasoning: EchoReasoning::ToolExchanges,
                 empty_reasoning: EmptyReasoning::Empty,
                 images: Images::Unsupported,
                 voice: Voice::DeepSeek,

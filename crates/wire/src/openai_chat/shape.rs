@@ -339,7 +339,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         match self.dialect.echo_reasoning {
             EchoReasoning::Never => return None,
             EchoReasoning::ToolTurns if calls == 0 => return None,
-            EchoReasoning::ToolTurns | EchoReasoning::Always => {}
+            EchoReasoning::ToolTurns | EchoReasoning::ToolExchanges | EchoReasoning::Always => {}
         }
         let mut texts = parts.iter().filter_map(|part| match part {
             // Signed reasoning is bound to the provider that signed it.

@@ -13,9 +13,10 @@
 use serde_json::{Value, json};
 
 use super::dialect::{
-    Arguments, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, NoContent,
-    ParallelCalls, Prefill, SameRole, SystemPlace, UserAfterTool, UserMessage, Voice,
+    Arguments, CallIds, CallNames, Dialect, NoContent, ParallelCalls, Prefill, SameRole,
+    SystemPlace, UserAfterTool, UserMessage, Voice,
 };
+use super::echo;
 use super::ids::{MAX_ID, is_nine};
 use super::pairing;
 use super::settings;
@@ -52,6 +53,7 @@ pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
             for (index, message) in messages.iter().enumerate() {
                 check.message(index, message);
             }
+            echo::check(&mut check, messages);
             pairing::check(&mut check, messages);
             check.order(messages);
         }
@@ -161,7 +163,6 @@ impl Check<'_> {
         if role == "assistant" {
             self.calls(&place, message);
             self.silence(&place, message);
-            self.reasoning(index, &place, message);
         }
         if role == "tool" && !message.get("tool_call_id").is_some_and(Value::is_string) {
             let words = format!("Missing required parameter: '{place}.tool_call_id'.");
@@ -307,33 +308,6 @@ impl Check<'_> {
         if !fine {
             let words = "Invalid value for 'content': expected a string, got null.";
             self.fault(Rule::Oc5, format!("{place}.content"), words);
-        }
-    }
-
-    /// OC6.
-    fn reasoning(&mut self, index: usize, place: &str, message: &Value) {
-        let dialect = self.dialect;
-        let demanded = match dialect.echo_reasoning {
-            EchoReasoning::Never => false,
-            EchoReasoning::ToolTurns => !calls(message).is_empty(),
-            EchoReasoning::Always => true,
-        };
-        let given = match message.get("reasoning_content") {
-            Some(Value::String(text)) => {
-                !text.is_empty() || dialect.empty_reasoning != EmptyReasoning::Space
-            }
-            _ => dialect.empty_reasoning == EmptyReasoning::Omit,
-        };
-        if demanded && !given {
-            let words = match dialect.voice {
-                Voice::Kimi => format!(
-                    "thinking is enabled but reasoning_content is missing in assistant tool call \
-                     message at index {index}"
-                ),
-                _ => "The `reasoning_content` in the thinking mode must be passed back to the API."
-                    .to_owned(),
-            };
-            self.fault(Rule::Oc6, format!("{place}.reasoning_content"), words);
         }
     }
 
