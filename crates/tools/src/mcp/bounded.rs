@@ -1,5 +1,5 @@
-//! [`Bounded`]: what a server prints, up to a line that is longer than any message may be: there
-//! it ends. It reads bytes; what they say is the SDK's.
+//! [`Bounded`]: what a server prints, up to a line that is longer than any message may be, or more
+//! lines than anybody asked for: there it ends. It reads bytes; what they say is the SDK's.
 
 use std::io;
 use std::pin::Pin;
@@ -60,9 +60,15 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
         let (_, new) = buf.filled().split_at(before);
-        if !self.takes(new) {
+        let lines = new.iter().filter(|byte| **byte == b'\n').count();
+        let misuse = match (self.takes(new), lines == 0 || self.heard.reads(lines)) {
+            (false, _) => Some(Misuse::TooLong),
+            (true, false) => Some(Misuse::Flood),
+            (true, true) => None,
+        };
+        if let Some(misuse) = misuse {
             self.has_ended = true;
-            self.heard.misused(Misuse::TooLong);
+            self.heard.misused(misuse);
             buf.set_filled(before);
         }
         Poll::Ready(Ok(()))

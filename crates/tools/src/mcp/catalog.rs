@@ -1,13 +1,14 @@
 //! [`Catalog`]: the tools of one server, bounded, in one order. Not what a model is shown of them.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use plimsoll_context::{Bytes, head_tail};
 use rmcp::model::ToolAnnotations;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::connection::Listed;
-use super::schema::{self, Left, MCP_SCHEMA_MAX};
+use super::schema::{self, Left, MCP_SCHEMA_MAX, Shown};
 use super::server::Trust;
 
 /// Tools of one server, at most; further ones are not there.
@@ -39,6 +40,8 @@ pub(super) struct Remote {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) schema: Value,
+    /// What arguments are called in the schema, and what the server calls them.
+    renamed: Vec<(String, String)>,
     pub(super) idempotent: bool,
     pub(super) asks: bool,
 }
@@ -54,15 +57,35 @@ impl Catalog {
         }
         let mut listed = listed.tools;
         listed.sort_by(|one, other| one.name.cmp(&other.name));
-        listed.dedup_by(|one, other| one.name == other.name);
+        let mut twice = Cow::Borrowed("");
+        listed.dedup_by(|one, kept| {
+            let is_same = one.name == kept.name;
+            if is_same && twice != kept.name {
+                notes.push(format!(
+                    "it lists `{}` more than once; the first is taken",
+                    kept.name
+                ));
+                kept.name.clone_into(&mut twice);
+            }
+            is_same
+        });
         let mut tools = Vec::new();
         for tool in listed {
-            let (schema, left) = schema::bounded(&tool.input_schema);
+            let Shown {
+                schema,
+                left,
+                renamed,
+                forms,
+            } = schema::shown(&tool.input_schema);
             let mut description = tool.description.as_deref().unwrap_or("").trim().to_owned();
             if description.is_empty() {
                 description = tool.title.unwrap_or_default();
             }
             description = head_tail(&description, MCP_DESCRIPTION_MAX).unwrap_or(description);
+            if let Some(forms) = forms {
+                // Writing to a String cannot fail.
+                let _ = write!(description, "\n({forms})");
+            }
             let name = tool.name.into_owned();
             match left {
                 Left::Whole => {}
@@ -82,6 +105,7 @@ impl Catalog {
                 name,
                 description,
                 schema,
+                renamed,
                 idempotent: hints.as_ref().is_some_and(is_idempotent),
                 asks: !hints.as_ref().is_some_and(is_harmless),
             });
@@ -99,6 +123,20 @@ impl Catalog {
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().map(|tool| tool.name.as_str())
+    }
+}
+
+impl Remote {
+    /// Arguments as the server calls them.
+    pub(super) fn arguments(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+        let real = |shown: &String| {
+            let names = self.renamed.iter().find(|(name, _)| name == shown);
+            names.map_or(shown, |(_, real)| real).clone()
+        };
+        let arguments = arguments.iter();
+        arguments
+            .map(|(shown, value)| (real(shown), value.clone()))
+            .collect()
     }
 }
 

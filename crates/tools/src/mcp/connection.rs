@@ -1,59 +1,58 @@
 //! [`Connection`]: one server that is there, spoken with through the SDK. When it is dropped, its
 //! child is killed with all that it has started. It is never mended; whoever needs another opens one.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::ToolContext;
 use plimsoll_core::process::{Command, Ended, GRACE, Server};
-use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities,
-    ClientConfig, ClientRequest, Implementation, JsonObject, ListToolsRequest,
-    PaginatedRequestParams, ProgressToken, RequestId, ServerResult, Tool as Described,
+    ClientCapabilities, ClientConfig, ClientRequest, ErrorCode, Implementation, ListToolsRequest,
+    PaginatedRequestParams, ServerResult, Tool as Described,
 };
-use rmcp::service::{
-    ClientInitializeError, PeerRequestOptions, RunningService, ServiceError, serve_client,
-};
+use rmcp::service::{ClientInitializeError, RunningService, ServiceError, serve_client};
+use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use rmcp::transport::{DynamicTransportError, Transport};
-use rmcp::{Peer, RoleClient};
-use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::bounded::{Bounded, MCP_MESSAGE_MAX};
 use super::catalog::{MCP_PAGES, MCP_TOOLS};
-use super::ear::{Ear, Heard, Listener, MCP_NOTICES, MCP_NOTICES_IN, Misuse};
+use super::client::Client;
+use super::ear::{Ear, Heard, MCP_NOTICES, MCP_NOTICES_IN, Misuse};
 use super::error::{McpError, chain, short};
+use super::farewell::Farewells;
+use super::http::{self, ENDED, begun_badly, unsent};
 use super::server::{McpServer, Reach};
 
 /// The newest of what a server prints on its standard error; shown when it fails.
 pub const MCP_STDERR: Bytes = Bytes(2 * 1024);
-/// How often a stream of a server elsewhere is taken up again after it broke.
-pub const MCP_RECONNECTS: usize = 5;
+/// Calls in a row that were waited for in vain while not a word was heard of their server: after
+/// these the next call finds another.
+pub const MCP_SILENCES: u32 = 2;
+/// How long a server elsewhere is given to end politely.
+pub const MCP_CLOSE: Duration = Duration::from_secs(6);
 /// What we are called.
 const CLIENT: &str = "plimsoll";
-/// What is said of a server that never began.
-const ENDED: &str = "it ended before it was ready";
 
 type Service = RunningService<RoleClient, ClientConfig>;
 
 /// A server that is there.
 pub(super) struct Connection {
     // Dropped first: a child reads the end of its input before it is killed.
-    service: Service,
+    pub(super) service: Service,
     child: Mutex<Option<Server>>,
-    heard: Arc<Heard>,
+    pub(super) heard: Arc<Heard>,
+    pub(super) farewells: Arc<Farewells>,
+    /// Tools that are known to demand a task; no more than there are tools.
+    tasks: Lock<HashSet<String>>,
     is_elsewhere: bool,
 }
 
@@ -64,6 +63,10 @@ pub(super) enum Failure {
     Broken(String),
     /// It answers with an error of the protocol.
     Refused(String),
+    /// It answers that there is no such method.
+    NoMethod(String),
+    /// It does not know us any more, and has not looked at the request.
+    NoSession(String),
     /// It answers what cannot be read.
     Odd(String),
     /// Nobody wants the answer any more.
@@ -86,7 +89,7 @@ impl Connection {
                 headers,
                 bearer,
             } => {
-                let config = http(url, headers, bearer.as_deref());
+                let config = http::config(url, headers, bearer.as_deref());
                 let config = config.map_err(|why| absent(server, why))?;
                 Self::elsewhere(server, config).await
             }
@@ -96,6 +99,21 @@ impl Connection {
     /// Whether it is still there, as far as is known.
     pub(super) fn is_open(&self) -> bool {
         !self.service.is_transport_closed() && !self.service.is_closed()
+    }
+
+    /// Whether it is there and says nothing at all any more.
+    pub(super) fn is_silent(&self) -> bool {
+        self.heard.silences() >= MCP_SILENCES
+    }
+
+    /// Whether this tool is known to demand a task.
+    pub(super) fn wants_task(&self, tool: &str) -> bool {
+        self.lock().contains(tool)
+    }
+
+    /// This tool has become one.
+    pub(super) fn has_task(&self, tool: &str) {
+        self.lock().insert(tool.to_owned());
     }
 
     /// Whether it may answer the next request, though it failed to answer one: so it is with one
@@ -139,6 +157,7 @@ impl Connection {
             Ok(Listed { tools, cut: true })
         };
         let late = |_| {
+            self.heard.was_silent();
             Err(Failure::Broken(format!(
                 "no list of tools within {} s",
                 limit.as_secs_f32()
@@ -147,45 +166,15 @@ impl Connection {
         timeout(limit, pages).await.unwrap_or_else(late)
     }
 
-    /// Calls a tool. Where nobody wants the answer any more, or the future is dropped, the server is
-    /// told.
-    pub(super) async fn call(
-        &self,
-        tool: &str,
-        arguments: JsonObject,
-        cx: &ToolContext,
-    ) -> Result<Value, Failure> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let mut request = CallToolRequest::new(params);
-        request.extensions.insert(Listener(cx.clone()));
-        let request = ClientRequest::CallToolRequest(request);
-        let options = PeerRequestOptions::no_options();
-        let sent = self.service.send_cancellable_request(request, options);
-        let handle = match sent.await {
-            Ok(handle) => handle,
-            Err(error) => return Err(self.failure(error).await),
-        };
-        let mut pending = Pending {
-            peer: self.service.peer().clone(),
-            heard: Arc::clone(&self.heard),
-            id: Some(handle.id.clone()),
-            token: handle.progress_token.clone(),
-        };
-        let answer = tokio::select! {
-            biased;
-            answer = handle.await_response() => answer,
-            () = cx.cancel.cancelled() => return Err(Failure::Cancelled),
-        };
-        pending.id = None;
-        match answer {
-            Ok(result) => serde_json::to_value(result).map_err(|error| Failure::Odd(short(error))),
-            Err(error) => Err(self.failure(error).await),
-        }
-    }
-
     /// Lets it end by itself, and ends it.
     pub(super) async fn close(self) {
-        let _ = self.service.cancel().await;
+        // One that reads nothing any more is not waited for.
+        let patience = match self.is_elsewhere {
+            true => MCP_CLOSE,
+            false => GRACE,
+        };
+        let _ = timeout(patience, self.farewells.are_said()).await;
+        let _ = timeout(patience, self.service.cancel()).await;
         if let Some(mut child) = self.child.lock().await.take() {
             // It has read the end of its input.
             let _ = timeout(GRACE, child.exited()).await;
@@ -204,12 +193,7 @@ impl Connection {
         let transport = transport.with_max_line_length(max.saturating_add(2));
         let transport = Ear::new(transport, Arc::clone(&heard));
         match timeout(server.timeout, greet(transport)).await {
-            Ok(Ok(service)) => Ok(Self {
-                service,
-                child: Mutex::new(Some(child)),
-                heard,
-                is_elsewhere: false,
-            }),
+            Ok(Ok(service)) => Ok(Self::new(service, Some(child), heard)),
             Ok(Err(error)) => {
                 let why = match heard.misuse() {
                     Some(misuse) => misuse_text(misuse),
@@ -235,17 +219,24 @@ impl Connection {
         config: StreamableHttpClientTransportConfig,
     ) -> Result<Self, McpError> {
         let heard = Arc::new(Heard::default());
-        let transport = StreamableHttpClientTransport::from_config(config);
+        let client = Client::new(server).map_err(|why| absent(server, why))?;
+        let transport = StreamableHttpClientTransport::with_client(client, config);
         let transport = Ear::new(transport, Arc::clone(&heard));
         match timeout(server.timeout, greet(transport)).await {
-            Ok(Ok(service)) => Ok(Self {
-                service,
-                child: Mutex::new(None),
-                heard,
-                is_elsewhere: true,
-            }),
+            Ok(Ok(service)) => Ok(Self::new(service, None, heard)),
             Ok(Err(error)) => Err(absent(server, begun_badly(&error))),
             Err(_) => Err(late(server, String::new())),
+        }
+    }
+
+    fn new(service: Service, child: Option<Server>, heard: Arc<Heard>) -> Self {
+        Self {
+            service,
+            is_elsewhere: child.is_none(),
+            child: Mutex::new(child),
+            heard,
+            farewells: Arc::default(),
+            tasks: Lock::default(),
         }
     }
 
@@ -256,11 +247,18 @@ impl Connection {
         }
     }
 
-    async fn failure(&self, error: ServiceError) -> Failure {
+    /// What became of a request that has no result.
+    pub(super) async fn failure(&self, error: ServiceError) -> Failure {
         match error {
             ServiceError::McpError(error) => {
+                let is_forgotten = self.is_elsewhere && http::has_forgotten_us(&error);
                 let data = error.data.map_or(String::new(), |data| format!(" {data}"));
-                Failure::Refused(short(format!("{}{data}", error.message)))
+                let text = short(format!("{}{data}", error.message));
+                match error.code {
+                    _ if is_forgotten => Failure::NoSession(text),
+                    ErrorCode::METHOD_NOT_FOUND => Failure::NoMethod(text),
+                    _ => Failure::Refused(text),
+                }
             }
             ServiceError::UnexpectedResponse => {
                 Failure::Odd("its answer cannot be read".to_owned())
@@ -283,30 +281,10 @@ impl Connection {
             (None, error) => chain(error),
         }
     }
-}
 
-/// A call that is waited for.
-struct Pending {
-    peer: Peer<RoleClient>,
-    heard: Arc<Heard>,
-    /// Taken away once it is answered.
-    id: Option<RequestId>,
-    token: ProgressToken,
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        self.heard.forget(&self.token);
-        let Some(id) = self.id.take() else { return };
-        let peer = self.peer.clone();
-        // Without a runtime there is no connection any more either.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let reason = Some("the result is no longer wanted".to_owned());
-                let param = CancelledNotificationParam::new(Some(id), reason);
-                let _ = peer.notify_cancelled(param).await;
-            });
-        }
+    /// Nothing that panics is done under the lock.
+    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -323,32 +301,6 @@ fn we() -> ClientConfig {
     ClientConfig::new(ClientCapabilities::default(), us)
 }
 
-fn http(
-    url: &str,
-    headers: &[(String, String)],
-    bearer: Option<&str>,
-) -> Result<StreamableHttpClientTransportConfig, String> {
-    let mut named = HashMap::new();
-    for (name, value) in headers {
-        let bad = || format!("`{name}` cannot be a header, or its value cannot");
-        let key = HeaderName::from_str(name).map_err(|_| bad())?;
-        let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
-        value.set_sensitive(true);
-        named.insert(key, value);
-    }
-    let max = usize::try_from(MCP_MESSAGE_MAX.0).unwrap_or(usize::MAX);
-    let mut retries = ExponentialBackoff::default();
-    retries.max_times = Some(MCP_RECONNECTS);
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
-        .custom_headers(named)
-        .max_sse_event_size(max);
-    config.retry_config = Arc::new(retries);
-    Ok(match bearer {
-        Some(token) => config.auth_header(token),
-        None => config,
-    })
-}
-
 fn absent(server: &McpServer, why: String) -> McpError {
     McpError::Absent {
         server: server.name.clone(),
@@ -361,29 +313,6 @@ fn late(server: &McpServer, words: String) -> McpError {
         server: server.name.clone(),
         secs: server.timeout.as_secs_f32(),
         words: server.strike_out(words),
-    }
-}
-
-/// Why a server did not begin, in words for a person.
-fn begun_badly(error: &ClientInitializeError) -> String {
-    match error {
-        ClientInitializeError::ConnectionClosed(_) => ENDED.to_owned(),
-        ClientInitializeError::TransportError { error, .. } => unsent(error),
-        ClientInitializeError::JsonRpcError(error) => {
-            short(format!("it refuses: {}", error.message))
-        }
-        error => chain(error),
-    }
-}
-
-/// Why a request did not get through, down to the cause, which the SDK's own error leaves out.
-fn unsent(error: &DynamicTransportError) -> String {
-    match error
-        .error
-        .downcast_ref::<StreamableHttpError<reqwest::Error>>()
-    {
-        Some(StreamableHttpError::Client(error)) => chain(error),
-        _ => chain(&*error.error),
     }
 }
 

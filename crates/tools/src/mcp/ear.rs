@@ -1,24 +1,24 @@
 //! [`Ear`]: stands between the SDK and a server's messages. It hands progress to the calls that
-//! it is of, notes that the tools have changed, drops what nobody asked for, and counts. It answers
-//! nothing.
+//! it is of, notes that the tools have changed, finds the request that an error is for where the
+//! server does not say it, drops what nobody asked for, and counts. It answers nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plimsoll_core::ToolContext;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, GetExtensions, GetMeta, JsonRpcMessage, ProgressNotificationParam,
-    ProgressToken, ServerJsonRpcMessage, ServerNotification,
+    ClientJsonRpcMessage, ClientNotification, GetExtensions, GetMeta, JsonRpcMessage,
+    ProgressNotificationParam, ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::transport::Transport;
 use tokio::time::Instant;
 
-/// Requests and notifications of a server within [`MCP_NOTICES_IN`], at most: one that says more
-/// floods, and is ended.
+/// What a server says unasked within [`MCP_NOTICES_IN`], at most: requests, notifications, answers to
+/// nothing, lines that are no message. One that says more floods, and is ended.
 pub const MCP_NOTICES: usize = 5_000;
 /// The time in which they are counted.
 pub const MCP_NOTICES_IN: Duration = Duration::from_secs(10);
@@ -27,6 +27,8 @@ pub const MCP_NOTICES_IN: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct Heard {
     has_changed: AtomicBool,
+    /// Calls that were given up since it last said anything.
+    silences: AtomicU32,
     inner: Mutex<Inner>,
 }
 
@@ -34,9 +36,15 @@ pub(super) struct Heard {
 struct Inner {
     /// The calls that wait; one entry a call.
     calls: HashMap<ProgressToken, ToolContext>,
+    /// The requests that have no answer yet; one entry each. As text: some servers make the number
+    /// a string.
+    asked: HashSet<String>,
     misuse: Option<Misuse>,
     began: Option<Instant>,
+    /// What was said unasked since.
     count: usize,
+    /// Lines that were read since and have not become a message, or not yet.
+    lines: usize,
 }
 
 /// Why we ended a connection ourselves.
@@ -76,6 +84,25 @@ impl Heard {
         self.lock().misuse
     }
 
+    /// A call was given up.
+    pub(super) fn was_silent(&self) {
+        self.silences.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many calls were given up since it last said anything.
+    pub(super) fn silences(&self) -> u32 {
+        self.silences.load(Ordering::Acquire)
+    }
+
+    /// So many lines were read of it: whether it may go on. Each that becomes a message is taken off
+    /// again.
+    pub(super) fn reads(&self, lines: usize) -> bool {
+        let mut inner = self.lock();
+        inner.renew();
+        inner.lines = inner.lines.saturating_add(lines);
+        inner.is_in_bounds()
+    }
+
     /// Nobody waits for this call any more.
     pub(super) fn forget(&self, token: &ProgressToken) {
         self.lock().calls.remove(token);
@@ -92,22 +119,60 @@ impl Heard {
         }
     }
 
-    /// Whether one more message is within bounds.
-    fn admits(&self) -> bool {
-        let now = Instant::now();
+    fn asks(&self, id: &RequestId) {
+        self.lock().asked.insert(id.to_string());
+    }
+
+    fn gives_up(&self, id: &RequestId) {
+        self.lock().asked.remove(&id.to_string());
+    }
+
+    /// One more message has come: whether it may go on.
+    fn hears(&self, message: &mut ServerJsonRpcMessage) -> bool {
+        self.silences.store(0, Ordering::Release);
         let mut inner = self.lock();
-        let fresh = |began: Instant| now.duration_since(began) < MCP_NOTICES_IN;
-        if !inner.began.is_some_and(fresh) {
-            inner.began = Some(now);
-            inner.count = 0;
+        inner.renew();
+        inner.lines = inner.lines.saturating_sub(1);
+        let was_asked = match message {
+            JsonRpcMessage::Response(response) => inner.asked.remove(&response.id.to_string()),
+            JsonRpcMessage::Error(error) => {
+                // Where it cannot say for which request an error is, and only one waits, it is that.
+                if error.id.is_none()
+                    && inner.asked.len() == 1
+                    && let Some(only) = inner.asked.iter().next()
+                {
+                    error.id = Some(request_id(only));
+                }
+                let id = error.id.as_ref().map(RequestId::to_string);
+                id.is_some_and(|id| inner.asked.remove(&id))
+            }
+            _ => false,
+        };
+        if !was_asked {
+            inner.count = inner.count.saturating_add(1);
         }
-        inner.count += 1;
-        inner.count <= MCP_NOTICES
+        inner.is_in_bounds()
     }
 
     /// Nothing that panics is done under the lock.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Begins to count anew where the time is over.
+    fn renew(&mut self) {
+        let now = Instant::now();
+        let fresh = |began: Instant| now.duration_since(began) < MCP_NOTICES_IN;
+        if !self.began.is_some_and(fresh) {
+            self.began = Some(now);
+            (self.count, self.lines) = (0, 0);
+        }
+    }
+
+    fn is_in_bounds(&self) -> bool {
+        self.count.saturating_add(self.lines) <= MCP_NOTICES
     }
 }
 
@@ -124,6 +189,17 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
         &mut self,
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        match &item {
+            JsonRpcMessage::Request(request) => self.heard.asks(&request.id),
+            JsonRpcMessage::Notification(said) => {
+                if let ClientNotification::CancelledNotification(said) = &said.notification
+                    && let Some(id) = &said.params.request_id
+                {
+                    self.heard.gives_up(id);
+                }
+            }
+            _ => {}
+        }
         if let JsonRpcMessage::Request(request) = &item
             && let Some(Listener(cx)) = request.request.extensions().get::<Listener>()
             && let Some(token) = request.request.get_meta().get_progress_token()
@@ -135,14 +211,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            let message = self.transport.receive().await?;
-            if matches!(
-                message,
-                JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
-            ) {
-                return Some(message);
-            }
-            if !self.heard.admits() {
+            let mut message = self.transport.receive().await?;
+            if !self.heard.hears(&mut message) {
                 self.heard.misused(Misuse::Flood);
                 return None;
             }
@@ -164,6 +234,14 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         self.transport.close().await
+    }
+}
+
+/// The id that was written as this.
+fn request_id(text: &str) -> RequestId {
+    match text.parse() {
+        Ok(number) => RequestId::Number(number),
+        Err(_) => RequestId::String(text.into()),
     }
 }
 

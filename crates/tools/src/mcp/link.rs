@@ -18,10 +18,15 @@ use super::server::McpServer;
 
 /// How often an idempotent call is made again after its server ended.
 pub const MCP_REPEATS: u32 = 1;
+/// How often a call is made anew of a server that does not know us any more: it has not looked at it.
+pub const MCP_SESSIONS: u32 = 1;
 /// How long a server rests that was started twice without one answer to a call; doubled each time.
 pub const MCP_BACKOFF: Duration = Duration::from_secs(1);
 /// And at most.
 pub const MCP_BACKOFF_MAX: Duration = Duration::from_secs(60);
+
+/// What is said of a server that was ended because of its silence.
+const SILENT: &str = "it said nothing while it was waited for";
 
 /// A server over its life.
 pub(super) struct Link {
@@ -80,6 +85,8 @@ impl Link {
             true => MCP_REPEATS,
             false => 0,
         };
+        let mut sessions = MCP_SESSIONS;
+        let arguments = tool.arguments(arguments);
         loop {
             let connection = tokio::select! {
                 biased;
@@ -92,13 +99,21 @@ impl Link {
                     return Err(self.vanished(&tool.name, &catalog));
                 }
             }
-            let answer = connection.call(&tool.name, arguments.clone(), cx).await;
-            match answer {
+            let limit = self.server.timeout;
+            let answer = connection.call(&tool.name, arguments.clone(), limit, cx);
+            match answer.await {
                 Ok(result) => {
                     self.answered().await;
-                    return output::of(&result);
+                    let result = output::of(&result);
+                    return result.map_err(|error| ToolError(self.server.strike_out(error.0)));
                 }
-                Err(Failure::Refused(text)) => {
+                Err(Failure::NoSession(why)) if sessions > 0 => {
+                    sessions -= 1;
+                    self.leave(&connection, why).await;
+                }
+                Err(
+                    Failure::Refused(text) | Failure::NoMethod(text) | Failure::NoSession(text),
+                ) => {
                     self.answered().await;
                     let text = self.server.strike_out(text);
                     return Err(ToolError(format!("`{}` refuses: {text}", self.server.name)));
@@ -137,7 +152,10 @@ impl Link {
         if let Some(connection) = &state.connection
             && connection.is_open()
         {
-            return Ok(Arc::clone(connection));
+            match connection.is_silent() {
+                false => return Ok(Arc::clone(connection)),
+                true => SILENT.clone_into(&mut state.why),
+            }
         }
         state.connection = None;
         let now = Instant::now();
@@ -190,7 +208,13 @@ impl Link {
                 connection.heard().set_changed(true);
                 let why = match failure {
                     Failure::Broken(text) | Failure::Odd(text) => text,
-                    Failure::Refused(text) => format!("it lists no tools: {text}"),
+                    Failure::Refused(text) | Failure::NoMethod(text) => {
+                        format!("it lists no tools: {text}")
+                    }
+                    Failure::NoSession(text) => {
+                        self.leave(connection, text.clone()).await;
+                        text
+                    }
                     Failure::Cancelled => "it lists no tools".to_owned(),
                 };
                 Err(McpError::Absent {
@@ -208,15 +232,23 @@ impl Link {
     }
 
     /// A connection is of no use any more.
-    async fn broken(&self, connection: &Arc<Connection>, why: String) -> String {
+    async fn broken(&self, connection: &Connection, why: String) -> String {
         let why = self.server.strike_out(why);
+        match connection.outlives_failures() {
+            false => self.leave(connection, why.clone()).await,
+            true => self.state.lock().await.why.clone_from(&why),
+        }
+        why
+    }
+
+    /// The next call finds another connection than this.
+    async fn leave(&self, connection: &Connection, why: String) {
         let mut state = self.state.lock().await;
-        let is_it = |other: &Arc<Connection>| Arc::ptr_eq(other, connection);
-        if state.connection.as_ref().is_some_and(is_it) && !connection.outlives_failures() {
+        let is_it = |other: &Arc<Connection>| std::ptr::eq(Arc::as_ptr(other), connection);
+        if state.connection.as_ref().is_some_and(is_it) {
             state.connection = None;
         }
-        state.why.clone_from(&why);
-        why
+        state.why = self.server.strike_out(why);
     }
 
     fn vanished(&self, name: &str, catalog: &Catalog) -> ToolError {

@@ -21,28 +21,39 @@
 //! ```
 
 mod bounded;
+mod call;
 mod catalog;
+mod client;
 mod connection;
 mod ear;
 mod error;
+mod farewell;
+mod fit;
+mod http;
 mod lazy;
 mod link;
 mod names;
 mod output;
+mod refs;
 mod schema;
 mod server;
 mod servers;
+mod task;
 mod tool;
 
 pub use bounded::MCP_MESSAGE_MAX;
 pub use catalog::{MCP_DESCRIPTION_MAX, MCP_PAGES, MCP_TOOLS, MCP_TOOLS_SENT};
-pub use connection::{MCP_RECONNECTS, MCP_STDERR};
+pub use client::MCP_REDIRECTS;
+pub use connection::{MCP_CLOSE, MCP_SILENCES, MCP_STDERR};
 pub use ear::{MCP_NOTICES, MCP_NOTICES_IN};
 pub use error::{MCP_ERROR_MAX, McpError};
+pub use farewell::MCP_FAREWELL;
+pub use http::{MCP_RECONNECT_AFTER, MCP_RECONNECTS};
 pub use lazy::MCP_LISTED;
-pub use link::{MCP_BACKOFF, MCP_BACKOFF_MAX, MCP_REPEATS};
+pub use link::{MCP_BACKOFF, MCP_BACKOFF_MAX, MCP_REPEATS, MCP_SESSIONS};
 pub use names::MCP_NAME_MAX;
 pub use output::{MCP_DATA_MAX, MCP_PARTS};
 pub use schema::MCP_SCHEMA_MAX;
 pub use server::{MCP_TIMEOUT, McpServer};
 pub use servers::{McpServers, McpState, McpStatus};
+pub use task::{MCP_TASK_FAILURES, MCP_TASK_POLL, MCP_TASK_POLL_MAX, MCP_TASK_POLL_MIN};

@@ -17,6 +17,8 @@ const IMAGES: [(&str, &str); 4] = [
     ("R0lGOD", "image/gif"),
     ("UklGR", "image/webp"),
 ];
+/// What is told of a failure without a word.
+const SILENT_FAILURE: &str = "the tool has failed and does not say why";
 const PDF: (&str, &str) = ("JVBERi", "application/pdf");
 
 /// The parts of a result, or the text of a failure.
@@ -37,6 +39,18 @@ pub(super) fn of(result: &Value) -> Result<ToolOutput, ToolError> {
     {
         parts.push(Part::text(data.to_string()));
     }
+    // Neither content nor data: then it is what it is, for one who speaks an older dialect, say.
+    if parts.is_empty()
+        && !["content", "structuredContent", "isError"]
+            .iter()
+            .any(|part| result.get(part).is_some())
+        && let Some(other) = result.as_object()
+        && other
+            .keys()
+            .any(|key| !matches!(key.as_str(), "_meta" | "resultType"))
+    {
+        parts.push(Part::text(result.to_string()));
+    }
     if result.get("isError").and_then(Value::as_bool) != Some(true) {
         return Ok(ToolOutput { parts });
     }
@@ -45,7 +59,11 @@ pub(super) fn of(result: &Value) -> Result<ToolOutput, ToolError> {
         _ => "[an image or a file]".to_owned(),
     };
     let texts: Vec<String> = parts.into_iter().map(text).collect();
-    Err(ToolError(texts.join("\n")))
+    let told = texts.join("\n");
+    Err(ToolError(match told.trim() {
+        "" => SILENT_FAILURE.to_owned(),
+        _ => told,
+    }))
 }
 
 /// Whether a text is the same data, as the protocol asks servers to send it.
@@ -213,6 +231,20 @@ mod tests {
                 json!({"content": [{"type": "text", "text": "no such file"}], "isError": true}),
                 "error: no such file",
             ),
+            (
+                json!({ "isError": true }),
+                "error: the tool has failed and does not say why",
+            ),
+            (
+                json!({"content": [{"type": "text", "text": " "}], "isError": true}),
+                "error: the tool has failed and does not say why",
+            ),
+            // As the protocol had it in 2024.
+            (
+                json!({"toolResult": {"a": 1}}),
+                "{\"toolResult\":{\"a\":1}}",
+            ),
+            (json!({"_meta": {"a": 1}}), ""),
             (json!({}), ""),
         ] {
             assert_eq!(shown(&result), told, "{result}");

@@ -1,8 +1,12 @@
-//! A tool's input schema as its server gave it, within a bound. It is not checked or changed beyond
-//! what every provider asks of it: that it is an object.
+//! A tool's input schema as its server gave it, in a form that every provider takes and within a
+//! bound: one schema that is refused would make every request of a session invalid. What it means is
+//! kept as far as that form can say it; the server judges the arguments itself.
 
 use plimsoll_context::Bytes;
 use serde_json::{Map, Value, json};
+
+use super::fit;
+use super::refs::{DEPTHS, NAMES, inlined};
 
 /// One schema, at most: it is sent with every request. A larger one loses its words first, and
 /// then everything.
@@ -16,8 +20,19 @@ const WORDS: [&str; 6] = [
     "$comment",
     "markdownDescription",
 ];
-/// Words whose value is a table of names that are not words themselves.
-const NAMES: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
+/// Words whose value is data and no schema.
+const DATA: [&str; 2] = ["enum", "const"];
+
+/// A schema as it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shown {
+    pub(super) schema: Value,
+    pub(super) left: Left,
+    /// What properties are called there, and what the server calls them.
+    pub(super) renamed: Vec<(String, String)>,
+    /// The forms that arguments may take, in words, where the schema cannot say it.
+    pub(super) forms: Option<String>,
+}
 
 /// How much of a schema is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,30 +42,44 @@ pub(super) enum Left {
     Nothing,
 }
 
-/// The schema within its bound.
-pub(super) fn bounded(schema: &Map<String, Value>) -> (Value, Left) {
-    let mut schema = schema.clone();
-    schema.remove("$schema");
-    schema.insert("type".to_owned(), "object".into());
-    if !schema.get("properties").is_some_and(Value::is_object) {
-        schema.insert("properties".to_owned(), json!({}));
+/// The schema as it is shown.
+pub(super) fn shown(schema: &Map<String, Value>) -> Shown {
+    let mut smallest = None;
+    for depth in DEPTHS {
+        let shown = formed(schema, depth);
+        if fits(&shown.schema) {
+            return shown;
+        }
+        smallest = Some(shown);
     }
-    let mut schema = Value::Object(schema);
-    if fits(&schema) {
-        return (schema, Left::Whole);
+    let mut shown = smallest.unwrap_or_else(|| formed(schema, 0));
+    strip(&mut shown.schema);
+    shown.left = Left::WithoutWords;
+    if !fits(&shown.schema) {
+        shown.schema = json!({ "type": "object", "properties": {} });
+        shown.left = Left::Nothing;
+        shown.renamed = Vec::new();
     }
-    strip(&mut schema);
-    if fits(&schema) {
-        return (schema, Left::WithoutWords);
+    shown
+}
+
+fn formed(schema: &Map<String, Value>, depth: usize) -> Shown {
+    let (mut schema, forms) = fit::flat(inlined(schema, depth));
+    let renamed = fit::renamed(&mut schema);
+    Shown {
+        schema: Value::Object(schema),
+        left: Left::Whole,
+        forms: fit::told(&forms, &renamed),
+        renamed,
     }
-    (json!({ "type": "object", "properties": {} }), Left::Nothing)
 }
 
 fn fits(schema: &Value) -> bool {
     schema.to_string().len() as u64 <= MCP_SCHEMA_MAX.0
 }
 
-/// Takes the words out. The depth is bounded: whatever was read as JSON is at most 128 deep.
+/// Takes the words out. The depth is bounded: whatever was read as JSON is at most 128 deep, and
+/// references are followed a few times only.
 fn strip(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -61,6 +90,7 @@ fn strip(schema: &mut Value) {
                     Value::Object(names) if NAMES.contains(&key.as_str()) => {
                         names.values_mut().for_each(strip);
                     }
+                    _ if DATA.contains(&key.as_str()) => {}
                     value => strip(value),
                 }
             }
@@ -78,7 +108,8 @@ mod tests {
         let Value::Object(schema) = schema else {
             unreachable!()
         };
-        bounded(&schema)
+        let shown = shown(&schema);
+        (shown.schema, shown.left)
     }
 
     #[test]
@@ -93,12 +124,37 @@ mod tests {
         ] {
             assert_eq!(of(bare).0, empty);
         }
-        // A property may be called like a word.
+        // A property may be called like a word, and data may look like one.
         let words = "x".repeat(40_000);
-        let wordy = json!({"type": "object", "properties": {"title": {"type": "string", "description": words}}});
-        let short = json!({"type": "object", "properties": {"title": {"type": "string"}}});
+        let wordy = json!({"type": "object", "properties": {"title": {"type": "string", "description": words, "enum": [{"title": 1}]}}});
+        let short = json!({"type": "object", "properties": {"title": {"type": "string", "enum": [{"title": 1}]}}});
         assert_eq!(of(wordy), (short, Left::WithoutWords));
-        let huge = json!({"type": "object", "properties": {}, "enum": [words]});
+        let huge = json!({"type": "object", "properties": {"a": {"enum": [words]}}});
         assert_eq!(of(huge), (empty, Left::Nothing));
+    }
+
+    #[test]
+    fn what_references_make_too_large_is_shown_less_deep() {
+        // Ten kinds, each of which has ten of the next.
+        let kind = |next: usize| {
+            let of = |at| {
+                (
+                    format!("p{at}"),
+                    json!({ "$ref": format!("#/$defs/k{next}") }),
+                )
+            };
+            let properties: Map<String, Value> = (0..10).map(of).collect();
+            json!({ "type": "object", "properties": properties })
+        };
+        let kinds: Map<String, Value> =
+            (0..10).map(|at| (format!("k{at}"), kind(at + 1))).collect();
+        let schema = json!({ "properties": { "first": { "$ref": "#/$defs/k0" } }, "$defs": kinds });
+        let (schema, left) = of(schema);
+        assert_eq!(left, Left::Whole);
+        assert!(!schema.to_string().contains("$ref"));
+        assert_eq!(
+            schema["properties"]["first"]["properties"]["p9"]["type"],
+            "object"
+        );
     }
 }

@@ -9,6 +9,8 @@ use plimsoll_core::process::Command;
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
 /// What stands in a text in place of a secret.
 const STRUCK_OUT: &str = "[secret]";
+/// And in place of a server's own address.
+const ADDRESS: &str = "its address";
 /// Values shorter than this are words; striking them out would only garble a text.
 const MIN_STRUCK: usize = 9;
 
@@ -21,6 +23,8 @@ pub struct McpServer {
     pub(super) trust: Trust,
     pub(super) need: Need,
     pub(super) offer: Offer,
+    /// Its own address, as it was written and as errors repeat it: some have a key for a path.
+    addresses: Vec<String>,
     secrets: Vec<String>,
 }
 
@@ -65,23 +69,15 @@ impl McpServer {
     /// A server at an address, by streamable HTTP.
     pub fn url(name: impl Into<String>, url: impl Into<String>) -> Self {
         let url = url.into();
-        // Some addresses carry a key, or a name and a password.
-        let query = url.split_once('?').map(|(_, query)| query);
-        let place = url.split_once("://").map_or("", |(_, place)| place);
-        let place = place.split(['/', '?']).next().unwrap_or_default();
-        let user = place.rsplit_once('@').map(|(user, _)| user);
-        let kept: Vec<String> = [query, user]
-            .into_iter()
-            .flatten()
-            .map(str::to_owned)
-            .collect();
+        let (addresses, secrets) = secrets_of(&url);
         let reach = Reach::Url {
             url,
             headers: Vec::new(),
             bearer: None,
         };
         let mut server = Self::new(name.into(), reach);
-        server.secrets.extend(kept);
+        server.addresses.extend(addresses);
+        server.secrets.extend(secrets);
         server
     }
 
@@ -154,9 +150,12 @@ impl McpServer {
 
     /// A text without any secret of this server.
     pub(super) fn strike_out(&self, mut text: String) -> String {
-        for secret in self.secrets.iter().filter(|text| text.len() >= MIN_STRUCK) {
-            if text.contains(secret.as_str()) {
-                text = text.replace(secret.as_str(), STRUCK_OUT);
+        let addresses = self.addresses.iter().map(|address| (address, ADDRESS));
+        let secrets = self.secrets.iter().map(|secret| (secret, STRUCK_OUT));
+        let secrets = secrets.filter(|(secret, _)| secret.len() >= MIN_STRUCK);
+        for (struck, instead) in addresses.chain(secrets) {
+            if text.contains(struck.as_str()) {
+                text = text.replace(struck.as_str(), instead);
             }
         }
         text
@@ -170,9 +169,36 @@ impl McpServer {
             trust: Trust::Nothing,
             need: Need::Welcome,
             offer: Offer::Whole,
+            addresses: Vec::new(),
             secrets: Vec::new(),
         }
     }
+}
+
+/// What of an address may be a key, as it was written and as errors repeat it: the address itself,
+/// the longest first, and then what follows its `?`, and a name and a password.
+fn secrets_of(url: &str) -> (Vec<String>, Vec<String>) {
+    let query = url.split_once('?').map(|(_, query)| query);
+    let place = url.split_once("://").map_or("", |(_, place)| place);
+    let place = place.split(['/', '?']).next().unwrap_or_default();
+    let user = place.rsplit_once('@').map(|(user, _)| user);
+    let mut secrets: Vec<String> = [query, user]
+        .into_iter()
+        .flatten()
+        .map(str::to_owned)
+        .collect();
+    let mut addresses = Vec::new();
+    if let Ok(mut read) = reqwest::Url::parse(url) {
+        secrets.extend(read.query().map(str::to_owned));
+        secrets.extend(read.password().map(str::to_owned));
+        addresses = vec![url.to_owned(), read.to_string()];
+        // So it is repeated where a name and a password have become a header.
+        if read.set_username("").is_ok() && read.set_password(None).is_ok() {
+            addresses.push(read.to_string());
+        }
+        addresses.sort_by_key(|address| std::cmp::Reverse(address.len()));
+    }
+    (addresses, secrets)
 }
 
 impl fmt::Debug for McpServer {
@@ -184,5 +210,41 @@ impl fmt::Debug for McpServer {
             .field("need", &self.need)
             .field("offer", &self.offer)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_of_an_address_is_repeated() {
+        for (url, said, told) in [
+            (
+                "https://mcp.example.com/s/0123456789-hush/mcp",
+                "error sending request for url (https://mcp.example.com/s/0123456789-hush/mcp): refused",
+                "error sending request for url (its address): refused",
+            ),
+            // As it is read, blanks and all.
+            (
+                "https://me:pass-hush-word@mcp.example.com/mcp?key=a hush&x={1}",
+                "url (https://mcp.example.com/mcp?key=a%20hush&x={1})",
+                "url (its address)",
+            ),
+            (
+                "https://me:pass-hush-word@mcp.example.com/mcp?key=a hush&x={1}",
+                "bad query key=a%20hush&x={1}, bad password pass-hush-word",
+                "bad query [secret], bad password [secret]",
+            ),
+            (
+                "no address at all?key=0123456789",
+                "relative URL without a base: key=0123456789",
+                "relative URL without a base: [secret]",
+            ),
+        ] {
+            let server = McpServer::url("web", url);
+            assert_eq!(server.strike_out(said.to_owned()), told, "{url}");
+            assert!(!format!("{server:?}").contains("hush"));
+        }
     }
 }

@@ -56,6 +56,46 @@ async fn progress_is_told_in_order() {
 }
 
 #[tokio::test]
+async fn the_steps_of_a_task_are_told_in_order() {
+    let stage = Stage::new();
+    let tools = connect(stage.server("more")).await.tools(&[]);
+    let model = ScriptedProvider::new([Turn::call("fake_task_told", json!({})), Turn::say("ok")]);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&told);
+    let agent = agent(&model, tools).observer(move |event: &Event| {
+        if let Event::ToolUpdate { text, .. } = event {
+            seen.lock().unwrap().push(text.clone());
+        }
+    });
+    assert_eq!(run(agent).await.text, "ok");
+    assert_eq!(
+        *told.lock().unwrap(),
+        ["1/2", "begun", "reading", "writing"]
+    );
+    assert_eq!(result(&model), "task_told is done");
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn a_task_that_takes_too_long_is_cancelled_after_its_servers_time() {
+    let mut stage = Stage::new();
+    let server = stage.server("more").timeout(Duration::from_secs(3));
+    let tools = connect(server).await.tools(&[]);
+    let script = [
+        Turn::call("fake_task_endless", json!({})),
+        Turn::call("fake_echo", json!({ "text": "back" })),
+        Turn::say("ok"),
+    ];
+    let model = ScriptedProvider::new(script);
+    assert_eq!(run(agent(&model, tools)).await.text, "ok");
+    assert_eq!(result(&model), "back");
+    let events = stage.all_until("call echo").await;
+    let is_cancel = |event: &String| event == "tasks/cancel task_endless";
+    assert_eq!(events.iter().filter(|event| is_cancel(event)).count(), 1);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
 async fn results_are_capped_and_schemas_count() {
     let stage = Stage::new();
     let text = "every word of it is kept ".repeat(20_000);

@@ -1,10 +1,10 @@
 //! The MCP project's own "everything" server, over both transports; skipped where it is not on this
 //! machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_core::process::Command;
+use plimsoll_core::process::{Command, Server};
 use plimsoll_tools::mcp::McpServer;
 use serde_json::json;
 
@@ -39,6 +39,9 @@ async fn works(server: McpServer) {
             "every_get-annotated-message" => json!({"messageType": "success"}),
             name if name.contains("sum") => json!({"a": 2, "b": 3}),
             name if name.contains("structured") => json!({"location": "Chicago"}),
+            // What it packs is by default on the internet.
+            name if name.contains("gzip") => json!({"data": "data:text/plain;base64,YmFsbGFzdA=="}),
+            name if name.contains("research") => json!({"topic": "ballast", "ambiguous": true}),
             _ => json!({}),
         };
         let got = call(&tools, name, arguments).await;
@@ -54,13 +57,9 @@ async fn works(server: McpServer) {
             "every_get-structured-content" => has("temperature"),
             "every_get-resource-links" => has("demo://resource"),
             "every_trigger-long-running-operation" => has("completed"),
-            // It fetches from the internet.
-            "every_gzip-file-as-resource" => continue,
-            // It demands a task, which we do not offer to keep.
-            "every_simulate-research-query" => {
-                has("requires task augmentation");
-                continue;
-            }
+            "every_gzip-file-as-resource" => has("application/gzip"),
+            // It demands to be run as a task.
+            "every_simulate-research-query" => has("# Research Report: ballast"),
             _ => {}
         }
         assert!(got.is_ok(), "{name}: {said}");
@@ -82,10 +81,20 @@ async fn over_http() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
+    let server = listen(&script, port).await;
+    works(McpServer::url(
+        "every",
+        format!("http://127.0.0.1:{port}/mcp"),
+    ))
+    .await;
+    server.stop().await;
+}
+
+/// The server at this port, once it takes a connection.
+async fn listen(script: &Path, port: u16) -> Server {
     let command = Command::new("node").arg(script).arg("streamableHttp");
     let command = command.env("PORT", port.to_string());
     let server = command.serve(plimsoll_context::Bytes(10_000)).unwrap();
-    // It is there once it takes a connection.
     let there = async {
         while tokio::net::TcpStream::connect(("127.0.0.1", port))
             .await
@@ -97,10 +106,5 @@ async fn over_http() {
     tokio::time::timeout(Duration::from_secs(60), there)
         .await
         .unwrap();
-    works(McpServer::url(
-        "every",
-        format!("http://127.0.0.1:{port}/mcp"),
-    ))
-    .await;
-    server.stop().await;
+    server
 }

@@ -1,0 +1,123 @@
+//! A call of a tool over a [`Connection`]: sent, waited for, given up. Where a server demands a task
+//! for it, it is called as one; see `task`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_core::ToolContext;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, JsonObject,
+    PingRequest, ProgressToken, RequestId,
+};
+use rmcp::service::PeerRequestOptions;
+use rmcp::{Peer, RoleClient};
+use serde_json::Value;
+
+use super::connection::{Connection, Failure};
+use super::ear::{Heard, Listener};
+use super::error::short;
+use super::farewell::Farewells;
+use super::task;
+
+/// What a server is told of a call that nobody waits for.
+const UNWANTED: &str = "the result is no longer wanted";
+
+/// A call that is waited for. Where it is dropped before it is answered, the server is told.
+struct Pending {
+    peer: Peer<RoleClient>,
+    heard: Arc<Heard>,
+    farewells: Arc<Farewells>,
+    /// Taken away once it is answered.
+    id: Option<RequestId>,
+    token: ProgressToken,
+}
+
+impl Connection {
+    /// Calls a tool, as a task where its server demands one. Where nobody wants the answer any
+    /// more, or the future is dropped, the server is told.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        limit: Duration,
+        cx: &ToolContext,
+    ) -> Result<Value, Failure> {
+        if self.heard.silences() > 0 {
+            self.knock();
+        }
+        if self.wants_task(tool) {
+            return self.call_as_task(tool, arguments, limit, cx).await;
+        }
+        let answer = self.call_plainly(tool, arguments.clone(), cx).await;
+        let Some(demand) = task::demanded(&answer) else {
+            return answer;
+        };
+        match self.call_as_task(tool, arguments, limit, cx).await {
+            // It was no task that it wanted, or it does not keep any.
+            Err(Failure::NoMethod(text)) => Err(Failure::Refused(short(format!(
+                "{demand} (called as a task, it answers: {text})"
+            )))),
+            answer => answer,
+        }
+    }
+
+    async fn call_plainly(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        cx: &ToolContext,
+    ) -> Result<Value, Failure> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut request = CallToolRequest::new(params);
+        request.extensions.insert(Listener(cx.clone()));
+        let request = ClientRequest::CallToolRequest(request);
+        let options = PeerRequestOptions::no_options();
+        let sent = self.service.send_cancellable_request(request, options);
+        let handle = match sent.await {
+            Ok(handle) => handle,
+            Err(error) => return Err(self.failure(error).await),
+        };
+        let mut pending = Pending {
+            peer: self.service.peer().clone(),
+            heard: Arc::clone(&self.heard),
+            farewells: Arc::clone(&self.farewells),
+            id: Some(handle.id.clone()),
+            token: handle.progress_token.clone(),
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = handle.await_response() => answer,
+            () = cx.cancel.cancelled() => return Err(Failure::Cancelled),
+        };
+        pending.id = None;
+        match answer {
+            Ok(result) => serde_json::to_value(result).map_err(|error| Failure::Odd(short(error))),
+            Err(error) => Err(self.failure(error).await),
+        }
+    }
+
+    /// Asks for a sign of life; whatever is heard is one.
+    fn knock(&self) {
+        let peer = self.service.peer().clone();
+        self.farewells.say(async move {
+            let request = ClientRequest::PingRequest(PingRequest::default());
+            let _ = peer.send_request(request).await;
+        });
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.heard.forget(&self.token);
+        let Some(id) = self.id.take() else { return };
+        self.heard.was_silent();
+        let farewell = unwanted(self.peer.clone(), id);
+        self.farewells.say(farewell);
+    }
+}
+
+/// Tells a server that a request is not wanted any more.
+pub(super) async fn unwanted(peer: Peer<RoleClient>, id: RequestId) {
+    let param = CancelledNotificationParam::new(Some(id), Some(UNWANTED.to_owned()));
+    let _ = peer.notify_cancelled(param).await;
+}

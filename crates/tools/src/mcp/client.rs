@@ -1,0 +1,159 @@
+//! [`Client`]: the HTTP client that the SDK speaks through. It is reqwest's, but that no error of
+//! it names the server's address or repeats a key: the SDK logs them. A redirect is followed within
+//! the same origin alone, and only where the message goes with it, so that nobody else is shown a
+//! key.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::redirect::{Attempt, Policy};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, InsufficientScopeError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+
+use super::error::short;
+use super::server::McpServer;
+
+/// Redirects of one request that are followed, at most.
+pub const MCP_REDIRECTS: usize = 5;
+
+/// reqwest's client, for one server.
+#[derive(Clone)]
+pub(super) struct Client {
+    inner: reqwest::Client,
+    server: McpServer,
+}
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Answer<T> = Result<T, StreamableHttpError<reqwest::Error>>;
+
+impl Client {
+    pub(super) fn new(server: &McpServer) -> Result<Self, String> {
+        // As the SDK's own client is: a connection that was not read to its end is slow to use again.
+        let builder = reqwest::Client::builder().pool_max_idle_per_host(0);
+        let inner = builder.redirect(Policy::custom(redirected)).build();
+        Ok(Self {
+            inner: inner.map_err(short)?,
+            server: server.clone(),
+        })
+    }
+
+    /// The error without what must not be logged.
+    fn bare(
+        &self,
+        error: StreamableHttpError<reqwest::Error>,
+    ) -> StreamableHttpError<reqwest::Error> {
+        let struck = |text: &str| self.server.strike_out(short(text));
+        match error {
+            StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
+            StreamableHttpError::UnexpectedServerResponse(said) => {
+                StreamableHttpError::UnexpectedServerResponse(struck(&said).into())
+            }
+            StreamableHttpError::AuthRequired(error) => {
+                let said = struck(&error.www_authenticate_header);
+                StreamableHttpError::AuthRequired(AuthRequiredError::new(said))
+            }
+            StreamableHttpError::InsufficientScope(error) => {
+                let said = struck(&error.www_authenticate_header);
+                let error = InsufficientScopeError::new(said, error.required_scope);
+                StreamableHttpError::InsufficientScope(error)
+            }
+            error => error,
+        }
+    }
+
+    async fn with<T>(&self, answer: impl Future<Output = Answer<T>>) -> Answer<T> {
+        answer.await.map_err(|error| self.bare(error))
+    }
+}
+
+impl StreamableHttpClient for Client {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        bearer: Option<String>,
+        headers: Headers,
+    ) -> Answer<StreamableHttpPostResponse> {
+        let answer = self
+            .inner
+            .post_message(uri, message, session, bearer, headers);
+        self.with(answer).await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        bearer: Option<String>,
+        headers: Headers,
+        max: usize,
+    ) -> Answer<StreamableHttpPostResponse> {
+        let answer = self
+            .inner
+            .post_message_with_max_sse_event_size(uri, message, session, bearer, headers, max);
+        self.with(answer).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        bearer: Option<String>,
+        headers: Headers,
+    ) -> Answer<()> {
+        let answer = self.inner.delete_session(uri, session, bearer, headers);
+        self.with(answer).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        bearer: Option<String>,
+        headers: Headers,
+    ) -> Answer<BoxedSseResponse> {
+        let answer = self.inner.get_stream(uri, session, last, bearer, headers);
+        self.with(answer).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        bearer: Option<String>,
+        headers: Headers,
+        max: usize,
+    ) -> Answer<BoxedSseResponse> {
+        let answer = self
+            .inner
+            .get_stream_with_max_sse_event_size(uri, session, last, bearer, headers, max);
+        self.with(answer).await
+    }
+}
+
+/// Whether a redirect is followed.
+fn redirected(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let keeps_message = matches!(
+        attempt.status(),
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    );
+    let first = attempt.previous().first();
+    let is_home = first.is_some_and(|first| first.origin() == attempt.url().origin());
+    match keeps_message && is_home && attempt.previous().len() <= MCP_REDIRECTS {
+        true => attempt.follow(),
+        false => attempt.stop(),
+    }
+}

@@ -1,0 +1,347 @@
+//! Tools that demand to be run as a task (`taskSupport: required` of the protocol's revision
+//! 2025-11-25): begun with the parameter `task`, asked after with `tasks/get`, fetched with
+//! `tasks/result`, ended with `tasks/cancel` where nobody waits any more.
+//!
+//! The SDK knows the later extension `io.modelcontextprotocol/tasks` alone: it has no `task` among
+//! the parameters of `tools/call` and no `tasks/result`, and drops what a server says of tasks in
+//! its list of tools and of its capabilities. So these two requests are written here, and that a
+//! tool demands a task is learned from the server's refusal. Tools that may run either way do not
+//! become tasks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_core::ToolContext;
+use rmcp::model::{
+    CancelTaskParams, CancelTaskRequest, ClientRequest, CustomRequest, GetTaskParams,
+    GetTaskRequest, JsonObject, ProgressToken, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
+use rmcp::{Peer, RoleClient};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::call::unwanted;
+use super::connection::{Connection, Failure};
+use super::ear::{Heard, Listener};
+use super::error::short;
+use super::farewell::{Farewells, MCP_FAREWELL};
+
+/// How often a server is asked after a task where it does not say how often it wants to be.
+pub const MCP_TASK_POLL: Duration = Duration::from_secs(1);
+/// Never more often than this, whatever it says.
+pub const MCP_TASK_POLL_MIN: Duration = Duration::from_millis(50);
+/// And never more seldom, so that a result is not left lying.
+pub const MCP_TASK_POLL_MAX: Duration = Duration::from_secs(5);
+/// Questions after a task in a row that may come to nothing, of a server elsewhere, where each
+/// stands for itself; a task outlives them.
+pub const MCP_TASK_FAILURES: usize = 3;
+/// How much longer than it is waited for a server is asked to keep a task.
+const SPARE: Duration = Duration::from_secs(60);
+/// How the SDKs say that a tool demands a task where they say it as a tool's own error.
+const DEMANDS: [&str; 2] = ["requires task augmentation", "requires task-augmented"];
+
+/// A task that is waited for: asked for first, then begun. Where it is dropped before its end, it is
+/// cancelled at the server.
+struct Wish {
+    peer: Peer<RoleClient>,
+    heard: Arc<Heard>,
+    farewells: Arc<Farewells>,
+    token: ProgressToken,
+    /// Until the server says which task it is.
+    asked: Option<RequestHandle<RoleClient>>,
+    /// Until it has ended.
+    id: Option<String>,
+}
+
+/// The words with which a server refuses a call because it is no task.
+pub(super) fn demanded(answer: &Result<Value, Failure>) -> Option<String> {
+    let result = match answer {
+        // What the protocol says that it shall answer; whatever it means, nothing has been done.
+        Err(Failure::NoMethod(text)) => return Some(text.clone()),
+        Ok(result) => result,
+        Err(_) => return None,
+    };
+    if result.get("isError").and_then(Value::as_bool) != Some(true) {
+        return None;
+    }
+    let [block] = result.get("content")?.as_array()?.as_slice() else {
+        return None;
+    };
+    let said = block.get("text")?.as_str()?;
+    let demands = DEMANDS.iter().any(|demand| said.contains(demand));
+    demands.then(|| short(said))
+}
+
+impl Connection {
+    /// Calls a tool as a task, and waits for its result.
+    pub(super) async fn call_as_task(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        limit: Duration,
+        cx: &ToolContext,
+    ) -> Result<Value, Failure> {
+        let ttl = limit.saturating_add(SPARE).as_millis();
+        let ttl = u64::try_from(ttl).unwrap_or(u64::MAX);
+        let params = json!({ "name": tool, "arguments": arguments, "task": { "ttl": ttl } });
+        let mut request = CustomRequest::new("tools/call", Some(params));
+        request.extensions.insert(Listener(cx.clone()));
+        let request = ClientRequest::CustomRequest(request);
+        let options = PeerRequestOptions::no_options();
+        let sent = self.service.send_cancellable_request(request, options);
+        let handle = match sent.await {
+            Ok(handle) => handle,
+            Err(error) => return Err(self.failure(error).await),
+        };
+        let mut wish = Wish {
+            peer: self.service.peer().clone(),
+            heard: Arc::clone(&self.heard),
+            farewells: Arc::clone(&self.farewells),
+            token: handle.progress_token.clone(),
+            asked: Some(handle),
+            id: None,
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = wish.answer() => answer,
+            () = cx.cancel.cancelled() => return Err(Failure::Cancelled),
+        };
+        let answer = self.read(answer).await?;
+        let Some((id, task)) = begun(&answer) else {
+            // A server that keeps no tasks answers as if none had been asked for.
+            return match is_result(&answer) {
+                true => Ok(answer),
+                false => Err(Failure::Odd("its task cannot be read".to_owned())),
+            };
+        };
+        let (id, task) = (id.to_owned(), task.clone());
+        self.has_task(tool);
+        wish.id = Some(id.clone());
+        let result = self.follow(&id, task, cx).await;
+        if !matches!(
+            result,
+            Err(Failure::Cancelled | Failure::Broken(_) | Failure::Odd(_))
+        ) {
+            wish.id = None;
+        }
+        result
+    }
+
+    /// Waits for the end of a task, and tells of its steps.
+    async fn follow(&self, id: &str, task: Value, cx: &ToolContext) -> Result<Value, Failure> {
+        let every = poll_interval(&task);
+        let (mut task, mut told, mut failures) = (task, String::new(), 0);
+        loop {
+            let message = text(&task, "statusMessage");
+            if !message.is_empty() && message != told {
+                told = short(message);
+                cx.update(told.clone());
+            }
+            if is_over(&task) {
+                return self.result(id, &task, cx).await;
+            }
+            tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => return Err(Failure::Cancelled),
+                () = sleep(every) => {}
+            }
+            let request = GetTaskRequest::new(GetTaskParams::new(id));
+            match self
+                .ask_for(ClientRequest::GetTaskRequest(request), cx)
+                .await
+            {
+                Ok(answer) => (task, failures) = (answer, 0),
+                Err(Failure::Broken(_))
+                    if self.outlives_failures() && failures < MCP_TASK_FAILURES =>
+                {
+                    failures += 1;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// What comes of a task that is over, or that has something to ask.
+    async fn result(&self, id: &str, task: &Value, cx: &ToolContext) -> Result<Value, Failure> {
+        // The extension that came later has the result at hand.
+        if let Some(result) = task.get("result").filter(|result| result.is_object()) {
+            return Ok(result.clone());
+        }
+        if let Some(error) = task.get("error").filter(|error| error.is_object()) {
+            return Err(Failure::Refused(short(text(error, "message"))));
+        }
+        if task.get("inputRequests").is_some() {
+            let text = "its task asks for input, which is not offered";
+            return Err(Failure::Odd(text.to_owned()));
+        }
+        // Where it has something to ask, it does so now, and is told no.
+        let request = CustomRequest::new("tasks/result", Some(json!({ "taskId": id })));
+        let answer = self
+            .ask_for(ClientRequest::CustomRequest(request), cx)
+            .await;
+        match (text(task, "status"), answer) {
+            (
+                how @ ("failed" | "cancelled"),
+                Err(Failure::Refused(why) | Failure::NoMethod(why)),
+            ) => {
+                let message = text(task, "statusMessage");
+                let why = [message, &why].into_iter().find(|text| !text.is_empty());
+                let why = why.map_or(String::new(), |why| format!(": {why}"));
+                Err(Failure::Refused(short(format!("its task is {how}{why}"))))
+            }
+            (_, answer) => answer,
+        }
+    }
+
+    /// A request whose answer is not waited for longer than anybody wants it.
+    async fn ask_for(&self, request: ClientRequest, cx: &ToolContext) -> Result<Value, Failure> {
+        let answer = tokio::select! {
+            biased;
+            answer = self.service.send_request(request) => answer,
+            () = cx.cancel.cancelled() => return Err(Failure::Cancelled),
+        };
+        self.read(answer).await
+    }
+
+    async fn read(&self, answer: Result<ServerResult, ServiceError>) -> Result<Value, Failure> {
+        match answer {
+            Ok(result) => serde_json::to_value(result).map_err(|error| Failure::Odd(short(error))),
+            Err(error) => Err(self.failure(error).await),
+        }
+    }
+}
+
+impl Wish {
+    /// What the server says to the wish.
+    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+        let Some(handle) = &mut self.asked else {
+            return Err(ServiceError::TransportClosed);
+        };
+        let answer = (&mut handle.rx).await;
+        self.asked = None;
+        answer.unwrap_or(Err(ServiceError::TransportClosed))
+    }
+}
+
+impl Drop for Wish {
+    fn drop(&mut self) {
+        self.heard.forget(&self.token);
+        let (peer, id) = (self.peer.clone(), self.id.take());
+        match (id, self.asked.take()) {
+            (Some(id), _) => self.farewells.say(cancelled(peer, id)),
+            // Which task it is is not known yet; it is listened to for a moment longer.
+            (None, Some(handle)) => {
+                self.heard.was_silent();
+                self.farewells.say(async move {
+                    let asked = handle.id.clone();
+                    match timeout(MCP_FAREWELL / 2, handle.await_response()).await {
+                        Ok(Ok(answer)) => {
+                            let answer = serde_json::to_value(answer).unwrap_or_default();
+                            if let Some((id, _)) = begun(&answer) {
+                                cancelled(peer, id.to_owned()).await;
+                            }
+                        }
+                        Ok(Err(_)) => {}
+                        Err(_) => unwanted(peer, asked).await,
+                    }
+                });
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// Ends a task that nobody waits for.
+async fn cancelled(peer: Peer<RoleClient>, id: String) {
+    let request = CancelTaskRequest::new(CancelTaskParams::new(id));
+    let request = ClientRequest::CancelTaskRequest(request);
+    let _ = peer.send_request(request).await;
+}
+
+/// A task and its id, in the answer to the wish for it.
+fn begun(answer: &Value) -> Option<(&str, &Value)> {
+    // The extension that came later has its parts in the answer itself.
+    let task = answer.get("task").unwrap_or(answer);
+    let id = task.get("taskId")?.as_str()?;
+    Some((id, task))
+}
+
+/// Whether an answer is a tool's result, and no task.
+fn is_result(answer: &Value) -> bool {
+    let parts = ["content", "structuredContent", "isError"];
+    parts.iter().any(|part| answer.get(part).is_some())
+}
+
+/// Whether there is nothing more to wait for. What is not known is waited for, in bounded time.
+fn is_over(task: &Value) -> bool {
+    let status = text(task, "status");
+    matches!(
+        status,
+        "completed" | "failed" | "cancelled" | "input_required"
+    )
+}
+
+/// How often a server wants to be asked after a task, within reason.
+fn poll_interval(task: &Value) -> Duration {
+    let said = ["pollInterval", "pollIntervalMs"].map(|key| task.get(key).and_then(Value::as_u64));
+    let said = said.into_iter().flatten().next();
+    let every = said.map_or(MCP_TASK_POLL, Duration::from_millis);
+    every.clamp(MCP_TASK_POLL_MIN, MCP_TASK_POLL_MAX)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demand_is_known_by_the_protocols_code_and_by_the_sdks_words() {
+        let error =
+            |said: &str| json!({ "content": [{ "type": "text", "text": said }], "isError": true });
+        for (answer, is_demand) in [
+            (Err(Failure::NoMethod("no".to_owned())), true),
+            (
+                Err(Failure::Refused("requires task augmentation".to_owned())),
+                false,
+            ),
+            (
+                Ok(error(
+                    "MCP error -32601: Tool x requires task augmentation (taskSupport: 'required')",
+                )),
+                true,
+            ),
+            (
+                Ok(error("This tool requires task-augmented invocation")),
+                true,
+            ),
+            (Ok(error("this requires task 7 to be done")), false),
+            (Ok(json!({ "content": [], "isError": true })), false),
+            (
+                Ok(
+                    json!({ "content": [{ "type": "text", "text": "requires task augmentation" }] }),
+                ),
+                false,
+            ),
+        ] {
+            assert_eq!(demanded(&answer).is_some(), is_demand, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_asked_neither_too_often_nor_too_seldom() {
+        for (said, millis) in [
+            (json!({}), 1_000),
+            (json!({ "pollInterval": 200 }), 200),
+            (json!({ "pollIntervalMs": 300 }), 300),
+            (json!({ "pollInterval": 0 }), 50),
+            (json!({ "pollInterval": 3_600_000 }), 5_000),
+            (json!({ "pollInterval": "soon" }), 1_000),
+        ] {
+            assert_eq!(poll_interval(&said).as_millis(), millis, "{said}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Servers that behave oddly: they babble, complain, fall silent, ask back, take a tool away while it
+//! is called, list one twice.
+
+use plimsoll_tools::mcp::MCP_SILENCES;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, begin, call, connect, names, tool};
+
+#[tokio::test]
+async fn one_that_babbles_is_ended_and_one_that_chats_is_not() {
+    let flood = "the MCP server `fake` gave no answer: it sent more than 5000 messages in 10 s that nobody asked for, and was ended; \
+                 whether the call had an effect is not known, look before you call it again";
+    let stage = Stage::new();
+    let tools = connect(stage.server("more")).await.tools(&[]);
+    for name in ["fake_babbles", "fake_answers_nobody"] {
+        let got = call(&tools, name, json!({})).await;
+        assert_eq!(got.unwrap_err(), flood, "{name}");
+        let got = call(&tools, "fake_echo", json!({"text": "back"})).await;
+        assert_eq!(got.as_deref(), Ok("back"), "{name}");
+    }
+    for (name, said) in [("fake_chats", "chatted"), ("fake_complains", "complained")] {
+        let got = call(&tools, name, json!({})).await;
+        assert_eq!(got.as_deref(), Ok(said));
+    }
+    drop(tools);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn many_answers_that_were_asked_for_are_no_flood() {
+    let stage = Stage::new();
+    let tools = connect(stage.server("")).await.tools(&[]);
+    let echo = tool(&tools, "fake_echo");
+    for _ in 0..60 {
+        let calls = (0..100).map(|_| {
+            let echo = echo.clone();
+            tokio::spawn(async move {
+                echo.call(json!({"text": "x"}), crate::stage::context())
+                    .await
+            })
+        });
+        for call in calls.collect::<Vec<_>>() {
+            assert!(call.await.unwrap().is_ok());
+        }
+    }
+    drop((tools, echo));
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn one_that_has_fallen_silent_is_started_again() {
+    let mut stage = Stage::new();
+    let tools = connect(stage.server("more")).await.tools(&[]);
+    begin(&tools, "fake_deaf", json!({})).await;
+    stage.until("call deaf").await;
+    for _ in 1..MCP_SILENCES {
+        begin(&tools, "fake_echo", json!({"text": "hello?"})).await;
+    }
+    let got = call(&tools, "fake_echo", json!({"text": "back"})).await;
+    assert_eq!(got.as_deref(), Ok("back"));
+    let events = stage.all_until("call echo").await;
+    assert!(events.contains(&"start".to_owned()), "{events:?}");
+    drop(tools);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn calls_that_are_given_up_do_not_end_a_server_that_is_well() {
+    let mut stage = Stage::new();
+    let tools = connect(stage.server("")).await.tools(&[]);
+    for _ in 0..5 {
+        begin(&tools, "fake_hangs", json!({})).await;
+        stage.until("cancelled").await;
+        // Whatever it says is a sign of life.
+        let got = call(&tools, "fake_asks", json!({})).await;
+        assert_eq!(got.as_deref(), Ok("asked"));
+    }
+    let events = stage.all_until("call asks").await;
+    assert!(!events.contains(&"start".to_owned()), "{events:?}");
+    drop(tools);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn one_that_reads_nothing_any_more_is_ended_all_the_same() {
+    let mut stage = Stage::new();
+    let servers = connect(stage.server("more")).await;
+    let tools = servers.tools(&[]);
+    begin(&tools, "fake_deaf", json!({})).await;
+    stage.until("call deaf").await;
+    // More than a pipe holds: it can never be written.
+    let text = "x".repeat(1_000_000);
+    begin(&tools, "fake_echo", json!({ "text": text })).await;
+    drop(tools);
+    let closed = tokio::time::timeout(std::time::Duration::from_secs(30), servers.close());
+    closed.await.expect("it was waited for in vain");
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn whatever_it_asks_is_answered_and_nothing_is_granted() {
+    let stage = Stage::new();
+    let tools = connect(stage.server("more")).await.tools(&[]);
+    let got = call(&tools, "fake_asks_all", json!({})).await.unwrap();
+    let got: Value = serde_json::from_str(&got).unwrap();
+    assert_eq!(
+        got,
+        json!([
+            ["q0", {}],
+            ["q1", { "roots": [] }],
+            ["q2", -32601],
+            ["q3", { "action": "decline" }],
+        ])
+    );
+    drop(tools);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_goes_while_it_is_called_says_so() {
+    let stage = Stage::new();
+    let servers = connect(stage.server("more")).await;
+    let tools = servers.tools(&[]);
+    let got = call(&tools, "fake_leaves", json!({})).await;
+    assert_eq!(got.unwrap_err(), "`fake` refuses: unknown tool leaves");
+    let got = call(&tools, "fake_leaves", json!({})).await;
+    let gone = "the MCP server `fake` has no tool `leaves` any more";
+    assert!(got.as_ref().unwrap_err().starts_with(gone), "{got:?}");
+    let got = call(&tools, "fake_echo", json!({"text": "here"})).await;
+    assert_eq!(got.as_deref(), Ok("here"));
+    assert!(servers.refresh().await);
+    assert!(!names(&servers.tools(&[])).contains(&"fake_leaves".to_owned()));
+    drop((tools, servers));
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn an_error_that_names_no_request_is_for_the_one_that_waits() {
+    let stage = Stage::new();
+    let tools = connect(stage.server("more")).await.tools(&[]);
+    let got = call(&tools, "fake_nameless", json!({})).await;
+    assert_eq!(got.unwrap_err(), "`fake` refuses: it broke");
+    let got = call(&tools, "fake_leaks", json!({})).await;
+    assert_eq!(got.unwrap_err(), "bad key [secret]");
+    drop(tools);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_is_listed_twice_is_offered_once() {
+    let stage = Stage::new();
+    let servers = connect(stage.server("more")).await;
+    let tools = servers.tools(&[]);
+    assert_eq!(tool(&tools, "fake_twice").spec().description, "The first.");
+    let twice = names(&tools);
+    assert_eq!(
+        twice.iter().filter(|name| name.contains("twice")).count(),
+        1
+    );
+    assert_eq!(
+        servers.status()[0].notes,
+        ["it lists `twice` more than once; the first is taken"]
+    );
+    drop((tools, servers));
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn a_schema_is_sent_as_every_provider_takes_it_and_its_tool_is_called_as_it_is() {
+    let stage = Stage::new();
+    let tools = connect(stage.server("more")).await.tools(&[]);
+    let spec = tool(&tools, "fake_arguments").spec().clone();
+    assert_eq!(
+        spec.schema,
+        json!({
+            "type": "object",
+            "properties": {
+                "StartTime_": { "type": "string", "format": "date-time" },
+                "tags": { "type": "array", "items": {} },
+            },
+            "required": ["StartTime_"],
+        })
+    );
+    assert_eq!(
+        spec.description,
+        "Shows them.\n(Its arguments take one of these forms: `tags`; or `StartTime_`.)"
+    );
+    let got = call(
+        &tools,
+        "fake_arguments",
+        json!({ "StartTime_": "now", "tags": [1] }),
+    )
+    .await;
+    assert_eq!(got.as_deref(), Ok("{\"StartTime<\":\"now\",\"tags\":[1]}"));
+    drop(tools);
+    let tools = connect(stage.server("more").lazy()).await.tools(&[]);
+    let arguments = json!({ "name": "arguments", "arguments": { "StartTime_": "now" } });
+    let got = call(&tools, "fake_call", arguments).await;
+    assert_eq!(got.as_deref(), Ok("{\"StartTime<\":\"now\"}"));
+    drop(tools);
+    stage.are_gone().await;
+}
