@@ -8,6 +8,7 @@ mod json_turns;
 mod pairing;
 mod patch;
 mod pieces;
+mod reach;
 mod read;
 mod render;
 mod response;
@@ -27,6 +28,7 @@ pub use dialect::{
 pub(crate) use ids::fnv1a;
 pub use json_turns::{AnswerStream, read_turn};
 pub use patch::{Slot, patch_content};
+pub use reach::{Reach, reach, takes_temperature};
 pub use read::{Chat, read};
 pub use render::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice, render, request};
 pub use response::{

@@ -122,6 +122,40 @@ fn refused() -> Vec<(Value, &'static str, Option<&'static str>, &'static str)> {
             "Expected a value >= 0, but got -1 instead.",
         ),
         (
+            json!({"model": "gpt-5", "temperature": 0.7}),
+            "temperature",
+            Some("unsupported_value"),
+            "Unsupported value: 'temperature' does not support 0.7 with this model. Only the \
+             default (1) value is supported.",
+        ),
+        (
+            json!({"model": "gpt-5.6-terra", "tools": [tool("a")]}),
+            "reasoning_effort",
+            None,
+            "Function tools with reasoning_effort are not supported for gpt-5.6-terra in \
+             /v1/chat/completions. To use function tools, use /v1/responses or set \
+             reasoning_effort to 'none'.",
+        ),
+        (
+            json!({"model": "gpt-5.5", "tools": [tool("a")], "reasoning_effort": "low"}),
+            "reasoning_effort",
+            None,
+            "use /v1/responses or set reasoning_effort to 'none'.",
+        ),
+        (
+            json!({"model": "gpt-5.4", "tools": [tool("a")], "reasoning_effort": "low"}),
+            "reasoning_effort",
+            None,
+            "Function tools with reasoning_effort are not supported for gpt-5.4 in \
+             /v1/chat/completions. Please use /v1/responses instead.",
+        ),
+        (
+            json!({"model": "gpt-6-astra", "tools": [tool("a")]}),
+            "reasoning_effort",
+            None,
+            "Please use /v1/responses instead.",
+        ),
+        (
             json!({"foo": 1}),
             "foo",
             Some("unknown_parameter"),
@@ -196,9 +230,35 @@ fn what_openai_takes_is_taken() {
             "prompt_cache_key": "k", "prompt_cache_retention": "24h", "verbosity": "low",
             "reasoning_effort": "high", "service_tier": "flex", "safety_identifier": "s"}),
         json!({"tool_choice": null, "stream_options": null, "response_format": null}),
+        json!({"model": "gpt-5", "temperature": 1}),
+        json!({"model": "gpt-5.6", "tools": [tool("a")], "reasoning_effort": "none", "temperature": 0.7}),
+        json!({"model": "gpt-5.6", "reasoning_effort": "high"}),
+        json!({"model": "gpt-5.4", "tools": [tool("a")]}),
+        json!({"model": "gpt-5.2", "tools": [tool("a")], "reasoning_effort": "high"}),
         json!({"response_format": {"type": "json_object"}}),
         schema(json!({"name": "answer", "schema": {"type": "object"}, "strict": true})),
     ] {
         assert_eq!(validate(&request(&keys), &openai), [], "{keys}");
+    }
+}
+
+#[test]
+fn a_model_that_is_served_elsewhere_is_not_found_here() {
+    let openai = Dialect::openai();
+    for model in [
+        "gpt-5-pro",
+        "o3-pro-2025-06-10",
+        "gpt-5.1-codex",
+        "codex-mini-latest",
+    ] {
+        let faults = validate(
+            &request(&json!({"model": model, "temperature": 1})),
+            &openai,
+        );
+        assert_eq!(faults.len(), 1, "{model}: {faults:?}");
+        let (status, body) = refusal(&faults[0], &openai);
+        assert_eq!((status, &body["error"]["param"]), (404, &json!("model")));
+        let said = body["error"]["message"].as_str().unwrap();
+        assert!(said.contains("only supported in v1/responses"), "{said}");
     }
 }

@@ -123,6 +123,37 @@ fn a_whole_request_in_bytes() {
 }
 
 #[test]
+fn a_model_that_refuses_a_temperature_is_sent_none() {
+    let left_out = [Note {
+        message: None,
+        what: LeftOut::Temperature,
+    }];
+    let none = json!({"reasoning_effort": "none"});
+    for (dialect, model, extra, sent) in [
+        ("openai", "gpt-4o", None, true),
+        ("openai", "gpt-5", None, false),
+        ("openai", "o3", None, false),
+        ("openai", "gpt-5.2", none.as_object(), true),
+        ("compatible", "openai/gpt-5", None, false),
+        ("kimi", "kimi-k2.6", None, false),
+        ("groq", "openai/gpt-oss-120b", None, true),
+        ("vllm", "gpt-5-of-mine", None, true),
+    ] {
+        let input = RenderInput {
+            model,
+            temperature: Some(0.7),
+            extra,
+            ..RenderInput::default()
+        };
+        let rendered = render(&input, &[Message::user("q")], &named(dialect)).unwrap();
+        let got: Value = serde_json::from_slice(&rendered.body).unwrap();
+        assert_eq!(got.get("temperature").is_some(), sent, "{model}");
+        let notes: &[Note] = if sent { &[] } else { &left_out };
+        assert_eq!(rendered.notes, notes, "{model}");
+    }
+}
+
+#[test]
 fn settings_follow_the_dialect() {
     let whole = RenderInput {
         max_output: Some(9),
@@ -395,7 +426,7 @@ fn attachments_of_results_follow_the_batch() {
     assert_eq!(
         local.notes,
         [Note {
-            message: 2,
+            message: Some(2),
             what: LeftOut::Attachment
         }]
     );
@@ -431,11 +462,11 @@ fn what_no_server_accepts_is_not_sent() {
         rendered.notes,
         [
             Note {
-                message: 1,
+                message: Some(1),
                 what: LeftOut::SilentAssistant
             },
             Note {
-                message: 2,
+                message: Some(2),
                 what: LeftOut::ForeignBlock
             }
         ]

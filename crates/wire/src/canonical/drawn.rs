@@ -47,7 +47,9 @@ impl Drawn {
                 let rendered = openai_chat::render(&input, messages, &dialect)?;
                 let notes = rendered.notes.iter();
                 let mut drawn = Self::of_body(&rendered.body, "messages", rendered.from)?;
-                drawn.notes = notes.map(|note| (note.message, chat(note.what))).collect();
+                drawn.notes = notes
+                    .filter_map(|note| Some((note.message?, chat(note.what))))
+                    .collect();
                 Ok(drawn)
             }
             Target::Responses(profile) => {
@@ -139,6 +141,7 @@ fn chat(what: openai_chat::LeftOut) -> &'static str {
         Left::ForeignBlock => "left out a block of another provider",
         Left::BrokenArguments => "put arguments that are no JSON object into one",
         Left::Name => "put `_` for what a tool's name may not have",
+        Left::Temperature | Left::Effort => "left out a setting",
     }
 }
 

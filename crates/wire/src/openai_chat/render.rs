@@ -113,6 +113,8 @@ pub enum LeftOut {
     Name,
     /// A temperature is left out that the model refuses.
     Temperature,
+    /// An effort is left out, because the model takes none here; whoever sets it says so.
+    Effort,
 }
 
 /// Renders a view.
@@ -230,7 +232,7 @@ fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialec
     }
 }
 
-/// Sets the temperature, unless the model is one of OpenAI's that refuses it, wherever it runs.
+/// Sets the temperature, unless the model is one that refuses it, wherever it runs.
 fn temperature(
     request: &mut Request<'_>,
     input: &RenderInput<'_>,
@@ -239,7 +241,8 @@ fn temperature(
     let asked = input.temperature?;
     let effort = input.extra.and_then(|extra| extra.get("reasoning_effort"));
     let effort = effort.and_then(Value::as_str);
-    if dialect.voice == Voice::OpenAi && !takes_temperature(input.model, effort, asked) {
+    let judges = matches!(dialect.voice, Voice::OpenAi | Voice::Kimi);
+    if judges && !takes_temperature(input.model, effort, asked) {
         return Some(Note {
             message: None,
             what: LeftOut::Temperature,

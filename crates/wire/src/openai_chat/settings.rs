@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::dialect::Dialect;
+use super::reach::{Reach, reach, reasons, takes_temperature};
 use super::validate::Check;
 use crate::fault::Rule;
 
@@ -16,6 +17,9 @@ const STRICT: &str = "openai";
 const MAX_CHOICES: f64 = 128.0;
 /// The most tools of one request.
 const MAX_TOOLS: usize = 128;
+/// What is said of a model that this API does not serve.
+pub(super) const ELSEWHERE: &str =
+    "This model is only supported in v1/responses and not in v1/chat/completions.";
 /// The keys that a request may have.
 const KEYS: [&str; 37] = [
     "model",
@@ -70,6 +74,7 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value) {
         check.fault(Rule::Shape, key.clone(), words);
     }
     limits(check, request);
+    thinking(check, request);
     delivery(check, request);
     tools(check, request);
     format(check, request);
@@ -100,6 +105,44 @@ fn limits(check: &mut Check<'_>, request: &Value) {
     ] {
         range(check, request, key, least, most);
     }
+}
+
+/// What depends on how the model thinks.
+fn thinking(check: &mut Check<'_>, request: &Value) {
+    let Some(model) = request.get("model").and_then(Value::as_str) else {
+        return;
+    };
+    let effort = request.get("reasoning_effort").and_then(Value::as_str);
+    let temperature = request.get("temperature").and_then(Value::as_f64);
+    if let Some(given) = temperature.filter(|given| !takes_temperature(model, effort, *given)) {
+        let words = format!(
+            "Unsupported value: 'temperature' does not support {given} with this model. Only the \
+             default (1) value is supported."
+        );
+        check.fault(Rule::Shape, "temperature".into(), words);
+    }
+    let tools = request.get("tools").and_then(Value::as_array);
+    let tools = tools.is_some_and(|tools| !tools.is_empty());
+    let apart = format!(
+        "Function tools with reasoning_effort are not supported for {model} in \
+         /v1/chat/completions."
+    );
+    let words = match (reach(model), effort) {
+        (Reach::Nothing, _) => {
+            check.fault(Rule::Shape, "model".into(), ELSEWHERE);
+            return;
+        }
+        (_, _) if !tools => return,
+        (Reach::NoTools, _) => format!("{apart} Please use /v1/responses instead."),
+        (Reach::ToolsUnasked, Some(effort)) if effort != "none" => {
+            format!("{apart} Please use /v1/responses instead.")
+        }
+        (Reach::ToolsAtNone, effort) if effort != Some("none") => format!(
+            "{apart} To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+        ),
+        _ => return,
+    };
+    check.fault(Rule::Shape, "reasoning_effort".into(), words);
 }
 
 /// A number that has a least and a most.
@@ -213,18 +256,4 @@ fn named(check: &mut Check<'_>, place: &str, of: &Value) {
 fn missing(check: &mut Check<'_>, place: String) {
     let words = format!("Missing required parameter: '{place}'.");
     check.fault(Rule::Shape, place, words);
-}
-
-/// Whether a model of that name reasons, and so counts its reasoning as output: `o3`, `gpt-5.6` and
-/// whatever comes after them, but not `gpt-4o`.
-fn reasons(model: &str) -> bool {
-    // Fine-tuned ones: `ft:o4-mini:org::id`.
-    let model = model.strip_prefix("ft:").unwrap_or(model);
-    if let Some(version) = model.strip_prefix("gpt-") {
-        let digits = version.split(|one: char| !one.is_ascii_digit()).next();
-        let major = digits.and_then(|digits| digits.parse::<u64>().ok());
-        return major.is_some_and(|major| major >= 5);
-    }
-    let version = model.strip_prefix('o').unwrap_or_default();
-    version.starts_with(|one: char| one.is_ascii_digit())
 }

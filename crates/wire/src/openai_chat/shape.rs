@@ -362,7 +362,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
 
     fn note(&mut self, what: LeftOut) {
         let note = Note {
-            message: self.index,
+            message: Some(self.index),
             what,
         };
         if self.notes.last() != Some(&note) {

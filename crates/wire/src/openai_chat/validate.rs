@@ -96,14 +96,19 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
                 "param": fault.place,
                 "code": code(words),
             });
-            (400, json!({"error": error}))
+            let status = if words == settings::ELSEWHERE {
+                404
+            } else {
+                400
+            };
+            (status, json!({"error": error}))
         }
     }
 }
 
 /// The code of what a field may not have, or of a field that may not be there.
 fn code(words: &str) -> Option<&'static str> {
-    const CODES: [(&str, &str); 12] = [
+    const CODES: [(&str, &str); 13] = [
         ("string too long", "string_above_max_length"),
         ("array too long", "array_above_max_length"),
         ("empty array", "empty_array"),
@@ -114,6 +119,7 @@ fn code(words: &str) -> Option<&'static str> {
         ("decimal above maximum", "decimal_above_max_value"),
         ("Missing required parameter", "missing_required_parameter"),
         ("Unsupported parameter", "unsupported_parameter"),
+        ("Unsupported value", "unsupported_value"),
         ("Unknown parameter", "unknown_parameter"),
         ("Invalid value: '", "invalid_value"),
     ];
