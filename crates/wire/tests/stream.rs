@@ -245,6 +245,7 @@ fn tool_calls_as_others_stream_them() {
             vec![call("a", "f", "{\"x\":\"{{\"}")],
         ),
     ];
+    let rows = rows.into_iter().chain(rows_of_calls_alike());
     for (what, mut chunks, expected) in rows {
         // `stop` is what many of them say of such a turn.
         chunks.push(end("stop"));
@@ -256,6 +257,135 @@ fn tool_calls_as_others_stream_them() {
         assert_eq!(got, expected, "{what}");
         assert_eq!(reply.stop, StopReason::ToolCalls, "{what}");
     }
+}
+
+/// Pieces that could be taken for another call's, or for what was there already.
+fn rows_of_calls_alike() -> Vec<(&'static str, Vec<String>, Vec<Called>)> {
+    let named = |name: &str, arguments: &str| {
+        piece(json!({"function": {"name": name, "arguments": arguments}}))
+    };
+    let more = |arguments: &str| piece(json!({"function": {"arguments": arguments}}));
+    let indexed =
+        |arguments: &str| piece(json!({"index": 0, "function": {"arguments": arguments}}));
+    let first = |arguments: &str| {
+        piece(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": arguments}}))
+    };
+    vec![
+        (
+            "an object in an object, whose key is the same",
+            vec![first("{\"filter\":"), indexed("{\"filter\":1}}")],
+            vec![call("a", "f", "{\"filter\":{\"filter\":1}}")],
+        ),
+        (
+            "the same in small pieces",
+            vec![
+                first("{\"a\""),
+                indexed(":"),
+                indexed("{\"a\":"),
+                indexed("{\"a\":"),
+                indexed("1}}}"),
+            ],
+            vec![call("a", "f", "{\"a\":{\"a\":{\"a\":1}}}")],
+        ),
+        (
+            "neither index nor id, and the second call's name comes before its arguments",
+            vec![
+                named("f", ""),
+                more("{\"a\":1}"),
+                named("f", ""),
+                more("{\"a\":"),
+                more("2}"),
+            ],
+            vec![call("", "f", "{\"a\":1}"), call("", "f", "{\"a\":2}")],
+        ),
+        (
+            "the name in every piece, the last one empty",
+            vec![named("f", "{\"a\":"), named("f", "1}"), named("f", "")],
+            vec![call("", "f", "{\"a\":1}")],
+        ),
+    ]
+}
+
+#[test]
+fn odd_shapes_do_not_cost_a_reply() {
+    let said = |odd: Value| {
+        let mut whole = json!({"id": "r", "choices": [{"index": 0, "delta": {"content": "x"}}]});
+        for (key, value) in odd.as_object().unwrap() {
+            whole[key] = value.clone();
+        }
+        whole.to_string()
+    };
+    for odd in [
+        json!({"usage": []}),
+        json!({"usage": "x"}),
+        json!({"usage": {"prompt_tokens": 1, "prompt_tokens_details": []}}),
+        json!({"usage": {"prompt_tokens": 1, "prompt_tokens_details": 0}}),
+        json!({"usage": {"prompt_tokens": 1, "completion_tokens_details": "x"}}),
+        json!({"id": 7, "model": {}}),
+        json!({"error": ""}),
+        json!({"error": {}}),
+        json!({"choices": [{"index": null, "delta": {"role": 1, "content": "x", "refusal": []}}]}),
+        json!({"choices": [{"delta": {"content": "x"}, "finish_reason": {"type": "stop"}}]}),
+        json!({"choices": {"delta": {"content": "x", "tool_calls": "none"}}}),
+    ] {
+        let (reply, _) = run(&[said(odd.clone()), end("stop")]).unwrap();
+        assert_eq!(reply.parts, [Part::text("x")], "{odd}");
+    }
+    for odd in [
+        json!([{"index": "0", "id": "a", "function": {"name": "f", "arguments": "{}"}}]),
+        json!([{"index": -1, "id": "a", "function": {"name": "f", "arguments": "{}"}}]),
+        json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}),
+    ] {
+        let (reply, _) = run(&[chunk(json!({"tool_calls": odd})), end("stop")]).unwrap();
+        assert_eq!(calls(&reply), [call("a", "f", "{}")], "{odd}");
+    }
+    let numbered = json!([{"index": 0, "id": 7, "function": {"name": "f", "arguments": "{}"}}]);
+    let (reply, _) = run(&[chunk(json!({"tool_calls": numbered})), end("stop")]).unwrap();
+    assert_eq!(calls(&reply), [call("7", "f", "{}")]);
+}
+
+#[test]
+fn a_reply_in_two_choices_without_numbers_is_one() {
+    let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let body = json!({"id": "r", "choices": [
+        {"finish_reason": "tool_calls", "message": {"content": "I'll look"}},
+        {"finish_reason": "tool_calls", "message": {"tool_calls": [call]}}]});
+    let reply = read_reply(&body.to_string()).unwrap();
+    assert_eq!(reply.parts[0], Part::text("I'll look"));
+    assert_eq!(calls(&reply), [self::call("a", "f", "{}")]);
+    assert_eq!(reply.stop, StopReason::ToolCalls);
+    // Those that are numbered are others.
+    let body = json!({"id": "r", "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"content": "one"}},
+        {"index": 1, "finish_reason": "tool_calls", "message": {"tool_calls": [call]}}]});
+    let reply = read_reply(&body.to_string()).unwrap();
+    assert_eq!(reply.parts, [Part::text("one")]);
+}
+
+/// Some servers name the tool in every piece; what was there is not read again each time.
+#[test]
+fn many_pieces_with_a_name_take_no_longer_than_others() {
+    let mut state = StreamState::new();
+    state
+        .push(&piece(
+            json!({"index": 0, "function": {"name": "f", "arguments": "{\"x\":\""}}),
+        ))
+        .unwrap();
+    let more = piece(
+        json!({"index": 0, "function": {"name": "f", "arguments": "abcdefghij".repeat(100)}}),
+    );
+    // A parse of all of it at each piece would be 25 thousand million bytes.
+    for _ in 0..7_000 {
+        state.push(&more).unwrap();
+    }
+    state
+        .push(&piece(
+            json!({"index": 0, "function": {"arguments": "\"}"}}),
+        ))
+        .unwrap();
+    state.push(&end("tool_calls")).unwrap();
+    let reply = state.finish().unwrap();
+    assert_eq!(calls(&reply)[0].2.len(), 7_000_000 + 8);
 }
 
 #[test]

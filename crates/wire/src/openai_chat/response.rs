@@ -2,6 +2,7 @@
 //! and error bodies. Lenient where servers differ; unknown keys are kept in `extra`.
 //! Not the neutral reply; `reply.rs` and `stream.rs` make that.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -11,16 +12,28 @@ use super::types::Extra;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Response {
     /// The id of the response; the same in all chunks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub id: Option<String>,
     /// The model that answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub model: Option<String>,
     /// The alternatives; this crate reads the first. Some servers send null for none.
     #[serde(default, deserialize_with = "list")]
     pub choices: Vec<Choice>,
     /// What was used; null in all chunks but the last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub usage: Option<WireUsage>,
     /// An error in place of, or in the middle of, a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,20 +46,40 @@ pub struct Response {
 /// One alternative of a response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Its number.
-    #[serde(default)]
-    pub index: u64,
+    /// Its number, where the server gives it one.
+    #[serde(
+        default,
+        deserialize_with = "count",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub index: Option<u64>,
     /// The message of a whole response.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub message: Option<Said>,
     /// The piece of a message in a chunk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub delta: Option<Said>,
     /// Why the model stopped; null while it goes on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub finish_reason: Option<String>,
     /// Where some servers put the usage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub usage: Option<WireUsage>,
     /// All other keys.
     #[serde(flatten)]
@@ -57,7 +90,11 @@ pub struct Choice {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Said {
     /// `assistant`, or absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub role: Option<String>,
     /// A text, null, or a list of parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +106,11 @@ pub struct Said {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Value>,
     /// What the model says when it refuses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub refusal: Option<String>,
     /// Tool calls or pieces of them.
     #[serde(
@@ -82,6 +123,7 @@ pub struct Said {
     #[serde(
         rename = "function_call", // tidy:allow(function call)
         default,
+        deserialize_with = "lenient",
         skip_serializing_if = "Option::is_none"
     )]
     pub legacy_call: Option<FunctionPiece>,
@@ -94,13 +136,25 @@ pub struct Said {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallPiece {
     /// Which call of the message it belongs to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub index: Option<u64>,
     /// Its id; in most streams only in the first piece.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub id: Option<String>,
     /// Name and arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub function: Option<FunctionPiece>,
     /// All other keys.
     #[serde(flatten)]
@@ -111,7 +165,11 @@ pub struct CallPiece {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FunctionPiece {
     /// The tool's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub name: Option<String>,
     /// JSON text; some servers send the object itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,10 +191,10 @@ pub struct WireUsage {
     #[serde(deserialize_with = "count")]
     pub total_tokens: Option<u64>,
     /// What of the prompt came from a cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub prompt_tokens_details: Option<PromptDetails>,
     /// What of the completion was reasoning.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek's name for the cached part of the prompt.
     #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
@@ -202,22 +260,54 @@ pub struct ErrorDetail {
     pub extra: Extra,
 }
 
-/// A list; null is an empty one.
+/// A list; one entry is a list of one, and anything else is empty.
 fn list<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
-    T: Deserialize<'de>,
+    T: DeserializeOwned,
 {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
+    let entries = match Value::deserialize(from)? {
+        Value::Array(entries) => entries,
+        one @ Value::Object(_) => vec![one],
+        _ => Vec::new(),
+    };
+    let entries = entries.into_iter();
+    Ok(entries.filter_map(|one| T::deserialize(one).ok()).collect())
+}
+
+/// A value; what is none of its kind is absent, and never costs the reply.
+fn lenient<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let value = Value::deserialize(from)?;
+    // A list would be read as the fields in their order.
+    Ok(match value.is_object() {
+        true => T::deserialize(value).ok(),
+        false => None,
+    })
+}
+
+/// A text; a number is the text that it is, anything else is absent.
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
 }
 
 /// A count; anything that is not one is absent.
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(from)?;
-    Ok(value.as_u64().or_else(|| {
-        let float = value.as_f64().filter(|float| *float >= 0.0)?;
-        Some(float as u64)
-    }))
+    Ok(match &value {
+        Value::String(digits) => digits.trim().parse().ok(),
+        value => value.as_u64().or_else(|| {
+            let float = value.as_f64().filter(|float| *float >= 0.0)?;
+            Some(float as u64)
+        }),
+    })
 }
 
 #[cfg(test)]

@@ -178,8 +178,10 @@ impl StreamState {
         let groq = groq.and_then(|usage| serde_json::from_value(usage.clone()).ok());
         let mut usage = chunk.usage.or(groq);
         let mut deltas = Vec::new();
-        let first = chunk.choices.into_iter().find(|choice| choice.index == 0);
+        let mut choices = chunk.choices.into_iter();
+        let first = choices.find(|choice| choice.index.is_none_or(|index| index == 0));
         if let Some(Choice {
+            index,
             message,
             delta,
             finish_reason,
@@ -187,7 +189,10 @@ impl StreamState {
             ..
         }) = first
         {
-            if let Some(said) = delta.or(message) {
+            if let Some(mut said) = delta.or(message) {
+                if index.is_none() && said.tool_calls.is_empty() {
+                    said.tool_calls = other_calls(choices);
+                }
                 self.said(said, &mut deltas)?;
             }
             if let Some(reason) = finish_reason.filter(|reason| !reason.is_empty()) {
@@ -297,12 +302,16 @@ impl StreamState {
         self.charge(name.len() + arguments.len())?;
         let id = id.filter(|id| !id.is_empty());
         let found = self.calls.find(index, id.as_deref(), &name, &arguments);
-        let at = match found {
-            Found::Open(at) => at,
-            Found::New => {
+        let (at, name) = match found {
+            Found::Open(at) => (at, name),
+            Found::New | Found::Again(_) => {
                 self.charge(CALL_COST)?;
+                let name = match found {
+                    Found::Again(named) => named,
+                    _ => name,
+                };
                 let own = id.clone().unwrap_or_else(|| self.spare_id(&name));
-                self.calls.open(index, id, own)
+                (self.calls.open(index, id, own), name)
             }
         };
         let Some(call) = self.calls.get_mut(at) else {
@@ -312,6 +321,7 @@ impl StreamState {
         if call.extra.is_empty() {
             call.extra = extra.into_iter().collect::<Map<_, _>>();
         }
+        call.told_of(&name, &arguments);
         if call.take_name(&name) {
             deltas.push(Delta::CallStarted {
                 call: CallId(call.id.clone()),
@@ -348,6 +358,15 @@ impl StreamState {
     }
 }
 
+/// The calls in the first choice that has any: some servers put the text of one reply into one choice
+/// and its calls into another, and number neither.
+fn other_calls(choices: impl Iterator<Item = Choice>) -> Vec<CallPiece> {
+    let unnumbered = choices.filter(|choice| choice.index.is_none());
+    let said = unnumbered.filter_map(|choice| choice.delta.or(choice.message));
+    let mut calls = said.map(|said| said.tool_calls);
+    calls.find(|calls| !calls.is_empty()).unwrap_or_default()
+}
+
 fn text_in(part: &Value) -> Option<&str> {
     part.get("text").and_then(Value::as_str)
 }
@@ -361,24 +380,33 @@ fn refuse_error(response: &Response, body: &str) -> Result<(), WireError> {
         && ["message", "detail"]
             .iter()
             .any(|key| response.extra.contains_key(*key));
-    let in_choice = response.choices.iter().any(|choice| {
-        choice
-            .extra
-            .get("error")
-            .is_some_and(|error| !error.is_null())
-    });
+    let in_choice = response
+        .choices
+        .iter()
+        .any(|choice| choice.extra.get("error").is_some_and(is_told));
     // MiniMax's way of saying so, with 200.
     let base = response.extra.get("base_resp");
     let code = base.and_then(|base| base.get("status_code"));
     let refused = code.and_then(Value::as_i64).is_some_and(|code| code != 0);
+    // Beside a reply, an error that says nothing is none.
     let at_top = response
         .error
         .as_ref()
-        .is_some_and(|error| !error.is_null());
+        .is_some_and(|error| is_told(error) || (!error.is_null() && response.choices.is_empty()));
     if at_top || in_choice || bare || refused || kind == Some("error") {
         return Err(WireError::Provider { body: body.into() });
     }
     Ok(())
+}
+
+fn is_told(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Object(keys) => !keys.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Bool(true) | Value::Number(_) => true,
+    }
 }
 
 fn stop_reason(reason: &str) -> StopReason {
