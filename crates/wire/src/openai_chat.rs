@@ -6,6 +6,7 @@ mod echo;
 mod ids;
 mod json_turns;
 mod pairing;
+mod parts;
 mod patch;
 mod pieces;
 mod reach;
@@ -27,19 +28,19 @@ pub use dialect::{
 };
 pub(crate) use ids::fnv1a;
 pub use json_turns::{AnswerStream, read_turn};
+pub use parts::ORIGIN;
 pub use patch::{Slot, patch_content};
 pub use reach::{Reach, reach, takes_temperature};
 pub use read::{Chat, read};
 pub use render::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice, render, request};
 pub use response::{
-    CallPiece, Choice, CompletionDetails, ErrorBody, ErrorDetail, FunctionPiece, PromptDetails,
-    Response, Said, WireUsage,
+    CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, FunctionPiece,
+    PromptDetails, Response, Said, WireUsage,
 };
-pub use shape::ORIGIN;
 pub use stream::{MAX_REPLY, StreamState, read_reply};
 pub use types::{
-    Call, CallFunction, ChatMessage, Content, ContentPart, Extra, FilePart, ImageUrl, Request,
-    StreamOptions, Text, Tool, ToolFunction,
+    Call, CallCustom, CallFunction, ChatMessage, Content, ContentPart, Extra, FilePart, ImageUrl,
+    Request, StreamOptions, Text, Tool, ToolFunction,
 };
 pub(crate) use validate::is_prefix;
 pub use validate::{refusal, validate};

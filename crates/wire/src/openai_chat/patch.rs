@@ -5,6 +5,7 @@ use plimsoll_context::{Message, Part};
 use serde_json::Value;
 
 use super::dialect::Dialect;
+use super::parts::CUSTOM;
 use super::read::{Chat, Legacy, Shape, message};
 use super::render::{RenderInput, request};
 use crate::error::WireError;
@@ -106,9 +107,14 @@ fn patched_calls(original: &Value, before: &Message, edited: &Message) -> Option
         let edited = edited
             .calls()
             .find(|edited| Some(&edited.id.0) == id.as_ref());
-        let function = call.get_mut("function").and_then(Value::as_object_mut);
+        let key = match call.get(CUSTOM).is_some_and(Value::is_object) {
+            true => CUSTOM,
+            false => "function",
+        };
+        let taken = if key == CUSTOM { "input" } else { "arguments" };
+        let function = call.get_mut(key).and_then(Value::as_object_mut);
         if let (Some(edited), Some(function)) = (edited, function) {
-            function.insert("arguments".into(), edited.arguments.as_str().into());
+            function.insert(taken.into(), edited.arguments.as_str().into());
         }
     }
     Some(list)

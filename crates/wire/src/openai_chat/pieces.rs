@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value};
 
+use super::parts::CUSTOM;
+
 /// The tool calls of a reply while they arrive.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CallPieces {
@@ -144,8 +146,17 @@ impl OpenCall {
         true
     }
 
+    /// Whether the tool takes a text of any form.
+    pub(super) fn is_text(&self) -> bool {
+        self.extra.get("type").is_some_and(|kind| kind == CUSTOM)
+    }
+
     /// Takes arguments and says what of them is new.
     pub(super) fn take_arguments(&mut self, more: &str) -> String {
+        if self.is_text() {
+            self.arguments.push_str(more);
+            return more.to_owned();
+        }
         if self.is_all(more) {
             let new = more.get(self.arguments.len()..).unwrap_or_default();
             self.push(new);

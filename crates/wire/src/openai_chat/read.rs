@@ -7,7 +7,7 @@ use plimsoll_context::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::shape::ORIGIN;
+use super::parts::{CUSTOM, ORIGIN};
 use crate::error::WireError;
 use crate::frames;
 use crate::raw::RawObject;
@@ -288,6 +288,19 @@ fn calls(message: &mut Value, place: &str, parts: &mut Vec<Part>) -> Result<(), 
     for (index, mut call) in list.into_iter().enumerate() {
         let place = format!("{place}.tool_calls[{index}]");
         let id = text_of(call.get_mut("id"), || format!("{place}.id"))?;
+        let is_custom = call.get("type").is_some_and(|kind| kind == CUSTOM);
+        if let Some(custom) = call.get_mut(CUSTOM).filter(|c| is_custom && c.is_object()) {
+            let place = format!("{place}.{CUSTOM}");
+            let name = text_of(custom.get_mut("name"), || format!("{place}.name"))?;
+            let input = text_of(custom.get_mut("input"), || format!("{place}.input"))?;
+            parts.push(Part::ToolCall(ToolCall {
+                id: CallId(id),
+                name,
+                arguments: input,
+                opaque: call_extra(&call, &["id", CUSTOM, "index"]),
+            }));
+            continue;
+        }
         let Some(function) = call.get_mut("function").filter(|f| f.is_object()) else {
             let place = format!("{place}.function");
             return Err(WireError::expected(
@@ -301,17 +314,17 @@ fn calls(message: &mut Value, place: &str, parts: &mut Vec<Part>) -> Result<(), 
             id: CallId(id),
             name,
             arguments,
-            opaque: call_extra(&call),
+            opaque: call_extra(&call, &["id", "type", "function", "index"]),
         }));
     }
     Ok(())
 }
 
 /// What stands in a call besides the keys of the wire, and has to go back with it.
-fn call_extra(call: &Value) -> Option<Opaque> {
+fn call_extra(call: &Value, known: &[&str]) -> Option<Opaque> {
     let mut extra = call.as_object()?.clone();
-    for known in ["id", "type", "function", "index"] {
-        extra.shift_remove(known);
+    for known in known {
+        extra.shift_remove(*known);
     }
     let data = Value::Object(extra);
     (data != serde_json::json!({})).then(|| Opaque {
@@ -383,11 +396,15 @@ fn tools(object: &RawObject<'_>) -> Result<Vec<ToolSpec>, WireError> {
         }
     };
     let tool = |(index, mut tool): (usize, Value)| {
-        let function = match tool.get_mut("function") {
+        let key = match tool.get(CUSTOM).is_some_and(Value::is_object) {
+            true => CUSTOM,
+            false => "function",
+        };
+        let function = match tool.get_mut(key) {
             Some(function) => function,
             None => &mut tool,
         };
-        let place = || format!("tools[{index}].function.name");
+        let place = || format!("tools[{index}].{key}.name");
         let name = text_of(function.get_mut("name"), place)?;
         let description = function.get("description").and_then(Value::as_str);
         Ok(ToolSpec {

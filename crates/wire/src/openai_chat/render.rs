@@ -12,8 +12,9 @@ use super::dialect::{
     ToolStyle, Voice,
 };
 use super::json_turns;
+use super::parts::call_name;
 use super::reach::takes_temperature;
-use super::shape::{Piece, Role, Shaper, Turn, call_name};
+use super::shape::{Piece, Role, Shaper, Turn};
 use super::types::{
     ChatMessage, Content, ContentPart, Extra, Request, StreamOptions, Text, Tool, ToolFunction,
 };

@@ -156,6 +156,13 @@ pub struct CallPiece {
         skip_serializing_if = "Option::is_none"
     )]
     pub function: Option<FunctionPiece>,
+    /// Name and text, of a call of a tool that takes a text of any form.
+    #[serde(
+        default,
+        deserialize_with = "lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub custom: Option<CustomPiece>,
     /// All other keys.
     #[serde(flatten)]
     pub extra: Extra,
@@ -174,6 +181,25 @@ pub struct FunctionPiece {
     /// JSON text; some servers send the object itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
+}
+
+/// Name and text of a call of a tool that takes a text of any form, or a piece of them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CustomPiece {
+    /// The tool's name.
+    #[serde(
+        default,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub name: Option<String>,
+    /// What the tool is given.
+    #[serde(
+        default,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub input: Option<String>,
 }
 
 /// Usage as the servers spell it. Numbers of the wrong type are read as absent: a count is

@@ -5,23 +5,17 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use plimsoll_context::{
-    Breakpoint, File, Image, Message, Opaque, Part, Source, ToolCall, ToolResult,
-};
-use serde_json::{Map, Value};
+use plimsoll_context::{Breakpoint, Message, Part, ToolCall, ToolResult};
 
 use super::dialect::{
-    Arguments, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images, ParallelCalls, Prefill,
-    SameRole, SystemPlace, UserAfterTool, UserMessage,
+    Arguments, Dialect, EchoReasoning, EmptyReasoning, Images, ParallelCalls, Prefill, SameRole,
+    SystemPlace, UserAfterTool, UserMessage,
 };
 use super::ids::Ids;
+use super::parts::{CUSTOM, call_name, file_part, image_part, json_object, object_of, own};
 use super::render::{LeftOut, Note};
-use super::types::{Call, CallFunction, ContentPart, FilePart, ImageUrl, Text};
+use super::types::{Call, CallCustom, CallFunction, ContentPart, Extra, Text};
 use crate::frames;
-use crate::openai_responses::legal_name;
-
-/// Whose blocks this wire gives back.
-pub const ORIGIN: &str = "openai-chat";
 
 /// One message as it will be sent.
 #[derive(Debug)]
@@ -312,25 +306,41 @@ impl<'a, 'd> Shaper<'a, 'd> {
     }
 
     fn call(&mut self, call: &'a ToolCall) -> Call<'a> {
-        let arguments = match self.dialect.arguments {
-            Arguments::AnyText => Cow::Borrowed(call.arguments.as_str()),
-            Arguments::JsonObject => {
-                let object = json_object(&call.arguments);
-                if matches!(object, Cow::Owned(_)) {
-                    self.note(LeftOut::BrokenArguments);
-                }
-                object
-            }
-        };
+        let mut extra: Extra = call.opaque.as_ref().and_then(own).unwrap_or_default();
+        let kind = extra.shift_remove("type");
+        let is_custom = kind.is_some_and(|kind| kind == CUSTOM);
         let name = call_name(&call.name, self.dialect);
         if name != call.name {
             self.note(LeftOut::Name);
         }
+        let text = call.arguments.as_str();
+        let (function, custom) = match self.dialect.arguments {
+            Arguments::AnyText if is_custom => {
+                let input = Cow::Borrowed(text);
+                (None, Some(CallCustom { name, input }))
+            }
+            Arguments::AnyText => {
+                let arguments = Cow::Borrowed(text);
+                (Some(CallFunction { name, arguments }), None)
+            }
+            Arguments::JsonObject => {
+                let arguments = match is_custom {
+                    true => object_of("input", text),
+                    false => json_object(text),
+                };
+                if matches!(arguments, Cow::Owned(_)) {
+                    self.note(LeftOut::BrokenArguments);
+                }
+                (Some(CallFunction { name, arguments }), None)
+            }
+        };
+        let kind = if custom.is_some() { CUSTOM } else { "function" };
         Call {
             id: self.ids.map(&call.id.0),
-            kind: "function".into(),
-            function: CallFunction { name, arguments },
-            extra: call.opaque.as_ref().and_then(own).unwrap_or_default(),
+            kind: kind.into(),
+            function,
+            custom,
+            extra,
         }
     }
 
@@ -426,74 +436,5 @@ impl<'a> Turn<'a> {
             (none @ None, more) => *none = more,
             _ => {}
         }
-    }
-}
-
-/// The arguments if they are a JSON object, else an object that holds them.
-pub(super) fn json_object(arguments: &str) -> Text<'_> {
-    if is_json_object(arguments) {
-        return Cow::Borrowed(arguments);
-    }
-    if arguments.trim().is_empty() {
-        return Cow::Borrowed("{}");
-    }
-    let mut object = Map::new();
-    object.insert("malformed_arguments".into(), arguments.into());
-    Cow::Owned(Value::Object(object).to_string())
-}
-
-pub(super) fn is_json_object(text: &str) -> bool {
-    text.trim_start().starts_with('{')
-        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
-}
-
-/// What an opaque block of this wire holds; `None` for a block of another.
-fn own<T: serde::de::DeserializeOwned>(opaque: &Opaque) -> Option<T> {
-    (opaque.origin == ORIGIN)
-        .then(|| serde_json::from_str(&opaque.data).ok())
-        .flatten()
-}
-
-fn image_part(image: &Image) -> ContentPart<'_> {
-    ContentPart {
-        kind: "image_url".into(),
-        image_url: Some(ImageUrl {
-            url: address(&image.source),
-            detail: image.detail.as_deref().map(Cow::Borrowed),
-        }),
-        ..ContentPart::default()
-    }
-}
-
-fn file_part(file: &File) -> ContentPart<'_> {
-    let (file_data, file_id) = match &file.source {
-        Source::Data { .. } => (Some(address(&file.source)), None),
-        Source::Url { url } => (None, Some(Cow::Borrowed(url.as_str()))),
-    };
-    ContentPart {
-        kind: "file".into(),
-        file: Some(FilePart {
-            filename: file.name.as_deref().map(Cow::Borrowed),
-            file_data,
-            file_id,
-        }),
-        ..ContentPart::default()
-    }
-}
-
-fn address(source: &Source) -> Text<'_> {
-    match source {
-        Source::Url { url } => Cow::Borrowed(url),
-        Source::Data { media_type, base64 } => {
-            Cow::Owned(format!("data:{media_type};base64,{base64}"))
-        }
-    }
-}
-
-/// A tool's name, in a call and where it is declared, as the server accepts it.
-pub(super) fn call_name<'a>(name: &'a str, dialect: &Dialect) -> Cow<'a, str> {
-    match dialect.call_names {
-        CallNames::Any => Cow::Borrowed(name),
-        CallNames::Plain => legal_name(name),
     }
 }

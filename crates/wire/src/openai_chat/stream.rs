@@ -6,9 +6,9 @@ use plimsoll_context::{Bytes, CallId, Delta, Opaque, Part, Reply, StopReason, Th
 use serde_json::{Map, Value};
 
 use super::ids::fnv1a;
+use super::parts::{CUSTOM, ORIGIN};
 use super::pieces::{CallPieces, Found};
-use super::response::{CallPiece, Choice, Response, Said};
-use super::shape::ORIGIN;
+use super::response::{CallPiece, Choice, FunctionPiece, Response, Said};
 use crate::error::WireError;
 
 /// What one reply may hold: over ten times what the longest answers of today take, so that only
@@ -144,7 +144,9 @@ impl StreamState {
         }
         for call in self.calls.iter() {
             // No arguments at all is how some servers write none; a cut call stays cut.
-            let none = call.arguments.trim().is_empty() && stop == StopReason::ToolCalls;
+            let none = call.arguments.trim().is_empty()
+                && stop == StopReason::ToolCalls
+                && !call.is_text();
             parts.push(Part::ToolCall(ToolCall {
                 id: CallId(call.id.clone()),
                 name: call.name.clone(),
@@ -289,9 +291,20 @@ impl StreamState {
             index,
             id,
             function,
+            custom,
             mut extra,
         } = piece;
-        let function = function.unwrap_or_default();
+        extra.remove("type");
+        let function = match custom {
+            Some(custom) => {
+                extra.insert("type".into(), CUSTOM.into());
+                FunctionPiece {
+                    name: custom.name,
+                    arguments: custom.input.map(Value::String),
+                }
+            }
+            None => function.unwrap_or_default(),
+        };
         let name = function.name.unwrap_or_default();
         let arguments = match function.arguments {
             None | Some(Value::Null) => String::new(),
@@ -317,7 +330,6 @@ impl StreamState {
         let Some(call) = self.calls.get_mut(at) else {
             return Ok(());
         };
-        extra.remove("type");
         if call.extra.is_empty() {
             call.extra = extra.into_iter().collect::<Map<_, _>>();
         }

@@ -156,11 +156,15 @@ pub struct FilePart<'a> {
 pub struct Call<'a> {
     /// Its id.
     pub id: Text<'a>,
-    /// Always `function`.
+    /// `function`, or `custom` for a tool that takes a text of any form.
     #[serde(rename = "type", default = "function")]
     pub kind: Text<'a>,
     /// Name and arguments.
-    pub function: CallFunction<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<CallFunction<'a>>,
+    /// Name and text, of a `custom` one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom: Option<CallCustom<'a>>,
     /// All other keys; Gemini's servers keep a signature here.
     #[serde(flatten)]
     pub extra: Extra,
@@ -173,6 +177,15 @@ pub struct CallFunction<'a> {
     pub name: Text<'a>,
     /// The arguments as JSON text.
     pub arguments: Text<'a>,
+}
+
+/// Name and text of a call of a tool that takes a text of any form.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallCustom<'a> {
+    /// The tool's name.
+    pub name: Text<'a>,
+    /// What it is given.
+    pub input: Text<'a>,
 }
 
 /// A tool's definition.

@@ -19,8 +19,8 @@ use super::dialect::{
 use super::echo;
 use super::ids::{MAX_ID, is_nine};
 use super::pairing;
+use super::parts::{CUSTOM, is_json_object};
 use super::settings;
-use super::shape::is_json_object;
 use crate::fault::{Fault, Rule, note};
 use crate::openai_responses::is_name;
 
@@ -219,7 +219,6 @@ impl Check<'_> {
         let calls = calls(message);
         for (index, call) in calls.iter().enumerate() {
             let place = format!("{place}.tool_calls[{index}]");
-            let function = call.get("function").unwrap_or(&Value::Null);
             match call.get("id").and_then(Value::as_str) {
                 None => {
                     let words = format!("Missing required parameter: '{place}.id'.");
@@ -227,14 +226,27 @@ impl Check<'_> {
                 }
                 Some(id) => self.id(format!("{place}.id"), id),
             }
-            match function.get("name").and_then(Value::as_str) {
+            let is_custom = call.get("type").is_some_and(|kind| kind == CUSTOM);
+            // Others know functions alone.
+            let is_custom = is_custom && self.dialect.arguments == Arguments::AnyText;
+            let key = if is_custom { CUSTOM } else { "function" };
+            let called = call.get(key).unwrap_or(&Value::Null);
+            let place = format!("{place}.{key}");
+            match called.get("name").and_then(Value::as_str) {
                 None => {
-                    let words = format!("Missing required parameter: '{place}.function.name'.");
-                    self.fault(Rule::Shape, format!("{place}.function.name"), words);
+                    let words = format!("Missing required parameter: '{place}.name'.");
+                    self.fault(Rule::Shape, format!("{place}.name"), words);
                 }
-                Some(name) => self.name(format!("{place}.function.name"), name),
+                Some(name) => self.name(format!("{place}.name"), name),
             }
-            self.arguments(format!("{place}.function.arguments"), function);
+            match is_custom {
+                true if called.get("input").is_some_and(Value::is_string) => {}
+                true => {
+                    let words = format!("Missing required parameter: '{place}.input'.");
+                    self.fault(Rule::Shape, format!("{place}.input"), words);
+                }
+                false => self.arguments(format!("{place}.arguments"), called),
+            }
         }
         if calls.len() > 1 && self.dialect.parallel_calls == ParallelCalls::OneAtATime {
             let words = "This model only supports single tool-calls at once!";
