@@ -9,7 +9,7 @@ use plimsoll_agent::{
     ExecutionLimits, Input, InputFilter, InputFilters, Setup, ThinkingLevel, ToolExecutionStrategy,
     TurnTrigger,
 };
-use plimsoll_context::{CacheConfig, FALLBACK_WINDOW, Tokens};
+use plimsoll_context::{CacheConfig, CacheRetention, FALLBACK_WINDOW, Tokens};
 
 use crate::driver::{self, Parts};
 use crate::error::Error;
@@ -97,6 +97,10 @@ impl Session {
             if setup.model != provider.model() {
                 setup.model = provider.model().to_owned();
                 setup.sheet = None;
+            }
+            if !provider.keeps(setup.retention) {
+                setup.retention = CacheRetention::Usual;
+                setup.sheet = setup.sheet.map(|sheet| sheet.kept(setup.retention));
             }
             if setup.line.window.is_some() {
                 let window = window::said(&**provider).await;
@@ -196,6 +200,11 @@ impl AgentLoopConfig {
             faults.push(format!(
                 "max_cost needs to know what `{model}`, which writes the summaries, costs; say so with summarizer_prices"
             ));
+        }
+        if let Some(provider) = &self.provider_override
+            && !setup.hosted_tools.is_empty()
+        {
+            faults.extend(provider.hosted_tool_faults(&setup.hosted_tools));
         }
         if self.max_tokens == Some(Tokens::ZERO) {
             faults.push("max_tokens is 0; allow at least 1 token".to_owned());

@@ -8,7 +8,10 @@ use async_trait::async_trait;
 use plimsoll_agent::{Event, Failure, Permission, PermissionRule, Permissions, Request};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, MAX_HOSTED_TOOLS, Reply};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
-use plimsoll_core::{Agent, AgentBuilder, Error, Observer, Provider, SessionId, ToolError, tool};
+use plimsoll_core::{
+    Agent, AgentBuilder, AgentLoopConfig, Error, Observer, Provider, SessionId, ToolError,
+    agent_loop, tool,
+};
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -197,6 +200,29 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
     let denied = Agent::builder(Without).hosted_tool(search());
     let denied = denied.permissions(rules([("web_search", Deny, "")]));
     assert_eq!(faults(denied), [""; 0]);
+}
+
+/// Another model for one run has to have them too.
+#[tokio::test]
+async fn a_run_on_another_model_asks_for_them_or_does_not_begin() {
+    let first = own();
+    let agent = Agent::builder(first.clone()).hosted_tool(search());
+    let agent = agent.build().unwrap();
+    let mut session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
+    let config = AgentLoopConfig {
+        provider_override: Some(Arc::new(Without)),
+        ..AgentLoopConfig::default()
+    };
+    let refused = agent_loop(&mut session, "Hello.", &config).await;
+    assert!(matches!(refused, Err(Error::Build(faults)) if faults[0].contains("none here")));
+    let second = own();
+    let config = AgentLoopConfig {
+        provider_override: Some(Arc::new(second.clone())),
+        ..AgentLoopConfig::default()
+    };
+    agent_loop(&mut session, "Hello.", &config).await.unwrap();
+    assert_eq!(second.seen.lock().unwrap()[0].hosted_tools.len(), 1);
+    assert!(first.seen.lock().unwrap().is_empty());
 }
 
 #[tokio::test]

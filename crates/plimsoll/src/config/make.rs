@@ -37,7 +37,16 @@ impl AgentConfig {
             let mut servers = self.shared.mcp.iter();
             servers.any(|server| rule.tool.starts_with(&format!("{}_", server.name)))
         };
-        let has = |rule: &Rule| tools.iter().any(|tool| fits(&rule.tool, &tool.spec().name));
+        let hosted = || {
+            self.settings
+                .hosted_tools
+                .iter()
+                .flat_map(HostedTool::names)
+        };
+        let has = |rule: &Rule| {
+            let fits = |name: &str| fits(&rule.tool, name);
+            tools.iter().any(|tool| fits(&tool.spec().name)) || hosted().any(fits)
+        };
         let rules = self.settings.permissions.iter();
         let rules =
             rules.filter(|rule| has(rule) || !(is_of_mcp(rule) || self.is_of_another(rule)));

@@ -328,14 +328,10 @@ pub(super) const ROWS: &[Row] = &[
         scene: Scene::Talk,
         shows: |without, with| {
             assert!(without.first().hosted_tools.is_empty());
-            let sent: Vec<String> = with
-                .first()
-                .hosted_tools
-                .iter()
-                .map(HostedTool::json)
-                .collect();
-            let search = r#"{"type":"web_search_20250305","name":"web_search","max_uses":2}"#;
-            assert_eq!(sent, [search]);
+            let search = serde_json::json!({
+                "type": "web_search_20250305", "name": "web_search", "max_uses": 2,
+            });
+            assert_eq!(*with.first().hosted_tools, [HostedTool(search)]);
             assert!(with.first().counted > without.first().counted);
         },
     },
