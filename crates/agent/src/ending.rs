@@ -46,6 +46,7 @@ impl Run {
             freed: tally.freed,
             usage: tally.usage,
             summary_usage: tally.summary_usage,
+            estimated: tally.estimated,
             cache: self.state.cache.tally(),
             cost: tally.cost,
             undelivered,
@@ -100,11 +101,13 @@ impl Run {
         };
         let tally = &self.state.tally;
         let (total, cost) = (tally.usage, tally.cost.whole());
+        let estimated = tally.estimated;
         self.notify(Event::TurnEnd {
             turn,
             stop,
             usage,
             total,
+            estimated,
             cost,
         });
         self.after(HookPoint::AfterTurn, || Moment::AfterTurn { turn, usage });

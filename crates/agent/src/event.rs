@@ -12,7 +12,7 @@ use crate::doom_loop::Repetition;
 use crate::entry::Waiting;
 use crate::loop_id::LoopId;
 use crate::loop_record::LoopConfigSnapshot;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, is_nothing};
 use crate::spend::Spend;
 
 /// What an observer sees; as JSON lines this is `plimsoll run --json`.
@@ -84,6 +84,9 @@ pub enum Event {
         usage: Option<Usage>,
         /// What the run has used so far.
         total: Usage,
+        /// What its calls took besides whose provider did not say it, by our own count.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        estimated: Usage,
         /// What it has cost so far, where all of it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Money>,

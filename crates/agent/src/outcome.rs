@@ -28,6 +28,9 @@ pub struct Outcome {
     /// The part of it that summaries took, whose model may have other prices.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub summary_usage: Usage,
+    /// What calls took besides whose provider did not say it, by our own count: no part of `usage`.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub estimated: Usage,
     /// What it expected of the prompt cache, and what it read from it.
     #[serde(default, skip_serializing_if = "CacheTally::is_empty")]
     pub cache: CacheTally,
@@ -42,7 +45,7 @@ pub struct Outcome {
     pub rolled_back: bool,
 }
 
-fn is_nothing(usage: &Usage) -> bool {
+pub(crate) fn is_nothing(usage: &Usage) -> bool {
     *usage == Usage::default()
 }
 

@@ -40,6 +40,7 @@ impl Run {
         let next = self.next_call(&tracker);
         let spend = Spend {
             usage: tally.usage,
+            estimated: tally.estimated,
             cost: tally.cost,
             turns: tally.turns,
             tool_calls: tally.tool_calls,

@@ -3,12 +3,17 @@
 use plimsoll_context::{Money, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::outcome::is_nothing;
+
 /// What was used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spend {
     /// Tokens.
     pub usage: Usage,
+    /// What calls took besides whose provider did not say it, as whoever made them counts.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub estimated: Usage,
     /// What they cost.
     pub cost: Cost,
     /// Model calls.
@@ -69,6 +74,7 @@ impl Spend {
     pub fn combine(self, other: Self) -> Self {
         Self {
             usage: self.usage.combine(other.usage),
+            estimated: self.estimated.combine(other.estimated),
             cost: self.cost.combine(other.cost),
             turns: self.turns.saturating_add(other.turns),
             tool_calls: self.tool_calls.saturating_add(other.tool_calls),
@@ -80,6 +86,7 @@ impl Spend {
     pub fn without(self, part: Self) -> Self {
         Self {
             usage: self.usage.without(part.usage),
+            estimated: self.estimated.without(part.estimated),
             cost: self.cost.without(part.cost),
             turns: self.turns.saturating_sub(part.turns),
             tool_calls: self.tool_calls.saturating_sub(part.tool_calls),

@@ -72,6 +72,8 @@ pub(crate) struct Tally {
     pub(crate) freed: Tokens,
     pub(crate) usage: Usage,
     pub(crate) summary_usage: Usage,
+    /// What calls took besides whose provider did not say it, by our own count.
+    pub(crate) estimated: Usage,
     pub(crate) cost: Cost,
     /// Tokens that the run's calls have read and written, each anew; where a provider did not say, as
     /// we count.
@@ -289,6 +291,7 @@ impl State {
                 self.take(message)?;
                 self.memory.takes(message);
                 self.tally.usage = self.tally.usage.combine(spent.usage);
+                self.tally.estimated = self.tally.estimated.combine(spent.estimated);
                 self.total = self.total.combine(spent.usage);
                 self.tally.processed += spent.usage.total_tokens();
                 self.tally.growth += spent.usage.total_tokens();
@@ -475,7 +478,11 @@ impl Tally {
     fn answered(&mut self, usage: Option<&Usage>, counted: Tokens, reply: Tokens) {
         let (processed, output) = match usage {
             Some(usage) => (usage.processed(), usage.output),
-            None => (counted, reply),
+            None => {
+                self.estimated.input += counted;
+                self.estimated.output += reply;
+                (counted, reply)
+            }
         };
         let add = |count| ExecutionTracker::counted(count, self.newest, processed, output);
         let (all, new) = (add(CountTokens::Processed), add(CountTokens::Growth));

@@ -13,7 +13,7 @@ use plimsoll::{
 };
 
 use crate::called::{Asked, Called};
-use crate::choice::{self, Choice, Fit, RunRates, Said};
+use crate::choice::{self, Choice, Fit, Said};
 use crate::exit::Stop;
 use crate::mcp::Mcp;
 use crate::paths;
@@ -37,7 +37,6 @@ pub(crate) struct Prepared {
     pub(crate) config: AgentConfig,
     pub(crate) builder: AgentBuilder,
     pub(crate) choice: Choice,
-    pub(crate) rates: RunRates,
     pub(crate) store: Arc<SqliteStore>,
     /// Who is asked what agents want that this one calls; to be set.
     pub(crate) asked: Asked,
@@ -74,7 +73,6 @@ pub(crate) async fn prepare(
         )));
     }
     let choice = choice::choose(&agent, said).await?;
-    let rates = choice.rates(summarizer.as_ref());
     adapt(agent.settings_mut(), choice.fit());
     let mcp = match mcp {
         Some(mcp) => mcp,
@@ -128,7 +126,6 @@ pub(crate) async fn prepare(
         config: agent,
         builder,
         choice,
-        rates,
         store,
         asked,
         mcp,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use plimsoll::{AllowAll, Answer, DenyAll, Gate, Question};
 
+use crate::chat::paper::clean;
 use crate::screen::Screen;
 
 /// Asks the person at the terminal.
@@ -128,7 +129,7 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
 }
 
 fn prompt(text: &str) -> String {
-    eprint!("{text}\nAllow? [y]es, [a]lways this tool, [N]o: ");
+    eprint!("{}\nAllow? [y]es, [a]lways this tool, [N]o: ", clean(text));
     let _ = io::stderr().flush();
     let mut line = String::new();
     // An end of input is a no.

@@ -7,7 +7,7 @@ use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::{
     self, ModelFacts, Origin, Place, ServerState, WindowSource, resolve_window,
 };
-use plimsoll::{Money, PriceSheet, Provider, Usage, Window};
+use plimsoll::{PriceSheet, Provider, Window};
 
 use crate::exit::Stop;
 use crate::known;
@@ -35,24 +35,6 @@ pub(crate) struct Choice {
     pub(crate) _server: Option<local::Server>,
 }
 
-/// What the tokens of a run cost, and those of its summaries; each `None` where it is not known.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunRates {
-    pub(crate) run: Option<PriceSheet>,
-    pub(crate) summaries: Option<PriceSheet>,
-}
-
-impl RunRates {
-    /// What `all` cost, of which summaries took a part; `None` where a price is missing.
-    pub(crate) fn cost(&self, all: Usage, summaries: Usage) -> Option<Money> {
-        let run = self.run?.cost(all.without(summaries))?;
-        if summaries == Usage::default() {
-            return Some(run);
-        }
-        Some(run + self.summaries?.cost(summaries)?)
-    }
-}
-
 /// The model that writes summaries.
 pub(crate) struct Summarizer {
     pub(crate) provider: Arc<dyn Provider>,
@@ -74,14 +56,6 @@ impl Choice {
             max_tokens: self.max_tokens,
             max_identical_tool_calls: self.max_identical_tool_calls,
             one_at_a_time: self.one_at_a_time,
-        }
-    }
-
-    /// What tokens cost, where that is known.
-    pub(crate) fn rates(&self, summarizer: Option<&Summarizer>) -> RunRates {
-        RunRates {
-            run: self.prices,
-            summaries: summarizer.map_or(self.prices, |summarizer| summarizer.prices),
         }
     }
 }

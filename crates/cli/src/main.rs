@@ -52,6 +52,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
+use crate::chat::paper::clean;
 use crate::exit::Stop;
 
 fn main() -> ExitCode {
@@ -96,12 +97,12 @@ fn wait_for(command: impl Future<Output = Result<u8, Stop>>) -> Result<u8, Stop>
     code
 }
 
-/// Says something to the person, never to the pipe.
+/// Says something to the person, never to the pipe. A server's words may be in it.
 fn say(text: &str) {
-    eprintln!("plimsoll: {text}");
+    eprintln!("plimsoll: {}", clean(text));
 }
 
 /// The same without the command's name before it.
 fn note(text: &str) {
-    eprintln!("{text}");
+    eprintln!("{}", clean(text));
 }

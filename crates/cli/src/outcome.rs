@@ -1,31 +1,58 @@
 //! How a run ended, in words and as an exit code, for every command that runs one.
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, EndReason, Error, RECALL_LEAST_WINDOW};
+use plimsoll::{AgentOutput, Cost, EndReason, Error, Money, RECALL_LEAST_WINDOW, Usage};
 
-use crate::choice::RunRates;
 use crate::exit::{self, Stop};
 
 /// What the tools that recall take of a window, at most, a test says.
 const RECALL_TOOLS: u64 = 600;
 
 /// answered │ 7 turns, 6 tool calls │ read 9,120 (71 % cached), wrote 310 │ 2 plans freed 1,804 │ $0.0000 │ session …
-pub(crate) fn summary(rates: RunRates, output: &AgentOutput) -> String {
-    let used = output.tokens_used;
-    let money = rates.cost(used, output.summary_usage);
-    let money = money.map_or("price unknown".to_owned(), |money| money.to_string());
+pub(crate) fn summary(output: &AgentOutput) -> String {
     format!(
-        "{} │ {} turns, {} tool calls │ read {} ({:.0} % cached), wrote {} │ {} plans freed {} │ {money} │ session {}",
+        "{} │ {} turns, {} tool calls │ {} │ {} plans freed {} │ {} │ session {}",
         output.reason.word(),
         output.turns,
         output.tool_calls,
-        used.processed(),
-        used.cache_hit_rate() * 100.0,
-        used.output,
+        used(output.tokens_used, output.estimated),
         output.plans,
         output.freed,
+        bill(output.cost, output.estimated),
         output.session_id,
     )
+}
+
+/// read 9,120 (71 % cached), wrote 310. What no server has said is estimated, and called so.
+pub(crate) fn used(usage: Usage, estimated: Usage) -> String {
+    let all = usage.combine(estimated);
+    format!(
+        "read {0}{1} ({2:.0} % cached), wrote {0}{3}",
+        about(estimated),
+        all.processed(),
+        all.cache_hit_rate() * 100.0,
+        all.output,
+    )
+}
+
+/// $5.0251, sub-agents and summaries at the prices of their own models.
+pub(crate) fn bill(cost: Cost, estimated: Usage) -> String {
+    let about = about(estimated);
+    let known = cost.known;
+    match cost.unpriced {
+        0 => format!("{about}{known}"),
+        _ if known == Money(0) => "price unknown".to_owned(),
+        1 => format!("{about}{known} and 1 call of unknown price"),
+        calls => format!("{about}{known} and {calls} calls of unknown price"),
+    }
+}
+
+/// What stands before a number of which a part is estimated.
+pub(crate) fn about(estimated: Usage) -> &'static str {
+    match estimated == Usage::default() {
+        true => "",
+        false => "about ",
+    }
 }
 
 /// The exit code.

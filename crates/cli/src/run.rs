@@ -1,7 +1,8 @@
 //! `plimsoll run`: settings resolved once, one run driven, its outcome said. The run itself is in
 //! the library.
 
-use std::io::{self, Read, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
@@ -10,7 +11,8 @@ use plimsoll::{AgentOutput, Error, Event, Remote, Session, SessionId, new_sessio
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::args::RunArgs;
 use crate::ask;
-use crate::choice::{RunRates, Said};
+use crate::chat::paper::clean;
+use crate::choice::Said;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
 use crate::outcome::{code_of, reason_text, stop_of, summary};
@@ -33,12 +35,11 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         config,
         builder,
         choice,
-        rates,
         asked,
         mcp,
         ..
     } = agent::prepare(&args.sources, said, goes_on, None).await?;
-    let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new(rates)));
+    let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new()));
     if let Some(screen) = &screen {
         screen.say(&agent::headline(config.settings(), &choice, &id));
     }
@@ -68,7 +69,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));
     }
-    close(args, config.settings(), rates, screen.as_deref(), &output)
+    close(args, config.settings(), screen.as_deref(), &output)
 }
 
 async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput, Error> {
@@ -82,7 +83,6 @@ async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput,
 fn close(
     args: &RunArgs,
     settings: &AgentSettings,
-    rates: RunRates,
     screen: Option<&Screen>,
     output: &AgentOutput,
 ) -> Result<u8, Stop> {
@@ -96,13 +96,13 @@ fn close(
     }
     // What streamed to a terminal is there already.
     if answered && !screen.is_some_and(Screen::has_streamed) {
-        out!("{}", output.text);
+        out!("{}", shown(&output.text));
     }
     if !answered {
         crate::say(&reason_text(settings, &output.reason));
     }
     if screen.is_some() {
-        crate::note(&summary(rates, output));
+        crate::note(&summary(output));
     }
     if code != exit::DONE && !args.quiet {
         crate::note(&format!(
@@ -111,6 +111,14 @@ fn close(
         ));
     }
     Ok(code)
+}
+
+/// A text as standard output takes it: as it is, but on a terminal without what that would obey.
+fn shown(text: &str) -> Cow<'_, str> {
+    match io::stdout().is_terminal() {
+        true => clean(text).into(),
+        false => text.into(),
+    }
 }
 
 /// The first Ctrl-C ends the run cleanly, the second at once.

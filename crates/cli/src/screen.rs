@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll::{Delta, Edit, Event, Observer, Plan, Tokens, ToolPhase, Usage};
+use plimsoll::{Delta, Edit, Event, Money, Observer, Plan, Tokens, ToolPhase, Usage};
 
 use crate::chat::paper::clean;
-use crate::choice::RunRates;
+use crate::outcome::{about, used};
 
 /// A tool's arguments or result on one line, at most.
 const LINE: usize = 100;
@@ -22,8 +22,6 @@ pub(crate) struct Screen {
     /// Whether stdout is a terminal, so that text streams there.
     streams: bool,
     colour: bool,
-    /// What the models cost.
-    rates: RunRates,
     state: Mutex<State>,
 }
 
@@ -34,8 +32,10 @@ struct State {
     trigger: Option<Tokens>,
     window: Option<Tokens>,
     usage: Usage,
-    /// The part of it that summaries took.
-    summaries: Usage,
+    /// What calls took besides whose provider did not say it.
+    estimated: Usage,
+    /// What all of it cost, where that is known.
+    cost: Option<Money>,
     last_plan: Option<String>,
     doing: String,
     /// Whether streamed text stands on the current line.
@@ -45,7 +45,7 @@ struct State {
 
 impl Screen {
     /// A screen on this terminal, or plain lines where there is none.
-    pub(crate) fn new(rates: RunRates) -> Self {
+    pub(crate) fn new() -> Self {
         let bar = if io::stderr().is_terminal() {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -61,7 +61,6 @@ impl Screen {
             streams: io::stdout().is_terminal(),
             colour: io::stderr().is_terminal()
                 && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
-            rates,
             state: Mutex::new(State::default()),
         }
     }
@@ -114,8 +113,10 @@ impl Screen {
         }
     }
 
+    /// A piece of the answer; only where a terminal shows it.
     fn stream(&self, state: &mut State, text: &str) {
-        self.write(text);
+        let text = clean(text);
+        self.write(&text);
         state.mid_line = !text.ends_with('\n');
         state.streamed = true;
     }
@@ -146,7 +147,7 @@ impl Screen {
     }
 
     fn refresh(&self, state: &State) {
-        self.bar.set_message(status(state, self.rates));
+        self.bar.set_message(clean(&status(state)));
     }
 }
 
@@ -208,14 +209,21 @@ impl Observer for Screen {
                 );
                 self.line(state, &self.dim(&text));
             }
-            Event::TurnEnd { total, .. } => {
+            Event::TurnEnd {
+                total,
+                estimated,
+                cost,
+                ..
+            } => {
                 state.usage = *total;
+                state.estimated = *estimated;
+                state.cost = *cost;
                 self.end_line(state);
             }
             Event::ToolCall {
                 phase, name, text, ..
             } => {
-                let text = one_line(text);
+                let (name, text) = (clean(name), one_line(text));
                 let line = match phase {
                     ToolPhase::Start => {
                         state.doing = format!("{name} runs");
@@ -250,14 +258,15 @@ impl Observer for Screen {
                 tokens,
             } => {
                 let text = format!("{model} sums up {messages} messages, {tokens} tokens");
+                let text = clean(&text);
                 self.line(state, &self.dim(&text));
             }
-            Event::SummaryEnded { usage, failure, .. } => {
-                state.summaries = state.summaries.combine(*usage);
-                let Some(why) = failure else {
-                    return self.refresh(state);
-                };
-                let text = format!("no summary: {why}; what was said stands word for word");
+            Event::SummaryEnded {
+                failure: Some(why), ..
+            } => {
+                let text = clean(&format!(
+                    "no summary: {why}; what was said stands word for word"
+                ));
                 self.line(state, &format!("{} {text}", self.bold("note:")));
             }
             // What a plan breaks, its own line has told.
@@ -270,19 +279,19 @@ impl Observer for Screen {
             } => {
                 let known =
                     window.map_or_else(String::new, |window| format!(" (window: {window})"));
-                let text = format!(
-                    "too long{known}, made smaller and sent again: {}",
-                    one_line(message)
-                );
+                let text = format!("too long{known}; making it smaller: {}", one_line(message));
                 self.line(state, &text);
             }
-            Event::LimitNear { notice } => self.line(state, &self.dim(notice)),
-            Event::LimitReached { notice } => self.line(state, &self.bold(notice)),
-            Event::Warning { text } => self.line(state, &format!("{} {text}", self.bold("note:"))),
+            Event::LimitNear { notice } => self.line(state, &self.dim(&clean(notice))),
+            Event::LimitReached { notice } => self.line(state, &self.bold(&clean(notice))),
+            Event::Warning { text } => {
+                let text = format!("{} {}", self.bold("note:"), clean(text));
+                self.line(state, &text);
+            }
             Event::AgentEnd { .. } => self.end_line(state),
             Event::SubAgent { name, event, .. } => {
                 if let Some(text) = below(name, event) {
-                    self.line(state, &self.dim(&text));
+                    self.line(state, &self.dim(&clean(&text)));
                 }
                 state.doing = format!("{name} works");
             }
@@ -337,8 +346,8 @@ pub(crate) fn plan_line(plan: &Plan, gone: usize, before: Tokens, after: Tokens)
     )
 }
 
-/// turn 4 │ ████████░░░░┊░░░ 1812/2240 of 3000 │ read 5012, 71 % cached │ wrote 220 │ $0.0000 │ last plan −900
-fn status(state: &State, rates: RunRates) -> String {
+/// turn 4 │ ████████░░░░┊░░░ 1812/2240 of 3000 │ read 5012 (71 % cached), wrote 220 │ $0.0000 │ last plan −900
+fn status(state: &State) -> String {
     let mut parts = vec![format!("turn {}", state.turn.max(1))];
     let mut context = String::new();
     if let Some(window) = state.window {
@@ -353,13 +362,12 @@ fn status(state: &State, rates: RunRates) -> String {
         context.push_str(&format!(" of {window}"));
     }
     parts.push(context);
-    let processed = state.usage.processed();
-    if processed > Tokens::ZERO {
-        let cached = state.usage.cache_hit_rate() * 100.0;
-        parts.push(format!("read {processed}, {cached:.0} % cached"));
-        parts.push(format!("wrote {}", state.usage.output));
-        let money = rates.cost(state.usage, state.summaries);
-        parts.push(money.map_or("price unknown".to_owned(), |money| money.to_string()));
+    if state.usage.combine(state.estimated).total_tokens() > Tokens::ZERO {
+        parts.push(used(state.usage, state.estimated));
+        parts.push(match state.cost {
+            Some(cost) => format!("{}{cost}", about(state.estimated)),
+            None => "price unknown".to_owned(),
+        });
     }
     if let Some(plan) = &state.last_plan {
         parts.push(format!("last plan {plan}"));
@@ -382,8 +390,9 @@ fn gauge(tokens: Tokens, trigger: Option<Tokens>, window: Tokens) -> String {
         .collect()
 }
 
-/// The first words on one line.
+/// The first words on one line, without what a terminal would obey.
 pub(crate) fn one_line(text: &str) -> String {
+    let text = clean(text);
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
     match line.char_indices().nth(LINE) {
@@ -433,6 +442,7 @@ mod tests {
     #[test]
     fn long_text_is_one_short_line() {
         assert_eq!(one_line("a\n b\t c"), "a b c");
+        assert_eq!(one_line("a\u{1b}[2Jb\r\n c"), "a\u{fffd}[2Jb c");
         assert_eq!(one_line(&"x".repeat(200)).chars().count(), LINE + 1);
     }
 }

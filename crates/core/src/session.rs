@@ -87,6 +87,9 @@ pub struct AgentOutput {
     pub tokens_used: Usage,
     /// The part of it that summaries took, whose model may have other prices.
     pub summary_usage: Usage,
+    /// What calls took besides whose provider did not say it, by our own count: no part of
+    /// `tokens_used`.
+    pub estimated: Usage,
     /// Model calls that were answered.
     pub turns: u64,
     /// Tool calls that ran.
@@ -394,6 +397,7 @@ impl AgentOutput {
             reason: outcome.reason,
             tokens_used: outcome.usage,
             summary_usage: outcome.summary_usage,
+            estimated: outcome.estimated,
             turns: outcome.turns,
             tool_calls: outcome.tool_calls,
             plans: outcome.plans,

@@ -376,6 +376,7 @@ async fn work(
     if let Some(outcome) = ended(&session, &agent).await? {
         grant.meter().add(&Spend {
             usage: outcome.usage,
+            estimated: outcome.estimated,
             cost: outcome.cost,
             turns: outcome.turns,
             tool_calls: outcome.tool_calls,

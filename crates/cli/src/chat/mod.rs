@@ -46,7 +46,7 @@ use crate::chat::words::Words;
 use crate::choice::{Choice, Said};
 use crate::exit::{self, Stop};
 use crate::mcp::Mcp;
-use crate::outcome::{code_of, reason_text, stop_of};
+use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
 use crate::settings::Sources;
 
@@ -420,15 +420,11 @@ fn used(output: &AgentOutput) -> String {
         let number = usize::try_from(count).unwrap_or(usize::MAX);
         format!("{count} {}", plural(number, noun))
     };
-    let usage = output.tokens_used;
-    let money = output.cost.whole();
     format!(
-        "{}, {} │ read {} ({:.0} % cached), wrote {} │ {}",
+        "{}, {} │ {} │ {}",
         count(output.turns, "turn"),
         count(output.tool_calls, "tool call"),
-        usage.processed(),
-        usage.cache_hit_rate() * 100.0,
-        usage.output,
-        money.map_or("price unknown".to_owned(), |money| money.to_string()),
+        outcome::used(output.tokens_used, output.estimated),
+        outcome::bill(output.cost, output.estimated),
     )
 }

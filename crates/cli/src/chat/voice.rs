@@ -198,7 +198,7 @@ impl Observer for Voice {
                 let known =
                     window.map_or_else(String::new, |window| format!(" (window: {window})"));
                 self.dim(&format!(
-                    "too long{known}, made smaller and sent again: {}",
+                    "too long{known}; making it smaller: {}",
                     one_line(&clean(message))
                 ));
             }

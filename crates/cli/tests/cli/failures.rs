@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use super::command::{Home, Said, feed};
 use super::fake::{Answer, Fake};
 use super::runs::messages;
+use super::terminal::Terminal;
 
 /// The session of a failed run opens, and goes on where a sound model answers.
 fn goes_on(home: &Home, failed: &Said) {
@@ -201,4 +202,46 @@ fn without_a_home_there_is_a_word_for_it() {
     let mut command = home.command(["sessions", "list"]);
     command.env_remove("PLIMSOLL_HOME");
     feed(command, b"").refused(2, &["set PLIMSOLL_HOME"]);
+}
+
+/// Clears the screen, names the window, rings.
+const ORDERS: &str = "\u{1b}[2J\u{1b}]0;mine\u{7}";
+
+#[test]
+fn what_a_server_says_is_no_order_to_the_terminal() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::error(401, &format!("no {ORDERS}way"))]);
+    let said = home.agent(&fake, &["Say it."]);
+    assert!(said.err.contains("no \u{fffd}[2J"), "{:?}", said.err);
+    assert!(!said.err.contains(['\u{1b}', '\u{7}']), "{:?}", said.err);
+    let arguments = serde_json::json!({"command": format!("echo {ORDERS}")}).to_string();
+    let fake = || {
+        Fake::new([
+            Answer::call(&[
+                ("bash", &arguments),
+                (
+                    "bash",
+                    r#"{"command": "printf '\\033[2J\\007' >&2; false"}"#,
+                ),
+                (&format!("no{ORDERS}such"), "{}"),
+            ]),
+            Answer::say(&format!("Done{ORDERS}.")),
+        ])
+    };
+    let said = home.agent(&fake(), &["--yes", "Look."]).done();
+    assert!(said.err.contains("[2J"), "{:?}", said.err);
+    assert!(!said.err.contains(['\u{1b}', '\u{7}']), "{:?}", said.err);
+    assert_eq!(
+        said.out,
+        format!("Done{ORDERS}.\n"),
+        "a pipe gets all of it"
+    );
+    let fake = fake();
+    let mut terminal = Terminal::run(&home, &fake, &["--yes", "Look."]);
+    assert_eq!(terminal.end(), Some(0));
+    let raw = &terminal.raw;
+    assert!(raw.contains("Done\u{fffd}[2J"), "{raw:?}");
+    for order in ["\u{1b}[2J", "\u{1b}]", "\u{7}"] {
+        assert!(!raw.contains(order), "{raw:?}");
+    }
 }

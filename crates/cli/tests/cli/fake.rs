@@ -77,6 +77,14 @@ impl Answer {
         Self::stream(events, "tool_calls")
     }
 
+    /// The same without a word on what it took.
+    pub(crate) fn unreported(mut self) -> Self {
+        if let Some(events) = &mut self.0.events {
+            events.retain(|event| event.get("usage").is_none());
+        }
+        self
+    }
+
     fn stream(mut events: Vec<Value>, finish: &str) -> Self {
         events.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}));
         events.push(json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110,

@@ -32,6 +32,60 @@ fn what_is_not_known_is_not_nothing() {
 }
 
 #[test]
+fn an_agent_that_is_called_costs_what_its_own_model_costs() {
+    let prices = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
+    let dear =
+        "[openai-compatible.dear]\ninput = 100000.0\noutput = 200000.0\ncache_read = 50000.0\n";
+    // Each call: 60 tokens fresh, 40 from the cache, 10 written.
+    for (prices, bill) in [
+        (format!("{prices}{dear}"), "$10.20"),
+        (prices.to_owned(), "$0.2000 and 1 call of unknown price"),
+    ] {
+        let home = home(&prices);
+        let fake = Fake::new([
+            Answer::call(&[("scout", "{\"task\":\"Look.\"}")]),
+            Answer::say("Land."),
+            Answer::say("Done."),
+        ]);
+        let file = format!(
+            "[[agents]]\nname = \"captain\"\ntools = \"none\"\nagents = [\"scout\"]\n\
+             [[agents]]\nname = \"scout\"\nmodel = \"openai-compatible/dear\"\nbase_url = \"{}\"\n\
+             description = \"Looks.\"\ntools = \"none\"\n",
+            fake.url()
+        );
+        home.file("plimsoll.toml", &file);
+        let args = ["--config", "plimsoll.toml", "--agent", "captain", "Look."];
+        let said = home.agent(&fake, &args).done();
+        let summary = said.err.lines().find(|line| line.starts_with("answered"));
+        assert!(
+            summary.unwrap().contains(&format!("│ {bill} │")),
+            "{bill} in {}",
+            said.err
+        );
+    }
+}
+
+#[test]
+fn what_no_server_said_is_estimated_and_called_so() {
+    let prices = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0";
+    let fake = Fake::new([Answer::say("Done.").unreported()]);
+    let said = home(prices).agent(&fake, &["Say it."]).done();
+    let summary = said.err.lines().find(|line| line.starts_with("answered"));
+    let summary = summary.unwrap();
+    assert!(summary.contains("│ read about "), "{summary}");
+    assert!(!summary.contains("about 0"), "{summary}");
+    assert!(summary.contains(", wrote about "), "{summary}");
+    assert!(summary.contains("│ about $"), "{summary}");
+    let said = home(prices).agent(&fake, &["--json", "Say it."]).done();
+    let end = said.out.lines().last().unwrap();
+    let end: serde_json::Value = serde_json::from_str(end).unwrap();
+    let estimated = &end["outcome"]["estimated"];
+    assert!(estimated["input"].as_u64().unwrap() > 0, "{end}");
+    assert!(estimated["output"].as_u64().unwrap() > 0, "{end}");
+    assert_eq!(end["outcome"]["usage"]["input"], 0, "{end}");
+}
+
+#[test]
 fn bad_prices_end_the_run_before_it_begins() {
     let table = [
         (

@@ -22,7 +22,7 @@ pub(crate) const INTERRUPT: &str = "\u{3}";
 pub(crate) const END: &str = "\u{4}";
 pub(crate) const UP: &str = "\u{1b}[A";
 
-/// A chat in a terminal. It ends with its owner.
+/// A command in a terminal. It ends with its owner.
 pub(crate) struct Terminal {
     child: Child,
     master: File,
@@ -36,6 +36,23 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// A chat with this server in a terminal of so many columns.
     pub(crate) fn chat(
+        home: &Home,
+        fake: &Fake,
+        args: &[&str],
+        variables: &[(&str, &str)],
+        columns: u16,
+    ) -> Self {
+        Self::of("chat", home, fake, args, variables, columns)
+    }
+
+    /// A run likewise. It writes more than [`screen`](Self::screen) knows; see what is
+    /// [`raw`](Self::raw).
+    pub(crate) fn run(home: &Home, fake: &Fake, args: &[&str]) -> Self {
+        Self::of("run", home, fake, args, &[], 80)
+    }
+
+    fn of(
+        command: &str,
         home: &Home,
         fake: &Fake,
         args: &[&str],
@@ -61,7 +78,7 @@ impl Terminal {
         };
         tcsetwinsize(&slave, size).unwrap();
         let mut args = with(fake, args);
-        args[0] = "chat".to_owned();
+        args[0] = command.to_owned();
         let mut command = home.command(args);
         command
             .env("TERM", "xterm-256color")

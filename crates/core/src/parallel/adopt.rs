@@ -102,6 +102,7 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
                 freed: Tokens::ZERO,
                 usage: Usage::default(),
                 summary_usage: Usage::default(),
+                estimated: Usage::default(),
                 cache: CacheTally::default(),
                 cost: Cost::default(),
                 undelivered: Vec::new(),

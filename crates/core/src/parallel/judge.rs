@@ -296,7 +296,7 @@ impl JudgeModel {
             usage,
             cost: Cost::of(cost),
             turns: 1,
-            tool_calls: 0,
+            ..Spend::default()
         });
         Ok(reply)
     }

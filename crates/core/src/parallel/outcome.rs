@@ -119,6 +119,7 @@ impl ParallelLoopResult {
             cost: self.cost,
             turns: self.turns,
             tool_calls: self.tool_calls,
+            ..Spend::default()
         }
     }
 

@@ -53,6 +53,7 @@ pub(crate) fn entry(k: u64) -> Entry {
         _ => Entry::Ended {
             outcome: Outcome {
                 summary_usage: Default::default(),
+                estimated: Default::default(),
                 reason: EndReason::Answered,
                 text: format!("done {run}"),
                 turns: 2,
