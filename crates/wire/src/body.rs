@@ -25,6 +25,7 @@
 
 mod bound;
 mod cut;
+mod opening;
 mod standing;
 
 use std::collections::BTreeSet;
@@ -57,6 +58,8 @@ pub struct Body<'a> {
     standing: Vec<usize>,
     /// What thinking is bound to.
     bound: Bound,
+    /// Who opened the tool loop under way with thinking that has to stay first in it.
+    opening: Option<usize>,
     text: &'a str,
     target: Target,
     wire: Wire<'a>,
@@ -118,7 +121,12 @@ impl<'a> Body<'a> {
                 (messages, tools, hosted, Wire::Messages(chat))
             }
         };
+        let opening = match &wire {
+            Wire::Messages(chat) => opening::of(chat, &messages),
+            Wire::Chat(_) | Wire::Responses(_) => None,
+        };
         Ok(Self {
+            opening,
             count: messages.len(),
             standing: standing::of(&messages, target),
             bound: Bound::of(&messages, target),

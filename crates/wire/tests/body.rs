@@ -476,6 +476,51 @@ fn bound_thinking_makes_room_first() {
     ));
 }
 
+/// The loop under way began with the only thinking there is, and the request asks for more.
+#[test]
+fn a_loop_under_way_goes_on_beginning_with_its_thinking() {
+    let target = target("anthropic", Some("claude-sonnet-4-5"));
+    let mut list = vec![json!({"role": "user", "content": "The task."})];
+    for at in 0..20 {
+        let mut blocks = vec![
+            json!({"type": "tool_use", "id": format!("toolu_{at}"), "name": "f", "input": {}}),
+        ];
+        if at == 0 {
+            blocks.insert(
+                0,
+                json!({"type": "thinking", "thinking": "Hm.", "signature": "EqQB"}),
+            );
+        }
+        list.push(json!({"role": "assistant", "content": blocks}));
+        list.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": format!("toolu_{at}"), "content": format!("Result {at}. {}", "word ".repeat(60))}]}));
+    }
+    let text = json!({"model": "claude-sonnet-4-5", "max_tokens": 8000,
+        "thinking": {"type": "enabled", "budget_tokens": 4000}, "messages": list})
+    .to_string();
+    let summary = SummaryConfig::default().without_model();
+    for (budget, thinks) in [(900, true), (60, false)] {
+        for policy in [
+            Policy::evict(SessionPruneConfig::default()),
+            Policy::summarize(summary),
+        ] {
+            let small = cut(&text, &target, budget, &policy).unwrap().unwrap();
+            let request: Value = serde_json::from_str(&small.text).unwrap();
+            assert_eq!(target.validate(&request), [], "{}", small.text);
+            assert!(small.tokens <= Tokens(budget));
+            assert_eq!(
+                small.text.contains("\"thinking\":{"),
+                thinks,
+                "{}",
+                small.text
+            );
+            assert_eq!(small.repairs.is_empty(), thinks, "{:?}", small.repairs);
+            assert_eq!(small.text.contains("\"EqQB\""), thinks, "{}", small.text);
+            let again = cut(&small.text, &target, budget, &policy).unwrap();
+            assert!(again.is_none(), "{again:?}");
+        }
+    }
+}
+
 #[test]
 fn a_compaction_of_the_providers_stays_and_so_does_what_a_person_asked() {
     let responses = target("openai-responses", None);

@@ -64,7 +64,9 @@ impl Body<'_> {
     /// the policy leaves them as they are. `view` is [`Body::transcript`]'s.
     ///
     /// Where thinking is bound to what came before it, what stands behind the first change has to
-    /// leave anyway, and does so before anything else has to make room for it.
+    /// leave anyway, and does so before anything else has to make room for it. A tool loop under way
+    /// goes on beginning with its thinking where the request asks for that (AM9) and there is room: a
+    /// summary of what came later is said before it then.
     ///
     /// # Errors
     ///
@@ -78,11 +80,27 @@ impl Body<'_> {
         let mut room = *budget;
         let mut weighs = view.tokens();
         for _ in 0..TRIES {
-            let Some(drawn) = self.plan(view, policy, &room)? else {
-                return Ok(None);
+            let drawn = match self.kept(view) {
+                None => self.plan(view, policy, &room),
+                // Without it, the request does not ask for thinking any more.
+                Some(kept) => match self.plan(&kept, policy, &room) {
+                    Err(CutError::CannotFit(_)) => self.plan(view, policy, &room),
+                    drawn => drawn,
+                },
+            };
+            let drawn = match drawn {
+                Ok(Some(drawn)) => drawn,
+                Ok(None) => return Ok(None),
+                Err(CutError::CannotFit(error)) => {
+                    let limit = budget.limit + budget.overhead;
+                    return Err(CannotFit { limit, ..error }.into());
+                }
+                Err(error) => return Err(error),
             };
             let (mut cut, after) = (drawn.cut, drawn.after);
-            let written = self.write(slots(view, &after, cut.plan.as_ref()))?;
+            let mut slots = slots(view, &after, cut.plan.as_ref());
+            self.open_with_thinking(&mut slots);
+            let written = self.write(slots)?;
             cut.text = written.text;
             cut.repairs = written.repairs;
             cut.unthinking.extend(written.unthinking);
@@ -103,6 +121,27 @@ impl Body<'_> {
             room.target = budget.target.min(room.limit);
         }
         Err(budget.cannot_fit(weighs).into())
+    }
+
+    /// The view in which the loop under way goes on beginning with its thinking; `None` where nothing
+    /// has to be done for that.
+    fn kept(&self, view: &Transcript) -> Option<Transcript> {
+        let mut kept = view.clone();
+        kept.pin(Seq(self.opening? as u64)).then_some(kept)
+    }
+
+    /// Nothing new is said within the loop under way: it would end there.
+    fn open_with_thinking(&self, slots: &mut [Slot<'_>]) {
+        let is_opening =
+            |slot: &Slot<'_>| matches!(slot, Slot::Original(at) if Some(*at) == self.opening);
+        let Some(opening) = slots.iter().position(is_opening) else {
+            return;
+        };
+        let behind = slots.get_mut(opening..).unwrap_or_default();
+        let new = behind.iter().position(|slot| matches!(slot, Slot::New(_)));
+        if let Some(before) = new.and_then(|new| behind.get_mut(..=new)) {
+            before.rotate_right(1);
+        }
     }
 
     /// A plan that holds once all thinking has left that cannot stay beside it.
@@ -169,7 +208,11 @@ impl Body<'_> {
                 _ => Arc::clone(&item.message),
             }
         });
-        self.view(messages, view.counter())
+        let mut without = self.view(messages, view.counter());
+        for item in view.items().iter().filter(|item| item.pin.is_some()) {
+            without.pin(item.seq);
+        }
+        without
     }
 
     fn view(
