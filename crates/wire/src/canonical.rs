@@ -16,6 +16,7 @@ mod attempt;
 mod difference;
 mod drawn;
 mod given;
+mod order;
 mod own;
 mod patch;
 mod repair;

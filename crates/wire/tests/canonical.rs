@@ -128,11 +128,17 @@ fn chats_of_openai() {
             json!([user("q"), asks(&["1"]), tool("1"), tool("7")]),
             "u a1 t1",
         ),
-        // Parallel calls were answered as they finished.
+        // Parallel calls were answered as they finished, and that stays; the last result came twice.
         (
             Rule::V3,
-            json!([user("q"), asks(&["1", "2"]), tool("2"), tool("1")]),
-            "u a12 t1 t2",
+            json!([
+                user("q"),
+                asks(&["1", "2"]),
+                tool("2"),
+                tool("1"),
+                tool("1")
+            ]),
+            "u a12 t2 t1",
         ),
         // Half of a batch was left (V4).
         (
@@ -334,6 +340,27 @@ fn what_is_no_message_is_told_and_left_out() {
     assert_eq!(shape(&fixed), "u");
     let places: Vec<&str> = fixed.repairs.iter().map(|r| r.place.as_str()).collect();
     assert_eq!(places, ["messages[1]", "messages[2]", "messages[3]"]);
+}
+
+/// Providers pair results by their ids, in whatever order they come.
+#[test]
+fn results_of_a_batch_may_stand_in_any_order() {
+    let request = json!({"model": "m", "messages": [user("q"), asks(&["1", "2", "3"]), tool("3"),
+        tool("1"), tool("2"), user("?")]});
+    for name in Dialect::NAMES {
+        if ["mistral", "deepseek", "kimi", "lmstudio"].contains(&name) {
+            continue;
+        }
+        let text = request.to_string();
+        let fixed = mend(&text, &chat(name), Reasoning::Keep).unwrap();
+        assert_eq!(told(&fixed), [""; 0], "{name}");
+        assert_eq!(fixed.request, text);
+    }
+    // Not where one stood elsewhere: then all stand in the order of their calls.
+    let request =
+        json!({"messages": [user("q"), asks(&["1", "2"]), tool("2"), user("?"), tool("1")]});
+    let fixed = mended(&request, &chat("openai"), Rule::Oc1);
+    assert_eq!(shape(&fixed), "u a12 t1 t2 u");
 }
 
 #[test]

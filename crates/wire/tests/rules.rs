@@ -391,12 +391,6 @@ fn of_chat() -> Vec<Case> {
         chat(
             V3,
             openai(),
-            json!([q(), asks(&["a", "b"]), tool("b"), tool("a")]),
-            whole(),
-        ),
-        chat(
-            V3,
-            openai(),
             json!([q(), asks(&["a"]), tool("a"), tool("a")]),
             whole(),
         ),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::drawn::Drawn;
 use super::given::Given;
+use super::order::as_they_came;
 use super::own;
 use super::patch::{array, patched, restored, with_mark_of, without_thinking};
 use super::repair::Finding;
@@ -73,7 +74,10 @@ impl<'g, 'a> Attempt<'g, 'a> {
         let differs =
             |(index, (one, other)): (usize, (&Message, &Message))| (one != other).then_some(index);
         touched.extend(before.iter().zip(&messages).enumerate().filter_map(differs));
-        let mended = repair(messages);
+        let mended = match target {
+            Target::Chat(_) => as_they_came(repair(messages)),
+            _ => repair(messages),
+        };
         for one in &mended.repairs {
             if let Mended::DroppedCall { at, .. } = one {
                 touched.insert(*at);

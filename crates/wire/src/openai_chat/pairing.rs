@@ -29,7 +29,6 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
 
 struct Batch<'m> {
     asked: Vec<(&'m str, Answered)>,
-    newest: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,7 +41,6 @@ impl<'m> Batch<'m> {
     fn of(asked: &[&'m str]) -> Self {
         Self {
             asked: asked.iter().map(|id| (*id, Answered::No)).collect(),
-            newest: 0,
         }
     }
 
@@ -55,11 +53,7 @@ impl<'m> Batch<'m> {
         let open = same.position(|(_, (asked, done))| *asked == id && *done == Answered::No);
         match open {
             Some(at) => {
-                if at < self.newest {
-                    let words = "the results of a batch must stand in the order of its calls";
-                    check.fault(Rule::V3, place, words);
-                }
-                self.newest = self.newest.max(at);
+                // They are paired by their ids, in whatever order they come.
                 if let Some((_, done)) = self.asked.get_mut(at) {
                     *done = Answered::Yes;
                 }

@@ -1,0 +1,36 @@
+//! [`as_they_came`]: results of a batch in the order in which they came, where they stand together
+//! behind their calls: providers pair them by their ids, and what is not wrong keeps its place. Not
+//! where a result stood elsewhere, or is new.
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::{Message, Repair, Repaired};
+
+/// Puts results back that were only moved within their batch.
+pub(super) fn as_they_came(mut mended: Repaired) -> Repaired {
+    let mut back: BTreeSet<usize> = BTreeSet::new();
+    let mut at = 0;
+    while let Some((asked, _)) = mended.messages.get(at) {
+        let asked = *asked;
+        at += 1;
+        let rest = mended.messages.get_mut(at..).unwrap_or_default();
+        let is_result =
+            |(_, message): &&(Option<usize>, Message)| matches!(message, Message::ToolResult(_));
+        let count = rest.iter().take_while(is_result).count();
+        let results = rest.get_mut(..count).unwrap_or_default();
+        let came: Option<BTreeSet<usize>> = results.iter().map(|(origin, _)| *origin).collect();
+        let behind = |came: &BTreeSet<usize>| {
+            let ends = came.first().zip(came.last());
+            let first = asked.map(|asked| asked + 1);
+            ends.is_some_and(|(one, last)| Some(*one) == first && last - one + 1 == count)
+        };
+        if let Some(came) = came.filter(|came| came.len() == count && behind(came)) {
+            results.sort_by_key(|(origin, _)| *origin);
+            back.extend(came);
+        }
+        at += count;
+    }
+    let moved = |one: &Repair| matches!(one, Repair::MovedResult { at, .. } if back.contains(at));
+    mended.repairs.retain(|one| !moved(one));
+    mended
+}
