@@ -363,9 +363,11 @@ fn lm_studio() {
 #[test]
 fn templates_of_families() {
     let of = |template| sent(&named("vllm").with_template(template));
-    // Qwen wants a user, and Gemma alternation: all local servers are treated so.
+    // Qwen wants a user: all local servers are treated so.
     is_templated(&of(Template::Qwen));
-    is_templated(&of(Template::Gemma));
+    // Gemma's: no user right after a result, and one call a message.
+    let body = of(Template::Gemma);
+    assert_eq!(roles(&body), "sua1ta1taua1tauau");
     // Mistral's: no user right after a result.
     let body = of(Template::Mistral);
     assert_eq!(roles(&body), "sua2ttaua1tauau");

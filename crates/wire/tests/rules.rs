@@ -414,6 +414,12 @@ fn of_chat() -> Vec<Case> {
         ),
         chat(
             T2,
+            template(Template::Gemma),
+            json!([q(), asks(&[nine]), tool(nine), r()]),
+            json!([q(), asks(&[nine]), tool(nine), x(), r()]),
+        ),
+        chat(
+            T2,
             template(Template::Mistral),
             json!([q(), asks(&[nine]), tool(nine), r()]),
             mistral(),

@@ -279,7 +279,9 @@ pub enum Voice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Template {
-    /// Gemma: strict alternation (T1), one system message (T3).
+    /// Gemma: strict alternation (T1), one system message (T3). Some of its templates leave out tool
+    /// calls and results when they look at who speaks, so that a user message may not follow a result
+    /// (T2); where a server makes a user message of each result, a batch goes call by call.
     Gemma,
     /// Mistral and Devstral: strict alternation (T1), one system message (T3), no user message after
     /// a tool result (T2), and their ids of tool calls (OC7).
@@ -425,6 +427,8 @@ impl Dialect {
             Template::Gemma => Self {
                 same_role: SameRole::Merge,
                 system: SystemPlace::First,
+                user_after_tool: UserAfterTool::Bridge,
+                parallel_calls: ParallelCalls::OneAtATime,
                 ..self
             },
             Template::Mistral => Self {
