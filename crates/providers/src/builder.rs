@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_core::Provider;
 use plimsoll_wire::anthropic;
-use plimsoll_wire::openai_chat::{CacheMarks, Dialect, Template, Voice};
+use plimsoll_wire::openai_chat::{CacheMarks, Dialect, Reach, Template, Voice};
 use plimsoll_wire::openai_responses::Profile;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -13,6 +13,7 @@ use tokio::sync::OnceCell;
 
 use crate::base_url::BaseUrl;
 use crate::chat::OpenAiChat;
+use crate::efforts::goes;
 use crate::error::ProviderError;
 #[cfg(feature = "genai")]
 use crate::genai::{Api, Genai};
@@ -43,6 +44,29 @@ const TEMPLATES: [(&str, Template); 12] = [
     ("llama3.1", Template::Llama31),
     ("llama-3.1", Template::Llama31),
     ("llama-3_1", Template::Llama31),
+];
+
+/// Whose models Chat Completions does not go all the way with.
+const OPENAI: &str = "openai";
+/// Keys of a request that Responses does not know: whoever sets one means Chat Completions.
+const CHATS_OWN: [&str; 17] = [
+    "audio",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "modalities",
+    "n",
+    "prediction",
+    "presence_penalty",
+    "reasoning_effort",
+    "response_format",
+    "seed",
+    "stop",
+    "verbosity",
 ];
 
 /// A gateway to models that cache only what is marked, and what it calls them.
@@ -141,7 +165,9 @@ impl OpenAiChatBuilder {
     }
 
     /// Makes the provider that speaks the wire of the model's vendor, with this process's
-    /// environment.
+    /// environment. At OpenAI's own address that is Responses for models of theirs that Chat
+    /// Completions does not serve, or not with tools and thinking at once, unless a dialect or a
+    /// key of Chat's is given.
     ///
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
@@ -157,7 +183,7 @@ impl OpenAiChatBuilder {
         self,
         variables: Variables<'_>,
     ) -> Result<Arc<dyn Provider>, ProviderError> {
-        Ok(match self.model.vendor().wire {
+        Ok(match self.wire(variables) {
             Wire::Chat => Arc::new(self.build_with(variables)?),
             Wire::Responses => Arc::new(self.responses_with(variables)?),
             Wire::Messages => Arc::new(self.messages_with(variables)?),
@@ -202,7 +228,7 @@ impl OpenAiChatBuilder {
         Ok(OpenAiResponses {
             line,
             profile,
-            unread: Unread::default(),
+            unread: Unread::responses(),
         })
     }
 
@@ -218,7 +244,11 @@ impl OpenAiChatBuilder {
         let (line, _) = self.line(variables)?;
         let of_model = || anthropic::Profile::of_model(line.model.name());
         let profile = profile.unwrap_or_else(|| line.facts.messages(of_model()));
-        Ok(AnthropicMessages { line, profile })
+        Ok(AnthropicMessages {
+            line,
+            profile,
+            unread: Unread::messages(),
+        })
     }
 
     /// Makes a provider that speaks through the genai library, with the variables given.
@@ -255,6 +285,23 @@ impl OpenAiChatBuilder {
         })
     }
 
+    /// What is spoken with its server.
+    pub(crate) fn wire(&self, variables: Variables<'_>) -> Wire {
+        let vendor = self.model.vendor();
+        let elsewhere = self.base_url.clone();
+        let elsewhere = elsewhere.or_else(|| find_base_url(vendor, variables));
+        let here = elsewhere.is_none_or(|url| is_usual(&url, vendor));
+        let chat =
+            self.dialect.is_some() || CHATS_OWN.iter().any(|key| self.extra.contains_key(*key));
+        match vendor.wire {
+            Wire::Chat if here && !chat && vendor.name == OPENAI => match goes(&self.model) {
+                Reach::Whole => Wire::Chat,
+                _ => Wire::Responses,
+            },
+            wire => wire,
+        }
+    }
+
     /// Whose model it is.
     pub(crate) fn vendor(&self) -> &'static Vendor {
         self.model.vendor()
@@ -274,6 +321,7 @@ impl OpenAiChatBuilder {
         };
         let key = key.filter(|key| !key.secret.is_empty());
         let (server, tells) = match &elsewhere {
+            Some(url) if is_usual(url, vendor) => (Server::Vendors, vendor.tells),
             // It may be a proxy, or another server that speaks like the vendor's.
             Some(_) if vendor.tells == Tells::Nothing => (Server::Another, Tells::Perhaps),
             Some(_) => (Server::Another, vendor.tells),
@@ -308,6 +356,12 @@ impl OpenAiChatBuilder {
         };
         Ok((line, server))
     }
+}
+
+/// Whether an address is the vendor's usual one, however it is written.
+fn is_usual(url: &str, vendor: &Vendor) -> bool {
+    let usual = |url: &str| BaseUrl::parse(url, vendor.base_url).ok();
+    usual(url).is_some_and(|given| vendor.base_url.and_then(usual) == Some(given))
 }
 
 /// The vendor's dialect and, where the server runs a chat template, what the model's family
@@ -437,6 +491,53 @@ mod tests {
             let builder = builder(model).key(Secret::new(HUSH));
             let error = builder.provider_with(&env).map(|_| ()).unwrap_err();
             assert!(error.to_string().contains("--features genai"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_chat_does_not_go_all_the_way_with_goes_over_responses_at_openais_own_address() {
+        let own = "https://api.openai.com/v1/";
+        let wire = |builder: OpenAiChatBuilder| builder.wire(&env);
+        for model in [
+            "gpt-5.4",
+            "gpt-5.6-terra",
+            "gpt-6-astra",
+            "gpt-5-pro",
+            "o3-pro",
+            "gpt-99",
+        ] {
+            let model = format!("openai/{model}");
+            assert_eq!(wire(builder(&model)), Wire::Responses, "{model}");
+            assert_eq!(wire(builder(&model).base_url(own)), Wire::Responses);
+            assert_eq!(
+                wire(builder(&model).base_url("http://proxy:4000")),
+                Wire::Chat
+            );
+            assert_eq!(wire(builder(&model).dialect(Dialect::openai())), Wire::Chat);
+            let named = |key: &str| Map::from_iter([(key.to_owned(), Value::Null)]);
+            assert_eq!(
+                wire(builder(&model).extra(named("reasoning_effort"))),
+                Wire::Chat
+            );
+            assert_eq!(
+                wire(builder(&model).extra(named("service_tier"))),
+                Wire::Responses
+            );
+            let provider = builder(&model).provider_with(&env).unwrap();
+            assert_eq!(provider.model(), model);
+        }
+        let elsewhere = |name: &str| match name {
+            "OPENAI_BASE_URL" => Some("https://proxy.example/v1".to_owned()),
+            name => env(name),
+        };
+        assert_eq!(builder("openai/gpt-5.6").wire(&elsewhere), Wire::Chat);
+        for model in [
+            "openai/gpt-5",
+            "openai/o3",
+            "openai/gpt-4o",
+            "openrouter/openai/gpt-5.6",
+        ] {
+            assert_eq!(wire(builder(model)), Wire::Chat, "{model}");
         }
     }
 

@@ -6,17 +6,18 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{CacheRetention, Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::openai_chat::{
-    AnswerStream, CacheMarks, Delivery, Dialect, RenderInput, Rendered, StreamState, ToolStyle,
-    Voice, read_turn, render,
+    AnswerStream, CacheMarks, Delivery, Dialect, LeftOut, Note, Reach, RenderInput, Rendered,
+    StreamState, ToolStyle, read_turn, render,
 };
-use plimsoll_wire::openai_responses::Effort;
+use plimsoll_wire::openai_responses::{Effort, Profile};
 use serde_json::{Map, Value};
 
+use crate::efforts;
 use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
@@ -140,7 +141,7 @@ impl OpenAiChat {
     }
 
     pub(crate) fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
-        let extra = self.extra(request);
+        let (extra, left_out) = self.extra(request);
         let input = RenderInput {
             model: self.line.model.name(),
             system: Some(&*request.system).filter(|system| !system.is_empty()),
@@ -159,20 +160,25 @@ impl OpenAiChat {
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.dialect);
-        rendered.map_err(|error| unrendered(&error))
+        let mut rendered = rendered.map_err(|error| unrendered(&error))?;
+        rendered.notes.extend(left_out);
+        Ok(rendered)
     }
 
-    /// The keys that a request has besides; what the host says of the effort goes before ours.
-    fn extra(&self, request: &Request) -> Cow<'_, Map<String, Value>> {
-        let level = request.sampling.thinking;
+    /// The keys that a request has besides, and what it does not say of the effort; what the host says
+    /// of that goes before ours.
+    fn extra(&self, request: &Request) -> (Cow<'_, Map<String, Value>>, Option<Note>) {
         let extra = kept(&self.line, request, self.asks());
-        let effort = effort(level, &self.line.model, &self.line.facts, &self.dialect);
-        let Some(effort) = effort.filter(|_| !extra.contains_key(EFFORT)) else {
-            return extra;
+        if extra.contains_key(EFFORT) {
+            return (extra, None);
+        }
+        let (effort, left_out) = effort(request, &self.line.model, &self.line.facts, &self.dialect);
+        let Some(effort) = effort else {
+            return (extra, left_out);
         };
         let mut extra = extra.into_owned();
-        extra.insert(EFFORT.to_owned(), effort.into());
-        Cow::Owned(extra)
+        extra.insert(EFFORT.to_owned(), effort.name().into());
+        (Cow::Owned(extra), left_out)
     }
 }
 
@@ -180,42 +186,112 @@ impl OpenAiChat {
 const EFFORT: &str = "reasoning_effort";
 
 /// How a server is told how hard the model is to think: with the nearest value that the model is known
-/// to take. `None` where the server knows no such key, the model does not reason, or nothing is asked for.
-pub(crate) fn effort(
-    level: ThinkingLevel,
+/// to take. Nothing is said where it takes none or nothing is asked for, unless it wants to be told not
+/// to think beside tools.
+fn effort(
+    request: &Request,
     model: &ModelRef,
     facts: &ModelFacts,
     dialect: &Dialect,
-) -> Option<&'static str> {
-    if matches!(dialect.voice, Voice::Mistral | Voice::Template) {
-        return None;
-    }
-    let profile = facts.responses(profile_of(model, Server::Another));
-    profile.effort(effort_of(level)?).map(Effort::name)
+) -> (Option<Effort>, Option<Note>) {
+    let known = Profile {
+        efforts: efforts::on_chat(model, facts, dialect),
+        ..Profile::openai()
+    };
+    let asked = effort_of(request.sampling.thinking).and_then(|asked| known.effort(asked));
+    let tools = dialect.tools == ToolStyle::Native && !request.tools.is_empty();
+    let said = match efforts::goes(model) {
+        Reach::ToolsAtNone if tools => Some(Effort::None),
+        Reach::ToolsUnasked | Reach::NoTools if tools => None,
+        _ => return (asked, None),
+    };
+    let left_out = asked.filter(|asked| *asked != Effort::None).map(|_| Note {
+        message: None,
+        what: LeftOut::Effort,
+    });
+    (said, left_out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_agent::ThinkingLevel;
+
+    fn sent(model: &str, dialect: &str, request: &Request) -> (Option<&'static str>, bool) {
+        let dialect = Dialect::named(dialect).unwrap();
+        let model = ModelRef::parse(model).unwrap();
+        let (effort, left_out) = effort(request, &model, &ModelFacts::default(), &dialect);
+        (effort.map(Effort::name), left_out.is_some())
+    }
 
     #[test]
-    fn a_level_becomes_what_the_server_knows() {
+    fn a_level_becomes_what_the_model_knows() {
         use ThinkingLevel::{High, Low, Medium, Minimal, Off};
         for (dialect, model, level, said) in [
-            ("openai", "gpt-5-mini", Off, None),
-            ("openai", "gpt-5-mini", Minimal, Some("minimal")),
-            ("openai", "o3", Minimal, Some("low")),
-            ("openai", "o3", Low, Some("low")),
-            ("compatible", "openai/gpt-5", Minimal, Some("minimal")),
-            ("openai", "gpt-4o", High, None),
-            ("compatible", "grok-4", Medium, Some("medium")),
-            ("mistral", "mistral-large", High, None),
-            ("llama.cpp", "qwen", High, None),
+            ("openai", "openai/gpt-5-mini", Off, None),
+            ("openai", "openai/gpt-5-mini", Minimal, Some("minimal")),
+            ("openai", "openai/o3", Minimal, Some("low")),
+            ("openai", "openai/o3", Low, Some("low")),
+            ("openai", "openai/gpt-5.2", High, Some("high")),
+            (
+                "compatible",
+                "openai-compatible/openai/gpt-5",
+                Minimal,
+                Some("minimal"),
+            ),
+            ("openai", "openai/gpt-4o", High, None),
+            ("xai", "xai/grok-4", Medium, None),
+            ("xai", "xai/grok-3-mini", Medium, Some("low")),
+            ("compatible", "openai-compatible/m", High, None),
+            ("mistral", "mistral/mistral-large", High, None),
+            ("llama.cpp", "llama.cpp/qwen", High, None),
         ] {
-            let dialect = Dialect::named(dialect).unwrap();
-            let model = ModelRef::parse(&format!("openai-compatible/{model}")).unwrap();
-            let sent = effort(level, &model, &ModelFacts::default(), &dialect);
-            assert_eq!(sent, said, "{model:?} {level:?}");
+            let request = crate::explain::question_at(level);
+            assert_eq!(
+                sent(model, dialect, &request),
+                (said, false),
+                "{model} {level:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn where_tools_and_thinking_do_not_go_together_tools_go_first() {
+        use ThinkingLevel::{High, Off};
+        for (model, level, tools, without) in [
+            ("openai/gpt-5.4", Off, (None, false), (None, false)),
+            ("openai/gpt-5.4", High, (None, true), (Some("high"), false)),
+            ("openai/gpt-5.5", Off, (Some("none"), false), (None, false)),
+            (
+                "openai/gpt-5.6-terra",
+                High,
+                (Some("none"), true),
+                (Some("high"), false),
+            ),
+            (
+                "openai-compatible/gpt-5.6",
+                Off,
+                (Some("none"), false),
+                (None, false),
+            ),
+            (
+                "openai/gpt-6-astra",
+                High,
+                (None, true),
+                (Some("high"), false),
+            ),
+            // It asks OpenAI in its own way.
+            (
+                "openrouter/openai/gpt-5.6",
+                High,
+                (Some("high"), false),
+                (Some("high"), false),
+            ),
+        ] {
+            let mut request = crate::explain::question_at(level);
+            assert_eq!(sent(model, "openai", &request), tools, "{model}");
+            request.tools = std::sync::Arc::default();
+            assert_eq!(sent(model, "openai", &request), without, "{model}");
         }
     }
 }

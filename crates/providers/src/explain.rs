@@ -134,8 +134,7 @@ impl OpenAiChatBuilder {
         variables: Variables<'_>,
         wishes: &Wishes,
     ) -> Result<Explained, ProviderError> {
-        let wire = self.vendor().wire;
-        match wire {
+        match self.wire(variables) {
             Wire::Chat => Ok(chat(&self.build_with(variables)?, wishes)),
             Wire::Responses => Ok(responses(&self.responses_with(variables)?, wishes)),
             Wire::Messages => Ok(messages(&self.messages_with(variables)?, wishes)),
@@ -183,6 +182,11 @@ impl Wishes {
 /// A short request, to be judged.
 pub(crate) fn question() -> Request {
     sample::question(ThinkingLevel::Off)
+}
+
+#[cfg(test)]
+pub(crate) fn question_at(level: ThinkingLevel) -> Request {
+    sample::question(level)
 }
 
 impl OpenAiChatBuilder {
@@ -246,7 +250,10 @@ fn chat(provider: &OpenAiChat, wishes: &Wishes) -> Explained {
         address: line.http.base.to_string(),
         key_from: line.key_from,
         profile: dialect.name.clone(),
-        peculiarities: sentences::of_dialect(dialect),
+        peculiarities: with(
+            sentences::of_dialect(dialect),
+            sentences::of_thinking(&line.model),
+        ),
         thinking: levels(&sent),
         caching: with(
             sentences::cache_of_chat(dialect, facts),
@@ -280,7 +287,10 @@ fn responses(provider: &OpenAiResponses, wishes: &Wishes) -> Explained {
         address: line.http.base.to_string(),
         key_from: line.key_from,
         profile: profile.name.clone(),
-        peculiarities: sentences::of_responses(profile),
+        peculiarities: with(
+            sentences::of_responses(profile),
+            sentences::of_detour(&line.model),
+        ),
         thinking: levels(&sent),
         caching: with(
             sentences::cache_of_responses(profile, &line.facts),
@@ -335,7 +345,10 @@ fn messages(provider: &AnthropicMessages, wishes: &Wishes) -> Explained {
     }
 }
 
-fn with(mut all: Vec<Peculiarity>, more: Option<Peculiarity>) -> Vec<Peculiarity> {
+fn with(
+    mut all: Vec<Peculiarity>,
+    more: impl IntoIterator<Item = Peculiarity>,
+) -> Vec<Peculiarity> {
     all.extend(more);
     all
 }

@@ -18,6 +18,7 @@ mod builder;
 mod chat;
 mod detect;
 mod discovery;
+mod efforts;
 mod error;
 mod explain;
 #[cfg(feature = "genai")]
@@ -68,8 +69,9 @@ pub use models::{
     TABLE_URL, TableError, fetch_table, known_prices, known_rates, known_window, published,
     table_address,
 };
-pub use receive::MAX_STREAM;
+pub use receive::{MAX_STREAM, SILENCES_AN_EVENT};
 pub use responses::{OpenAiResponses, responses_profile};
+pub use retry_after::MAX_RESET_WAIT;
 pub use secret::Secret;
 pub use target::target;
 pub use timeouts::{

@@ -272,11 +272,17 @@ fn insert(
         error(&place, fault)
     })?;
     let models = rows.entry(vendor.to_owned()).or_default();
-    models.insert(model.to_ascii_lowercase(), row);
+    let name = model.to_ascii_lowercase();
+    // It can be written in two ways, and in either case.
+    if models.get(&name).is_some_and(|other| *other != row) {
+        let fault = "it stands there twice, with other figures; keep one of them".to_owned();
+        return Err(error(place, fault));
+    }
+    models.insert(name, row);
     Ok(())
 }
 
-/// The name without a date at its end: `-2024-08-06` or `-20250929`.
+/// The name without a date at its end: `-2024-08-06`, `-20250929` or `-0613`.
 fn undated(name: &str) -> Option<&str> {
     let is = |date: &str, dashes: &[usize]| {
         let mut bytes = date.bytes().enumerate();
@@ -285,13 +291,21 @@ fn undated(name: &str) -> Option<&str> {
             false => byte.is_ascii_digit(),
         })
     };
-    [(11, [0, 5, 8].as_slice()), (9, [0].as_slice())]
-        .into_iter()
-        .find_map(|(length, dashes)| {
-            let at = name.len().checked_sub(length)?;
-            let (rest, date) = name.split_at_checked(at)?;
-            is(date, dashes).then_some(rest)
-        })
+    let forms = [(11, [0, 5, 8].as_slice()), (9, &[0]), (5, &[0])];
+    forms.into_iter().find_map(|(length, dashes)| {
+        let at = name.len().checked_sub(length)?;
+        let (rest, date) = name.split_at_checked(at)?;
+        let is = is(date, dashes) && (length > 5 || is_day(date));
+        is.then_some(rest)
+    })
+}
+
+/// Whether `-0613` is a day of a year; `-2508` is not, it would be a month.
+fn is_day(date: &str) -> bool {
+    let number = |range| date.get(range).and_then(|two: &str| two.parse::<u8>().ok());
+    let (month, day) = (number(1..3), number(3..5));
+    month.is_some_and(|month| (1..=12).contains(&month))
+        && day.is_some_and(|day| (1..=31).contains(&day))
 }
 
 /// A model of Bedrock's without the region that its calls are kept in.

@@ -3,9 +3,6 @@
 //! the reasoning in it, it is sent once more without. What goes over the wire is `wire`'s business;
 //! how a provider is put together is in `builder.rs`.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
@@ -18,6 +15,7 @@ use plimsoll_wire::openai_responses::{
 
 use reqwest::header::HeaderMap;
 
+use crate::efforts;
 use crate::hosted::{hosted, judged};
 use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
@@ -42,10 +40,6 @@ const COUNT_KEYS: [&str; 10] = [
     "truncation",
     "previous_response_id",
 ];
-
-/// The file, read once; empty if it cannot be read, which a test rules out.
-static EFFORTS: LazyLock<BTreeMap<String, Vec<Effort>>> =
-    LazyLock::new(|| toml::from_str(include_str!("../data/efforts.toml")).unwrap_or_default());
 
 /// A model behind OpenAI's Responses API.
 #[derive(Debug)]
@@ -129,7 +123,7 @@ impl Provider for OpenAiResponses {
         let body = self.body(request)?;
         let reply = self.line.call::<StreamState>(PATH, body, limit, deltas);
         let reply = match reply.await {
-            Err(failure) if self.unread.learn(&failure, &request.messages) == Cure::Without => {
+            Err(failure) if self.unread.learn(&failure, &request.messages, deltas) == Cure::Without => {
                 let body = self.body(request)?;
                 let reply = self.line.call::<StreamState>(PATH, body, limit, deltas);
                 reply.await
@@ -193,20 +187,11 @@ pub fn responses_profile(name: &str) -> Profile {
 
 /// What a model wants of a request, as far as its name tells.
 pub(crate) fn profile_of(model: &ModelRef, server: Server) -> Profile {
-    let name = model.name().to_ascii_lowercase();
-    // A gateway puts the maker's name before it, a fine-tuned model's begins with `ft:`.
-    let name = name
-        .rsplit_once('/')
-        .map_or(name.as_str(), |(_, name)| name);
-    let name = name.strip_prefix("ft:").unwrap_or(name);
-    let families = EFFORTS
-        .iter()
-        .filter(|(prefix, _)| name.starts_with(*prefix));
-    let family = families.max_by_key(|(prefix, _)| prefix.len());
+    let family = efforts::of_openai(model.name());
     match (family, server) {
-        (Some((_, efforts)), _) if efforts.is_empty() => Profile::plain(),
-        (Some((_, efforts)), _) => Profile {
-            efforts: efforts.clone(),
+        (Some([]), _) => Profile::plain(),
+        (Some(efforts), _) => Profile {
+            efforts: efforts.to_vec(),
             ..Profile::openai()
         },
         (None, Server::Vendors) => Profile::openai(),
@@ -229,17 +214,6 @@ pub(crate) fn effort_of(level: ThinkingLevel) -> Option<Effort> {
 mod tests {
     use super::*;
     use plimsoll_wire::openai_responses::ReasoningItems;
-
-    #[test]
-    fn the_data_is_sound() {
-        let text = include_str!("../data/efforts.toml");
-        let all: BTreeMap<String, Vec<Effort>> = toml::from_str(text).unwrap();
-        assert_eq!(all, *EFFORTS);
-        for (family, efforts) in all {
-            assert_eq!(family, family.to_ascii_lowercase());
-            assert!(efforts.is_sorted(), "{family}");
-        }
-    }
 
     #[test]
     fn a_level_becomes_what_the_family_accepts() {

@@ -50,7 +50,7 @@ impl OpenAiChatBuilder {
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
     pub async fn connect(self, variables: Variables<'_>) -> Result<Connected, ProviderError> {
-        match self.vendor().wire {
+        match self.wire(variables) {
             Wire::Chat => {
                 let provider = self.build_with(variables)?;
                 Ok(ask(&provider, &provider.line).await)

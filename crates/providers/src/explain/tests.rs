@@ -15,6 +15,13 @@ fn explained(model: &str) -> Explained {
     builder.explain(&|_| None).unwrap()
 }
 
+/// The same at the vendor's own address.
+fn usual(model: &str) -> Explained {
+    let model = ModelRef::parse(model).unwrap();
+    let builder = OpenAiChat::builder(model).key(Secret::new(HUSH));
+    builder.explain(&|_| None).unwrap()
+}
+
 fn sent(model: &str) -> Vec<String> {
     let levels = explained(model).thinking.into_iter();
     levels
@@ -34,7 +41,15 @@ fn the_example_is_accepted_of_every_vendor_and_family() {
             "claude-tomorrow-9",
             "kimi-k3",
         ],
-        "openai" | "openai-responses" => vec!["gpt-4o", "gpt-5", "gpt-5.1-codex", "gpt-99"],
+        "openai" => vec![
+            "gpt-4o",
+            "gpt-5",
+            "gpt-5.4",
+            "gpt-5.5",
+            "gpt-5.6-sol",
+            "gpt-99",
+        ],
+        "openai-responses" => vec!["gpt-4o", "gpt-5", "gpt-5.1-codex", "gpt-6-astra", "gpt-99"],
         "ollama" | "vllm" | "llama.cpp" => vec!["gemma3", "devstral", "qwen3", "llama3.1", "m"],
         _ => vec!["m"],
     };
@@ -79,6 +94,49 @@ fn levels_are_what_requests_say() {
     assert!(claude[4].contains(r#""effort":"high""#), "{claude:?}");
     let budget = sent("anthropic/claude-sonnet-4-5");
     assert!(budget[1].contains(r#""budget_tokens":1024"#), "{budget:?}");
+}
+
+#[test]
+fn a_model_that_chat_does_not_go_all_the_way_with_goes_over_responses() {
+    for (model, why) in [
+        ("openai/gpt-5.4", "tools and thinking at once"),
+        ("openai/gpt-5.6-terra", "tools and thinking at once"),
+        ("openai/gpt-6-astra", "tools and thinking at once"),
+        ("openai/gpt-5-pro", "does not serve this model"),
+        ("openai/gpt-5.1-codex", "does not serve this model"),
+        ("openai/o3-pro", "does not serve this model"),
+    ] {
+        let usual = usual(model);
+        assert_eq!(usual.wire, "OpenAI Responses", "{model}");
+        assert_eq!(usual.sample.unwrap().faults, [""; 0], "{model}");
+        let says = |said: &Peculiarity| said.says.contains(why);
+        assert!(usual.peculiarities.iter().any(says), "{model}");
+        assert_eq!(usual.thinking[4].sent["reasoning"]["effort"], "high");
+    }
+    // Of a proxy nobody knows whether it has Responses.
+    for (model, effort, says, faults) in [
+        ("openai/gpt-5.4", None, "not asked to think", 0),
+        ("openai/gpt-5.6-terra", Some("none"), "told not to think", 0),
+        ("openai/gpt-6-astra", None, "refuses tools", 1),
+        ("openai/gpt-5-pro", Some("high"), "does not serve", 1),
+    ] {
+        let proxied = explained(model);
+        assert_eq!(proxied.wire, "OpenAI Chat Completions", "{model}");
+        let sent = proxied.thinking[4].sent.get("reasoning_effort");
+        assert_eq!(sent.and_then(Value::as_str), effort, "{model}");
+        let sample = proxied.sample.unwrap();
+        assert_eq!(sample.faults.len(), faults, "{model}: {:?}", sample.faults);
+        let said = proxied
+            .peculiarities
+            .iter()
+            .find(|said| said.says.contains(says));
+        let (_, name) = model.split_once('/').unwrap();
+        let cure = format!("openai-responses/{name} takes all of it.");
+        assert!(said.unwrap().says.ends_with(&cure), "{said:?}");
+        // What was asked for and is not sent is told.
+        let told = sample.left_out.iter().any(|what| what == "Effort");
+        assert_eq!(told, !model.ends_with("-pro"), "{model}");
+    }
 }
 
 #[test]
@@ -146,7 +204,7 @@ fn the_documentation_says_what_is_so() {
     let mut checked = 0;
     for row in rows.take_while(|row| row.starts_with('|')) {
         let model = row.split('`').nth(1).unwrap();
-        let cells: Vec<String> = explained(model).thinking[1..].iter().map(cell).collect();
+        let cells: Vec<String> = usual(model).thinking[1..].iter().map(cell).collect();
         assert_eq!(row, format!("| `{model}` | {} |", cells.join(" | ")));
         checked += 1;
     }

@@ -1,0 +1,138 @@
+//! [`of_openai`] and [`on_chat`]: how hard a model can be asked to think, by `data/efforts.toml`
+//! and by what the user says of it. Writes no request; the wires do.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use plimsoll_wire::openai_chat::{Dialect, Reach, Voice, reach};
+use plimsoll_wire::openai_responses::Effort;
+
+use crate::model_ref::ModelRef;
+use crate::models::{Fact, ModelFacts};
+use crate::vendor::Place;
+
+/// Efforts by vendor and by how the names of a family begin.
+type Efforts = BTreeMap<String, BTreeMap<String, Vec<Effort>>>;
+
+/// The file, read once; empty if it cannot be read, which a test rules out.
+static EFFORTS: LazyLock<Efforts> =
+    LazyLock::new(|| toml::from_str(include_str!("../data/efforts.toml")).unwrap_or_default());
+/// Whose models other servers have too, by the same names.
+const MAKER: &str = "openai";
+/// What a model takes of which the user says only that it thinks.
+const USUAL: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
+
+/// The efforts of OpenAI's model of that name, the lowest first; none where it does not think.
+/// `None` for a name that is not known.
+pub(crate) fn of_openai(name: &str) -> Option<&'static [Effort]> {
+    family(MAKER, name)
+}
+
+/// The efforts that a model is known to take over Chat Completions. An effort that it does not know
+/// would be refused, so none is sent on suspicion.
+pub(crate) fn on_chat(model: &ModelRef, facts: &ModelFacts, dialect: &Dialect) -> Vec<Effort> {
+    let own = facts.efforts.as_ref().filter(|fact| fact.is_own());
+    let thinks = facts.thinking.as_ref().and_then(Fact::own);
+    match (own, thinks) {
+        (_, Some(false)) => return Vec::new(),
+        (Some(own), _) => return own.value.clone(),
+        _ => {}
+    }
+    // Mistral's own API and chat templates know no such key, whatever runs there.
+    if matches!(dialect.voice, Voice::Mistral | Voice::Template) {
+        return Vec::new();
+    }
+    let vendor = model.vendor();
+    let known = family(vendor.name, model.name());
+    let anywhere = || family(MAKER, model.name()).filter(|_| vendor.place == Place::Anywhere);
+    let known = known.or_else(anywhere).unwrap_or_default();
+    match (known, thinks) {
+        ([], Some(true)) => USUAL.to_vec(),
+        (known, _) => known.to_vec(),
+    }
+}
+
+/// How far Chat Completions goes with a model. Gateways that ask OpenAI in their own way go all the
+/// way.
+pub(crate) fn goes(model: &ModelRef) -> Reach {
+    let asks_openai = match model.vendor().name {
+        MAKER => true,
+        _ => model.vendor().place == Place::Anywhere,
+    };
+    match asks_openai {
+        true => reach(model.name()),
+        false => Reach::Whole,
+    }
+}
+
+fn family(vendor: &str, name: &str) -> Option<&'static [Effort]> {
+    let name = name.to_ascii_lowercase();
+    // A gateway puts the maker's name before it, a fine-tuned model's begins with `ft:`.
+    let name = name.rsplit_once('/').map_or(&*name, |(_, name)| name);
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    let families = EFFORTS.get(vendor)?.iter();
+    let families = families.filter(|(prefix, _)| name.starts_with(*prefix));
+    let family = families.max_by_key(|(prefix, _)| prefix.len());
+    family.map(|(_, efforts)| efforts.as_slice())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::Vendor;
+
+    #[test]
+    fn the_data_is_sound() {
+        let text = include_str!("../data/efforts.toml");
+        let all: Efforts = toml::from_str(text).unwrap();
+        assert_eq!(all, *EFFORTS);
+        for (vendor, families) in all {
+            assert_eq!(Vendor::named(&vendor).map(|known| known.name), Ok(&*vendor));
+            for (family, efforts) in families {
+                assert_eq!(family, family.to_ascii_lowercase());
+                assert!(efforts.is_sorted(), "{vendor}/{family}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_effort_is_known_of_a_model_or_not_sent() {
+        use Effort::{High, Low, Max, Medium, Minimal, None};
+        let five: &[Effort] = &[Minimal, Low, Medium, High];
+        for (model, known) in [
+            ("openai/gpt-5", five),
+            ("openai/gpt-4o", &[]),
+            ("openai/something-new", &[]),
+            ("openai-compatible/openai/gpt-5", five),
+            ("openai-compatible/gpt-oss-20b", &USUAL),
+            ("openai-compatible/m", &[]),
+            ("openrouter/anything/at-all", five),
+            ("xai/grok-3-mini-fast", &[Low, High]),
+            ("xai/grok-4.3", &[None, Low, Medium, High]),
+            ("xai/grok-4.5", &USUAL),
+            ("xai/grok-3", &[]),
+            ("xai/grok-4", &[]),
+            ("xai/grok-4-0709", &[]),
+            ("xai/grok-4-fast-reasoning", &[]),
+            ("xai/grok-4.20-0309-reasoning", &[]),
+            ("xai/grok-code-fast-1", &[]),
+            ("groq/openai/gpt-oss-120b", &USUAL),
+            ("groq/llama-3.3-70b-versatile", &[]),
+            ("groq/qwen/qwen3-32b", &[]),
+            ("together/openai/gpt-oss-20b", &USUAL),
+            ("together/meta-llama/Llama-3.3-70B-Instruct-Turbo", &[]),
+            ("deepseek/deepseek-v4-flash", &[High, Max]),
+            ("deepseek/deepseek-chat", &[]),
+            ("kimi/kimi-k3", &[Low, High, Max]),
+            ("kimi/moonshot-v1-8k", &[]),
+            ("cohere/command-r", &[]),
+            ("mistral/magistral-medium", &[]),
+            ("ollama/gpt-oss:20b", &[]),
+        ] {
+            let model = ModelRef::parse(model).unwrap();
+            let dialect = model.vendor().dialect();
+            let all = on_chat(&model, &ModelFacts::default(), &dialect);
+            assert_eq!(all, known, "{model}");
+        }
+    }
+}
