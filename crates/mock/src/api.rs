@@ -29,7 +29,7 @@ pub(crate) trait Api: Debug + Send + Sync {
     }
 
     /// The first rule that a request breaks.
-    fn fault(&self, request: &Value, asked: Asked) -> Option<Fault>;
+    fn fault(&self, header: Header<'_>, request: &Value, asked: Asked) -> Option<Fault>;
 
     /// How a request is refused for it.
     fn refusal(&self, fault: &Fault) -> Answer;

@@ -10,7 +10,7 @@ use plimsoll_wire::openai_chat::{Dialect, refusal, validate};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Said};
-use crate::api::{Api, Asked, Called, Place, Size, list};
+use crate::api::{Api, Asked, Called, Header, Place, Size, list};
 use crate::pieces::{Piece, weigh};
 use crate::turn::Turn;
 
@@ -30,7 +30,7 @@ impl Api for Chat {
         path.ends_with("/chat/completions").then_some(Asked::Reply)
     }
 
-    fn fault(&self, request: &Value, _: Asked) -> Option<Fault> {
+    fn fault(&self, _: Header<'_>, request: &Value, _: Asked) -> Option<Fault> {
         validate(request, &self.0).into_iter().next()
     }
 

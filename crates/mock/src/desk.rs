@@ -73,7 +73,7 @@ impl Desk {
             Some(scales) => Tokens(scales(request)),
             None => pieces.iter().map(|piece| piece.tokens).sum(),
         };
-        let fault = api.fault(request, asked);
+        let fault = api.fault(header, request, asked);
         let answer = match (&fault, asked) {
             (Some(fault), _) => api.refusal(fault),
             (None, Asked::Count) => Answer::new(200, api.counted(tokens)),

@@ -6,7 +6,9 @@ mod weigh;
 
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::Fault;
-use plimsoll_wire::anthropic::{Profile, admission, refusal, unsigned, validate, validate_count};
+use plimsoll_wire::anthropic::{
+    Profile, admission, refusal, unsigned, validate_announced, validate_count,
+};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Said};
@@ -66,10 +68,13 @@ impl Api for Messages {
         kept.then(|| error(400, "invalid_request_error", words))
     }
 
-    fn fault(&self, request: &Value, asked: Asked) -> Option<Fault> {
+    fn fault(&self, header: Header<'_>, request: &Value, asked: Asked) -> Option<Fault> {
         let profile = profile(request);
         let faults = match asked {
-            Asked::Reply => validate(request, &profile),
+            Asked::Reply => {
+                let betas = header("anthropic-beta").unwrap_or_default();
+                validate_announced(request, &profile, &betas)
+            }
             Asked::Count => validate_count(request, &profile),
         };
         faults.into_iter().next().or_else(|| unsigned(request))

@@ -79,7 +79,7 @@ impl Api for Responses {
         stored::goes_on(request)
     }
 
-    fn fault(&self, request: &Value, asked: Asked) -> Option<Fault> {
+    fn fault(&self, _: Header<'_>, request: &Value, asked: Asked) -> Option<Fault> {
         let profile = self.profile(request);
         let faults = match asked {
             Asked::Reply => validate(request, &profile),

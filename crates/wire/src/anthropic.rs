@@ -35,7 +35,10 @@ pub use cautions::cautions;
 pub use hosted::{hosted_kinds, not_hosted};
 pub use ids::{CallIds, MAX_ID};
 pub(crate) use pause::{At, parted};
-pub use profile::{Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle};
+pub use profile::{
+    Binding, Effort, ForcedTools, LaterSystem, NoThinking, Profile, Samplers, Temperature,
+    ThinkingStyle, UnaskedThinking,
+};
 pub use read::{Chat, read};
 pub use render::{LeftOut, Note, RenderInput, Rendered, Thinking, Ttl, render};
 pub use settings::MIN_BUDGET;
@@ -45,6 +48,7 @@ pub use simulate::{sign, unsigned};
 pub use stream::{StreamState, read_reply};
 pub use usage::{CacheCreation, WireUsage};
 pub(crate) use validate::unfit;
-pub use validate::{refusal, validate};
+pub use validate::{refusal, validate, validate_announced};
+pub(crate) use validate_settings::is_unasked;
 
 pub use crate::openai_chat::{Delivery, MAX_REPLY, Prefill, Slot, ToolChoice};

@@ -104,7 +104,8 @@
 //! - **Media of other types** than JPEG, PNG, GIF, WebP and PDF, and media in the assistant's place:
 //!   a note stands there. Those of a failed result follow the batch.
 //! - **Thinking that this provider did not sign**, that is another model's, or that is bound to what
-//!   is no longer there; it goes for a whole tool loop. So does thinking at the end of a message.
+//!   is no longer there; it goes for a whole tool loop. So does thinking at the end of a message,
+//!   and all of it where a model that thinks by a budget is not asked to think.
 //! - **Arguments that are no JSON object** are sent inside one. **Names of tools** get `_` for
 //!   characters that no name has. **Ids of calls** with other characters than letters, digits, `_`
 //!   and `-`, with more than 64, or used before are mapped.

@@ -7,8 +7,8 @@ use plimsoll_context::{
     ToolResult, ToolSpec, repair,
 };
 use plimsoll_wire::anthropic::{
-    Profile, RenderInput, StreamState, Thinking, ToolChoice, Ttl, cautions, read, read_reply,
-    render, validate,
+    Profile, RenderInput, StreamState, Thinking, ToolChoice, Ttl, UnaskedThinking, cautions, read,
+    read_reply, render, validate,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -361,7 +361,11 @@ proptest! {
 
     #[test]
     fn what_the_wire_holds_comes_back(messages in history()) {
-        let profile = Profile::of_model("claude-sonnet-4-5");
+        // Its thinking goes back, whether or not it is asked to think on.
+        let profile = Profile {
+            unasked_thinking: UnaskedThinking::Accepted,
+            ..Profile::of_model("claude-sonnet-4-5")
+        };
         let held = held(messages);
         let input = RenderInput { model: "claude-sonnet-4-5", ..RenderInput::default() };
         let rendered = render(&input, &held, &profile).unwrap();

@@ -847,7 +847,7 @@ fn breakpoints_stand_where_they_may() {
         [
             "/tools/1 5m",
             "/system/0 5m",
-            "/messages/1/content/2 5m",
+            "/messages/1/content/1 5m",
             "/messages/2/content/1 5m"
         ]
     );
@@ -858,7 +858,7 @@ fn breakpoints_stand_where_they_may() {
         placed(&[Tools, System, At(0), At(1), At(2), At(3)], short),
         [
             "/messages/0/content/0 5m",
-            "/messages/1/content/2 5m",
+            "/messages/1/content/1 5m",
             "/messages/2/content/0 5m",
             "/messages/2/content/1 5m"
         ]
@@ -929,7 +929,10 @@ fn a_paused_turn_goes_on_from_where_it_stands() {
         let messages = body["messages"].as_array().unwrap();
         assert_eq!(messages.len(), 2, "{messages:?}");
         assert!(String::from_utf8_lossy(&out.body).contains(call));
-        assert_eq!(out.notes, []);
+        // Who thinks by a budget goes on thinking only where the turn began so.
+        let notes: Vec<LeftOut> = out.notes.iter().map(|note| note.what).collect();
+        let off = (model == BUDGET).then_some(LeftOut::ThinkingOff);
+        assert_eq!(notes, Vec::from_iter(off));
         // The rest of it is one turn with what was there.
         let rest = Message::Assistant {
             parts: vec![block(found), Part::text("It is so.")],
@@ -1017,4 +1020,16 @@ fn a_turn_that_was_paused_to_compact_goes_back_as_it_stands() {
     assert!(body.contains(block), "{body}");
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(body["messages"].as_array().unwrap().len(), 2, "{body}");
+}
+
+#[test]
+fn stop_sequences_of_white_space_are_not_sent() {
+    let stop = ["\n\n".to_owned(), "END\n".to_owned(), String::new()];
+    let input = RenderInput {
+        stop: &stop,
+        ..input()
+    };
+    let (body, notes) = rendered(&input, &[Message::user("q")]);
+    assert_eq!(body["stop_sequences"], json!(["END\n"]));
+    assert_eq!(notes, [(None, LeftOut::StopBlank)]);
 }

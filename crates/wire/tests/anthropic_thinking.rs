@@ -2,9 +2,10 @@
 //! and a server that verifies its signatures accepts every request.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use plimsoll_context::{CallId, Message, Part};
+use plimsoll_context::{CallId, Message, Part, ToolSpec};
 use plimsoll_wire::anthropic::{
-    LeftOut, Profile, RenderInput, Rendered, StreamState, Thinking, render, sign, validate,
+    LeftOut, Profile, RenderInput, Rendered, StreamState, Thinking, ToolChoice, render, sign,
+    validate,
 };
 use serde_json::{Value, json};
 
@@ -256,4 +257,77 @@ fn foreign_thinking_takes_the_loop_with_it() {
         session.notes(),
         [LeftOut::ForeignThinking, LeftOut::ThinkingOff]
     );
+}
+
+/// Where the model is not asked to think on, no thinking goes back: in the loop under way the API
+/// refuses it.
+#[test]
+fn thinking_stays_away_where_none_is_asked_for() {
+    let mut session = Session::new(BUDGET);
+    session.turn();
+    session.end_loop();
+    session.turn();
+    session.turn();
+    let profile = Profile::of_model(BUDGET);
+    let plain = RenderInput {
+        model: BUDGET,
+        system: Some(&session.system),
+        thinking: Thinking::Low,
+        max_output: Some(8_000),
+        ..RenderInput::default()
+    };
+    let tools = [ToolSpec {
+        name: "read".into(),
+        description: String::new(),
+        schema: r#"{"type":"object"}"#.into(),
+    }];
+    for (input, why) in [
+        (
+            RenderInput {
+                max_output: Some(1_000),
+                ..plain.clone()
+            },
+            Some(LeftOut::ThinkingOff),
+        ),
+        (
+            RenderInput {
+                tools: &tools,
+                tool_choice: ToolChoice::Required,
+                ..plain.clone()
+            },
+            Some(LeftOut::ThinkingOff),
+        ),
+        (
+            RenderInput {
+                thinking: Thinking::Off,
+                ..plain.clone()
+            },
+            None,
+        ),
+    ] {
+        let rendered = render(&input, &session.messages, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&rendered.body).unwrap();
+        assert_eq!(validate(&body, &profile), [], "{body:#}");
+        assert_eq!(body.get("thinking"), None);
+        // So does that of the loop before, or a longer request would not begin as this one.
+        assert_eq!(
+            body.to_string().matches("thinking\",").count(),
+            0,
+            "{body:#}"
+        );
+        let mut notes: Vec<_> = rendered.notes.iter().map(|note| note.what).collect();
+        notes.dedup();
+        let mut expected = vec![LeftOut::UnaskedThinking];
+        expected.extend(why);
+        assert_eq!(notes, expected);
+    }
+    // A server that only speaks like the API may need it back whatever it is asked.
+    let input = RenderInput {
+        thinking: Thinking::Off,
+        ..plain
+    };
+    let other = Profile::compatible();
+    let rendered = render(&input, &session.messages, &other).unwrap();
+    let body = String::from_utf8(rendered.body).unwrap();
+    assert_eq!(body.matches("thinking\",").count(), 6, "{body}");
 }

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{Bytes, Tokens};
-use plimsoll_wire::anthropic::{MAX_FAULTS, Profile, cautions, refusal, sign, validate};
+use plimsoll_wire::anthropic::{
+    MAX_FAULTS, Profile, cautions, refusal, sign, validate, validate_announced,
+};
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -857,4 +859,184 @@ proptest! {
             }
         }
     }
+}
+
+/// What the models of one era take and those of another refuse.
+#[test]
+fn settings_are_those_of_the_model() {
+    const OLD: &str = "claude-3-5-haiku-latest";
+    const FIXED: &str = "claude-opus-4-7";
+    let asked = request(&[question()]);
+    let set = |keys: &[(&str, Value)]| {
+        let mut request = asked.clone();
+        request["max_tokens"] = 4_000.into();
+        for (key, value) in keys {
+            request[*key] = value.clone();
+        }
+        request
+    };
+    let effort = |effort: &str| set(&[("output_config", json!({"effort": effort}))]);
+    let thinks = (
+        "thinking",
+        json!({"type": "enabled", "budget_tokens": 2_000}),
+    );
+    let adapts = ("thinking", json!({"type": "adaptive"}));
+    let never = set(&[("thinking", json!({"type": "disabled"}))]);
+    let both = set(&[("temperature", json!(0.5)), ("top_p", json!(0.9))]);
+    let top_p = set(&[("top_p", json!(0.9))]);
+    let top_k = set(&[("top_k", json!(5))]);
+    let stops = |stops: Value| set(&[("stop_sequences", stops)]);
+    let one = "cannot both be specified for this model";
+    let unset = "`top_k` must be unset when thinking";
+    for (model, bad, words, good) in [
+        (
+            BUDGET,
+            effort("low"),
+            "This model does not support the effort",
+            asked.clone(),
+        ),
+        (
+            "claude-haiku-4-5",
+            effort("low"),
+            "does not support the effort",
+            asked.clone(),
+        ),
+        (
+            ADAPTIVE,
+            effort("extreme"),
+            "output_config.effort: Input should be",
+            effort("max"),
+        ),
+        (
+            BOUND,
+            never.clone(),
+            "\"thinking.type.disabled\" is not supported",
+            asked.clone(),
+        ),
+        (
+            "claude-fable-5",
+            never.clone(),
+            "thinking.type.disabled",
+            set(&[adapts.clone()]),
+        ),
+        (BUDGET, both.clone(), one, top_p.clone()),
+        ("claude-opus-4-1", both.clone(), one, top_p.clone()),
+        (ADAPTIVE, both.clone(), one, top_p.clone()),
+        (
+            FIXED,
+            top_p.clone(),
+            "`top_p` is deprecated for this model.",
+            asked.clone(),
+        ),
+        (
+            FIXED,
+            top_k.clone(),
+            "`top_k` is deprecated for this model.",
+            asked.clone(),
+        ),
+        (
+            BUDGET,
+            set(&[thinks.clone(), ("top_k", json!(5))]),
+            unset,
+            top_k.clone(),
+        ),
+        (
+            ADAPTIVE,
+            set(&[adapts, ("top_k", json!(5))]),
+            unset,
+            top_k.clone(),
+        ),
+        (
+            BUDGET,
+            set(&[thinks.clone(), ("top_p", json!(0.9))]),
+            "`top_p` must be greater than or equal to 0.95",
+            set(&[thinks, ("top_p", json!(0.95))]),
+        ),
+        (
+            BUDGET,
+            stops(json!(["a", "\n\n"])),
+            "each stop sequence must contain non-whitespace",
+            stops(json!(["a\n"])),
+        ),
+    ] {
+        row(model, &["shape"], words, &bad, &good);
+    }
+    for (model, good) in [
+        (OLD, both),
+        ("claude-opus-4-5", effort("medium")),
+        ("kimi-k3", effort("medium")),
+        (ADAPTIVE, never.clone()),
+        (BUDGET, never),
+    ] {
+        assert_eq!(rules(&good, model), [""; 0], "{model} {good}");
+    }
+}
+
+/// AM9, in both directions: who thinks begins with thinking, who does not has none.
+#[test]
+fn thinking_stands_in_the_last_turn_while_the_model_thinks() {
+    let thought = thinking("hm", "EqQB");
+    let on = |messages: &[Value]| {
+        let request = request(messages);
+        let request = with(request, "max_tokens", 4_000.into());
+        with(
+            request,
+            "thinking",
+            json!({"type": "enabled", "budget_tokens": 2_000}),
+        )
+    };
+    let found = "Expected `thinking` or `redacted_thinking`, but found `text`";
+    let prefilled = [question(), said(json!([text("It is")]))];
+    row(
+        BUDGET,
+        &["AM9"],
+        found,
+        &on(&prefilled),
+        &request(&prefilled),
+    );
+
+    let looped = [
+        question(),
+        said(json!([thought, call("a")])),
+        user(json!([result("a")])),
+    ];
+    let bare = [
+        question(),
+        said(json!([call("a")])),
+        user(json!([result("a")])),
+    ];
+    let words = "messages.1.content.0: When thinking is disabled, an `assistant` message in the \
+                 final position cannot contain `thinking`.";
+    row(BUDGET, &["AM9"], words, &request(&looped), &on(&looped));
+    row(BUDGET, &["AM9"], words, &request(&looped), &request(&bare));
+    // A loop that is over, other models and other servers.
+    let over = [looped.as_slice(), &[said(json!("done")), question()]].concat();
+    assert_eq!(rules(&request(&over), BUDGET), [""; 0]);
+    for model in [ADAPTIVE, "kimi-k3"] {
+        assert_eq!(rules(&request(&looped), model), [""; 0], "{model}");
+    }
+}
+
+#[test]
+fn thinking_between_calls_may_take_more_than_one_reply_has() {
+    let asked = with(
+        request(&[question()]),
+        "thinking",
+        json!({"type": "enabled", "budget_tokens": 8_000}),
+    );
+    let profile = Profile::of_model(BUDGET);
+    assert_eq!(rules(&asked, BUDGET), ["shape"]);
+    let betas = "another, interleaved-thinking-2025-05-14";
+    assert_eq!(validate_announced(&asked, &profile, betas), []);
+}
+
+#[test]
+fn the_breakpoint_that_the_api_puts_counts() {
+    let mark = json!({"type": "ephemeral"});
+    let marked = |count: usize| {
+        let block = with(text("x"), "cache_control", mark.clone());
+        let asked = request(&[user(json!(vec![block; count]))]);
+        with(asked, "cache_control", mark.clone())
+    };
+    row(BUDGET, &["AM11"], "Found 5", &marked(4), &marked(3));
 }

@@ -647,6 +647,29 @@ fn thinking_that_nobody_signed_goes_for_its_whole_loop() {
     );
 }
 
+/// The loop under way loses it; a loop that is over, and a history without a model, keep theirs.
+#[test]
+fn thinking_that_no_request_asks_for_goes_from_the_loop_under_way() {
+    let all = "u:text a | a:think old,text b | u:text c | a:think one,use 1 | u:result 1 | a:think two,use 2 | u:result 2";
+    let given = request(all);
+    let target = claude("claude-sonnet-4-5");
+    let fixed = mended(&given, &target, Rule::Am9);
+    assert_eq!(
+        notation(&fixed),
+        "u:text a | a:think old,text b | u:text c | a:use 1 | u:result 1 | a:use 2 | u:result 2"
+    );
+    let mut asked = given.clone();
+    asked["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
+    let kept = mend(&asked.to_string(), &target, Reasoning::Keep).unwrap();
+    assert_eq!(told(&kept), [""; 0]);
+    let history = given["messages"].to_string();
+    let kept = mend(&history, &target, Reasoning::Keep).unwrap();
+    assert_eq!(
+        (told(&kept), kept.request.as_str()),
+        (vec![], history.as_str())
+    );
+}
+
 #[test]
 fn thinking_stays_behind_a_repair_only_where_it_is_bound_to_itself() {
     let given = request(

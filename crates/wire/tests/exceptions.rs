@@ -662,7 +662,11 @@ fn what_messages_cannot_hold() {
         ),
     ];
     let specs = tools();
-    let profile = anthropic::Profile::of_model("claude-sonnet-4-5");
+    // No row asks for thinking; a model that refuses any then has its own test.
+    let profile = anthropic::Profile {
+        unasked_thinking: anthropic::UnaskedThinking::Accepted,
+        ..anthropic::Profile::of_model("claude-sonnet-4-5")
+    };
     for (name, said, back, notes) in rows {
         let input = anthropic::RenderInput {
             model: "claude-sonnet-4-5",

@@ -314,7 +314,7 @@ pub(super) fn of_messages(of: &anthropic::Profile) -> Vec<Peculiarity> {
             &[],
         ),
         (
-            of.effort == Effort::Refused && of.thinking != ThinkingStyle::None,
+            of.effort != Effort::Supported && of.thinking != ThinkingStyle::None,
             "An effort is not sent.",
             &[],
         ),

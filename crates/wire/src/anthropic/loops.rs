@@ -68,6 +68,18 @@ pub(super) fn judge(
     }
 }
 
+/// All loops lose their thinking, so that a longer transcript begins as this one; says whether there
+/// was any.
+pub(super) fn forget(without: &mut [Option<LeftOut>], messages: &[&Message]) -> bool {
+    let mut any = false;
+    for (message, without) in messages.iter().zip(without) {
+        let mut parts = message.parts().iter();
+        any |= without.is_none() && parts.any(|part| matches!(part, Part::Thinking(_)));
+        *without = without.or(Some(LeftOut::UnaskedThinking));
+    }
+    any
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Age {
     Newest,

@@ -4,7 +4,8 @@
 use plimsoll_context::Tokens;
 
 use super::profile::{
-    Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle,
+    Binding, Effort, ForcedTools, LaterSystem, NoThinking, Profile, Samplers, Temperature,
+    ThinkingStyle, UnaskedThinking,
 };
 use crate::openai_chat::Prefill;
 
@@ -95,6 +96,25 @@ const LATER_SYSTEM: [&str; 12] = [
     "mythos-5-2",
 ];
 
+/// The families that take an effort beside a budget.
+const EFFORT_BESIDE: [&str; 1] = ["opus-4-5"];
+
+/// The families whose thinking cannot be switched off.
+const ALWAYS_THINK: [&str; 4] = ["opus-5-5", "fable-5", "fable-5-1", "fable-5-2"];
+
+/// The families that take a temperature and `top_p` together; since Opus 4.1 none does.
+const BOTH_SAMPLERS: [&str; 9] = [
+    "3-7-sonnet",
+    "3-5-haiku",
+    "3-5-sonnet",
+    "3-haiku",
+    "3-opus",
+    "3-sonnet",
+    "opus-4-0",
+    "opus-4",
+    "haiku-4",
+];
+
 /// The profile of the model of that name.
 pub(super) fn profile(name: &str) -> Profile {
     let name = name.to_ascii_lowercase().replace(['.', '_', '@'], "-");
@@ -136,8 +156,22 @@ impl Family {
             },
             effort: if since(Era::Adaptive) {
                 Effort::Supported
+            } else if EFFORT_BESIDE.contains(&self.prefix) {
+                Effort::Accepted
             } else {
                 Effort::Refused
+            },
+            unasked_thinking: match self.era {
+                Era::Budget => UnaskedThinking::Refused,
+                _ => UnaskedThinking::Accepted,
+            },
+            no_thinking: match ALWAYS_THINK.contains(&self.prefix) {
+                true => NoThinking::Refused,
+                false => NoThinking::Supported,
+            },
+            samplers: match BOTH_SAMPLERS.contains(&self.prefix) {
+                true => Samplers::Both,
+                false => Samplers::One,
             },
             temperature: if since(Era::Fixed) {
                 Temperature::Refused

@@ -24,8 +24,15 @@ pub struct Profile {
     pub thinking: ThinkingStyle,
     /// Whether the effort may be said.
     pub effort: Effort,
+    /// Whether a request that asks for no thinking may hold thinking of the tool loop under way
+    /// (AM9).
+    pub unasked_thinking: UnaskedThinking,
+    /// Whether thinking may be switched off.
+    pub no_thinking: NoThinking,
     /// Whether a temperature may be said.
     pub temperature: Temperature,
+    /// Whether a temperature may be said together with `top_p`.
+    pub samplers: Samplers,
     /// Whether system messages may stand between others. We send them in the user's role all the
     /// same, which every model takes.
     pub later_system: LaterSystem,
@@ -63,8 +70,40 @@ pub enum ThinkingStyle {
 pub enum Effort {
     /// It is refused.
     Refused,
+    /// It is taken, and not said: a budget says more.
+    Accepted,
     /// As `output_config.effort`.
     Supported,
+}
+
+/// Whether a request that asks for no thinking may hold thinking of the tool loop under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnaskedThinking {
+    /// It may.
+    Accepted,
+    /// It is refused with its loop: it goes back only where the model thinks on.
+    Refused,
+}
+
+/// Whether thinking may be switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoThinking {
+    /// As `disabled`.
+    Supported,
+    /// The model thinks whatever it is told.
+    Refused,
+}
+
+/// Whether a temperature may be said together with `top_p`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Samplers {
+    /// Both may.
+    Both,
+    /// One of them.
+    One,
 }
 
 /// Whether a temperature may be said.
@@ -123,8 +162,11 @@ impl Profile {
             name: "compatible".into(),
             prefill: Prefill::Refused,
             thinking: ThinkingStyle::Budget,
-            effort: Effort::Refused,
+            effort: Effort::Accepted,
+            unasked_thinking: UnaskedThinking::Accepted,
+            no_thinking: NoThinking::Supported,
             temperature: Temperature::Supported,
+            samplers: Samplers::Both,
             later_system: LaterSystem::Refused,
             forced_tools: ForcedTools::Supported,
             binding: Binding::Own,

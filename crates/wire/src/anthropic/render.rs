@@ -9,7 +9,7 @@ use super::binding::Prefix;
 use super::loops;
 use super::object::{Object, array};
 use super::pause;
-use super::profile::Profile;
+use super::profile::{Profile, UnaskedThinking};
 use super::settings::{self, Settings};
 use super::shape::{MARK, ORIGIN, Shaper, newest, says};
 use super::turn::{Block, Role, Turn, What, blocks, marked};
@@ -135,6 +135,9 @@ pub enum LeftOut {
     OtherPrefix,
     /// Thinking of an earlier tool loop of which it is not known what it is bound to is left out.
     UnknownPrefix,
+    /// Thinking is left out: the model is not asked to think on, and in the tool loop under way it
+    /// would be refused.
+    UnaskedThinking,
     /// Thinking at the end of a message is left out; it is refused.
     LastThinking,
     /// Arguments that are not a JSON object are sent inside one.
@@ -152,6 +155,8 @@ pub enum LeftOut {
     TemperatureOff,
     /// The temperature is sent as 1, the most there is.
     TemperatureCapped,
+    /// A stop sequence of nothing but white space is not sent.
+    StopBlank,
     /// The output limit is sent as the model's own.
     OutputCapped,
 }
@@ -180,18 +185,33 @@ pub fn render<'a>(
         context,
         ..input.clone()
     };
-    let verdict = loops::judge(input, &tools, &messages, profile);
-    let mut shaper = Shaper::new(input, &verdict.without, pause::unanswered(&messages));
-    // Leading system messages follow the prompt, which carries the breakpoint.
-    if let Some(system) = input.system.filter(|system| says(system)) {
-        shaper.system(system);
+    let mut verdict = loops::judge(input, &tools, &messages, profile);
+    let shape = |without: &[Option<LeftOut>]| {
+        let mut shaper = Shaper::new(input, without, pause::unanswered(&messages));
+        // Leading system messages follow the prompt, which carries the breakpoint.
+        if let Some(system) = input.system.filter(|system| says(system)) {
+            shaper.system(system);
+        }
+        for message in &messages {
+            shaper.message(message);
+        }
+        shaper.finish(input.context)
+    };
+    let mut shaped = shape(&verdict.without);
+    let began = |turns: &[Turn<'_>]| match paused {
+        true => settings::paused_loop_began(turns),
+        false => settings::loop_began(turns),
+    };
+    let mut settings = Settings::of(input, profile, began(&shaped.turns));
+    // Whether the model thinks is known only now.
+    if !settings.thinks
+        && profile.unasked_thinking == UnaskedThinking::Refused
+        && loops::forget(&mut verdict.without, &messages)
+    {
+        shaped = shape(&verdict.without);
+        settings = Settings::of(input, profile, began(&shaped.turns));
     }
-    for message in messages {
-        shaper.message(message);
-    }
-    let mut shaped = shaper.finish(input.context);
     let hosted = hosted(input.hosted_tools, &mut shaped.notes);
-    let settings = Settings::of(input, profile, settings::loop_began(&shaped.turns));
     if !paused {
         last_word(&mut shaped.turns, profile, &settings);
     }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::profile::{Effort, ForcedTools, Profile, Temperature, ThinkingStyle};
 use super::render::{LeftOut, Note, RenderInput, Thinking};
+use super::shape::says;
 use super::turn::{Role, Turn};
 use crate::openai_chat::{Delivery, ToolChoice};
 
@@ -47,12 +48,29 @@ pub(super) fn loop_began(turns: &[Turn<'_>]) -> LoopBegan {
         if turn.role != Role::User || turn.results == 0 {
             break;
         }
-        began = match rest.next() {
-            Some(turn) if turn.starts_with_thinking() => LoopBegan::WithThinking,
-            _ => LoopBegan::WithoutThinking,
-        };
+        began = LoopBegan::at(rest.next());
     }
     began
+}
+
+/// The same of a request whose last turn was paused, and goes on.
+pub(super) fn paused_loop_began(turns: &[Turn<'_>]) -> LoopBegan {
+    match turns.split_last() {
+        Some((last, before)) => match loop_began(before) {
+            LoopBegan::NoLoop => LoopBegan::at(Some(last)),
+            began => began,
+        },
+        None => LoopBegan::NoLoop,
+    }
+}
+
+impl LoopBegan {
+    fn at(turn: Option<&Turn<'_>>) -> Self {
+        match turn {
+            Some(turn) if turn.starts_with_thinking() => Self::WithThinking,
+            _ => Self::WithoutThinking,
+        }
+    }
 }
 
 impl Settings {
@@ -66,8 +84,14 @@ impl Settings {
         let choice = settings.tool_choice(input, profile);
         settings.thinking(input, profile, (began, choice), max);
         settings.temperature(input, profile);
-        if !input.stop.is_empty() {
-            settings.set("stop_sequences", input.stop.into());
+        // What is only white space is refused.
+        let stops = input.stop.iter().filter(|stop| says(stop));
+        let stops: Vec<&str> = stops.map(String::as_str).collect();
+        if stops.len() < input.stop.len() {
+            settings.note(LeftOut::StopBlank);
+        }
+        if !stops.is_empty() {
+            settings.set("stop_sequences", stops.into());
         }
         if input.delivery == Delivery::Stream {
             settings.set("stream", true.into());

@@ -20,8 +20,15 @@ use crate::openai_chat::Prefill;
 /// one.
 #[must_use]
 pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
+    validate_announced(request, profile, "")
+}
+
+/// The same of a request whose `anthropic-beta` header names these, with commas between.
+#[must_use]
+pub fn validate_announced(request: &Value, profile: &Profile, betas: &str) -> Vec<Fault> {
     let mut check = Check {
         profile,
+        betas,
         faults: Vec::new(),
     };
     check.size(request);
@@ -67,6 +74,7 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Fault> {
     let mut check = Check {
         profile,
+        betas: "",
         faults: Vec::new(),
     };
     match role {
@@ -82,12 +90,19 @@ pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Faul
 /// The faults found so far.
 pub(super) struct Check<'p> {
     pub(super) profile: &'p Profile,
+    betas: &'p str,
     faults: Vec<Fault>,
 }
 
 impl Check<'_> {
     pub(super) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
         note(&mut self.faults, rule, place, words);
+    }
+
+    /// Whether the header announces it.
+    pub(super) fn announces(&self, beta: &str) -> bool {
+        let mut betas = self.betas.split(',').map(str::trim);
+        betas.any(|one| one.starts_with(beta))
     }
 
     /// AM13.

@@ -47,6 +47,10 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value) {
             }
         }
     }
+    // One that the API puts itself takes the place of one of them.
+    if request.get(MARK).is_some_and(|mark| !mark.is_null()) {
+        marks += 1;
+    }
     if marks > MAX_BREAKPOINTS {
         let words = format!(
             "A maximum of {MAX_BREAKPOINTS} blocks with {MARK} may be provided. Found {marks}."

@@ -6,12 +6,20 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::profile::{ForcedTools, Profile, Temperature, ThinkingStyle};
+use super::profile::{
+    Effort, ForcedTools, NoThinking, Profile, Samplers, Temperature, ThinkingStyle, UnaskedThinking,
+};
 use super::settings::MIN_BUDGET;
 use super::validate::{Check, content, is_thinking, kind, role, text};
 use super::validate_block;
-use crate::fault::Rule;
+use crate::fault::{Fault, Rule};
 
+/// What announces thinking between tool calls.
+const INTERLEAVED: &str = "interleaved-thinking-";
+/// The least that a model which thinks may be kept to.
+const MIN_TOP_P: f64 = 0.95;
+/// How hard a model may be told to work.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 /// Where the API begins to compact, at the earliest.
 const MIN_COMPACTION: u64 = 50_000;
 
@@ -19,18 +27,24 @@ const MIN_COMPACTION: u64 = 50_000;
 pub(super) fn check(check: &mut Check<'_>, request: &Value) {
     let max = output(check, request);
     thinking(check, request, max);
-    temperature(check, request);
+    samplers(check, request);
+    effort(check, request);
+    stops(check, request);
     tools(check, request);
     editing(check, request);
 }
 
-/// AM9: while the model thinks with a budget, the tool loop under way began with thinking.
+/// AM9: while the model thinks with a budget, the tool loop under way began with thinking; while it
+/// does not think, the loop's newest message holds none.
 pub(super) fn check_loop(check: &mut Check<'_>, request: &Value, messages: &[Value]) {
-    if mode(request) != "enabled" {
-        return;
+    match mode(request) {
+        "enabled" => {}
+        "" | "disabled" => return check_unasked(check, messages),
+        _ => return,
     }
-    let mut began = None;
-    let mut rest = messages.iter().enumerate().rev();
+    let mut rest = messages.iter().enumerate().rev().peekable();
+    // The model's own last word, where it goes on from there.
+    let mut began = rest.next_if(|(_, message)| role(message) == "assistant");
     while let Some((_, message)) = rest.next() {
         let results = content(message)
             .iter()
@@ -60,6 +74,41 @@ pub(super) fn check_loop(check: &mut Check<'_>, request: &Value, messages: &[Val
          avoid this requirement, disable `thinking`."
     );
     check.fault(Rule::Am9, format!("messages.{index}.content.0"), words);
+}
+
+/// How the fault of thinking that no request asks for begins, behind its place.
+const UNASKED: &str = "When thinking is disabled, an `assistant` message in the final position \
+                       cannot contain";
+
+fn check_unasked(check: &mut Check<'_>, messages: &[Value]) {
+    if check.profile.unasked_thinking == UnaskedThinking::Accepted {
+        return;
+    }
+    let mut rest = messages.iter().enumerate().rev();
+    let is_results = |message: &Value| {
+        let mut blocks = content(message).iter();
+        role(message) == "user" && blocks.any(|block| kind(block) == "tool_result")
+    };
+    let Some((index, last)) = rest.find(|(_, message)| !is_results(message)) else {
+        return;
+    };
+    if role(last) != "assistant" {
+        return;
+    }
+    let Some(at) = content(last).iter().position(is_thinking) else {
+        return;
+    };
+    let place = format!("messages.{index}.content.{at}");
+    let kind = content(last).get(at).map_or("thinking", kind);
+    let words = format!(
+        "{place}: {UNASKED} `{kind}`. To use thinking blocks, enable `thinking` in your request."
+    );
+    check.fault(Rule::Am9, place, words);
+}
+
+/// Whether a fault is that.
+pub(crate) fn is_unasked(fault: &Fault) -> bool {
+    fault.rule == Rule::Am9 && fault.words.contains(UNASKED)
 }
 
 /// How the model is to think: `enabled`, `adaptive`, `disabled` or nothing.
@@ -99,6 +148,13 @@ fn output(check: &mut Check<'_>, request: &Value) -> u64 {
 fn thinking(check: &mut Check<'_>, request: &Value, max: u64) {
     let Profile { thinking, .. } = check.profile;
     match (mode(request), thinking) {
+        ("disabled", _) if check.profile.no_thinking == NoThinking::Refused => {
+            let words = "\"thinking.type.disabled\" is not supported for this model. Use \
+                         \"thinking.type.adaptive\" and \"output_config.effort\" to control \
+                         thinking behavior.";
+            check.fault(Rule::Shape, "thinking", words);
+            return;
+        }
         ("" | "disabled", _) if request.get("thinking").is_none_or(is_mode) => return,
         ("enabled", ThinkingStyle::Budget | ThinkingStyle::Either) => {}
         ("adaptive", ThinkingStyle::Adaptive | ThinkingStyle::Either) => {}
@@ -136,7 +192,8 @@ fn thinking(check: &mut Check<'_>, request: &Value, max: u64) {
                              equal to 1024";
                 check.fault(Rule::Shape, "thinking", words);
             }
-            Some(budget) if budget >= max => {
+            // Thinking between tool calls may take what all of its replies together have.
+            Some(budget) if budget >= max && !check.announces(INTERLEAVED) => {
                 let words = "`max_tokens` must be greater than `thinking.budget_tokens`.";
                 check.fault(Rule::Shape, "max_tokens", words);
             }
@@ -152,6 +209,72 @@ fn thinking(check: &mut Check<'_>, request: &Value, max: u64) {
 
 fn is_mode(thinking: &Value) -> bool {
     kind(thinking) == "disabled"
+}
+
+/// What the API takes of sampling settings: all, one at a time, or none.
+fn samplers(check: &mut Check<'_>, request: &Value) {
+    temperature(check, request);
+    let get = |key: &str| request.get(key).filter(|value| !value.is_null());
+    let refused = check.profile.temperature == Temperature::Refused;
+    if let Some(top) = get("top_p") {
+        let top = top.as_f64().unwrap_or(f64::NAN);
+        if !(0.0..=1.0).contains(&top) {
+            check.fault(Rule::Shape, "top_p", "top_p: range: 0..1");
+        } else if refused && top < MIN_TOP_P {
+            let words = "`top_p` is deprecated for this model.";
+            check.fault(Rule::Shape, "top_p", words);
+        } else if thinks(request) && top < MIN_TOP_P {
+            let words = "`top_p` must be greater than or equal to 0.95 or unset when thinking is \
+                         enabled or in adaptive mode.";
+            check.fault(Rule::Shape, "top_p", words);
+        } else if !refused
+            && check.profile.samplers == Samplers::One
+            && get("temperature").is_some()
+        {
+            let words = "`temperature` and `top_p` cannot both be specified for this model. \
+                         Please use only one.";
+            check.fault(Rule::Shape, "top_p", words);
+        }
+    }
+    if get("top_k").is_some() {
+        if refused {
+            let words = "`top_k` is deprecated for this model.";
+            check.fault(Rule::Shape, "top_k", words);
+        } else if thinks(request) {
+            let words = "`top_k` must be unset when thinking is enabled or in adaptive mode.";
+            check.fault(Rule::Shape, "top_k", words);
+        }
+    }
+}
+
+fn effort(check: &mut Check<'_>, request: &Value) {
+    let config = request.get("output_config");
+    let Some(effort) = config
+        .and_then(|config| config.get("effort"))
+        .filter(|effort| !effort.is_null())
+    else {
+        return;
+    };
+    if check.profile.effort == Effort::Refused {
+        let words = "This model does not support the effort parameter.";
+        check.fault(Rule::Shape, "output_config.effort", words);
+    } else if !effort
+        .as_str()
+        .is_some_and(|effort| EFFORTS.contains(&effort))
+    {
+        let words = "output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or \
+                     'max'";
+        check.fault(Rule::Shape, "output_config.effort", words);
+    }
+}
+
+fn stops(check: &mut Check<'_>, request: &Value) {
+    let stops = request.get("stop_sequences").and_then(Value::as_array);
+    let blank = |stop: &Value| stop.as_str().is_some_and(|stop| stop.trim().is_empty());
+    if stops.into_iter().flatten().any(blank) {
+        let words = "stop_sequences: each stop sequence must contain non-whitespace";
+        check.fault(Rule::Shape, "stop_sequences", words);
+    }
 }
 
 fn temperature(check: &mut Check<'_>, request: &Value) {

@@ -72,7 +72,12 @@ impl Drawn {
                     model,
                     ..anthropic::RenderInput::default()
                 };
-                let rendered = anthropic::render(&input, messages, profile)?;
+                // Whether the request asks for thinking, its judge sees.
+                let profile = anthropic::Profile {
+                    unasked_thinking: anthropic::UnaskedThinking::Accepted,
+                    ..profile.clone()
+                };
+                let rendered = anthropic::render(&input, messages, &profile)?;
                 let notes = rendered.notes.iter();
                 let mut drawn = Self::of_body(&rendered.body, "messages", rendered.from)?;
                 drawn.notes = notes
@@ -170,6 +175,7 @@ fn claude(what: anthropic::LeftOut) -> &'static str {
         Left::OtherPrefix | Left::UnknownPrefix => {
             "left out thinking that may be bound to what is no longer there"
         }
+        Left::UnaskedThinking => "left out thinking: the model is not asked to think on",
         Left::LastThinking => "left out thinking at the end of a message",
         Left::ServerCall => {
             "left out a call of the provider's own tools, or its result: one has lost the other"
@@ -181,6 +187,7 @@ fn claude(what: anthropic::LeftOut) -> &'static str {
         | Left::ToolForced
         | Left::TemperatureOff
         | Left::TemperatureCapped
+        | Left::StopBlank
         | Left::OutputCapped => "left out a setting",
     }
 }

@@ -142,8 +142,13 @@ impl<'a> Given<'a> {
                     (false, true) => Prefill::Refused,
                     (false, false) => profile.prefill,
                 };
+                let unasked_thinking = match history {
+                    true => anthropic::UnaskedThinking::Accepted,
+                    false => profile.unasked_thinking,
+                };
                 Target::Messages(anthropic::Profile {
                     prefill,
+                    unasked_thinking,
                     ..profile.clone()
                 })
             }

@@ -13,7 +13,7 @@ use super::repair::Repair;
 use super::report;
 use super::spelled::{Spelled, spelled};
 use super::target::Target;
-use crate::anthropic::Binding;
+use crate::anthropic::{Binding, is_unasked};
 use crate::error::WireError;
 use crate::fault::{Fault, Rule};
 use crate::raw::RawObject;
@@ -143,8 +143,8 @@ pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
         .collect()
 }
 
-/// Messages whose thinking cannot stay, tool loop by tool loop (V4): that of a refused signature, and
-/// where a model's thinking is bound to all that it had read (AM10), all behind the first change.
+/// Messages whose thinking cannot stay, tool loop by tool loop (V4): that of a refused signature, that
+/// of the loop under way where the request asks for none (AM9), and where a model's thinking is bound to all that it had read (AM10), all behind the first change.
 fn must_go(attempt: &Attempt<'_, '_>, target: &Target) -> BTreeSet<usize> {
     let Target::Messages(profile) = target else {
         return BTreeSet::new();
@@ -159,7 +159,7 @@ fn must_go(attempt: &Attempt<'_, '_>, target: &Target) -> BTreeSet<usize> {
         .iter()
         .chain(attempt.written.values().flatten())
     {
-        if fault.rule != Rule::Am10 {
+        if fault.rule != Rule::Am10 && !is_unasked(fault) {
             continue;
         }
         let turns = attempt.turn_of(fault);
