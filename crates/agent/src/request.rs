@@ -74,6 +74,12 @@ pub struct Sampling {
     pub thinking: ThinkingLevel,
 }
 
+impl Sampling {
+    /// The highest temperature: what OpenAI and those who copy it take. Where the most is 1, a higher
+    /// one is sent as that.
+    pub const MAX_TEMPERATURE: f64 = 2.0;
+}
+
 /// How hard a model thinks before it answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -166,7 +166,7 @@ fn value_name(key: &Key) -> &'static str {
         (_, Kind::Path(_)) => "FILE",
         (_, Kind::Choice(..) | Kind::Execution(_)) => "NAME",
         (_, Kind::Names(_)) => "NAMES",
-        (_, Kind::Share(_) | Kind::Number(_)) => "NUMBER",
+        (_, Kind::Share(_) | Kind::Number(..)) => "NUMBER",
         _ => "TEXT",
     }
 }

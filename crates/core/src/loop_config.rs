@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    ExecutionLimits, Input, InputFilter, InputFilters, Setup, ThinkingLevel, ToolExecutionStrategy,
-    TurnTrigger,
+    ExecutionLimits, Input, InputFilter, InputFilters, Sampling, Setup, ThinkingLevel,
+    ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{CacheConfig, CacheRetention, FALLBACK_WINDOW, Tokens};
 
@@ -210,9 +210,9 @@ impl AgentLoopConfig {
             faults.push("max_tokens is 0; allow at least 1 token".to_owned());
         }
         let temperature = self.temperature.unwrap_or_default();
-        if !temperature.is_finite() || temperature < 0.0 {
+        if !(0.0..=Sampling::MAX_TEMPERATURE).contains(&temperature) {
             faults.push(format!(
-                "temperature is {temperature}; choose a number from 0"
+                "temperature is {temperature}; choose a number from 0 to 2"
             ));
         }
         if self

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS};
+use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling};
 use plimsoll_context::{Author, HostedTool, LEAST_SUMMARY, Ppm, Threshold, Tokens};
 
 use super::AgentBuilder;
@@ -117,8 +117,8 @@ impl AgentBuilder {
         );
         let temperature = self.sampling.temperature.unwrap_or_default();
         fault(
-            !temperature.is_finite() || temperature < 0.0,
-            format!("temperature is {temperature}; choose a number from 0"),
+            !(0.0..=Sampling::MAX_TEMPERATURE).contains(&temperature),
+            format!("temperature is {temperature}; choose a number from 0 to 2"),
         );
         let trigger = self.strategy.line(self.line).trigger;
         fault(

@@ -40,8 +40,8 @@ pub enum Kind {
     Share(Set<Ppm>),
     /// A share of room, or tokens.
     Size(Set<Threshold>),
-    /// A number from 0.
-    Number(Set<f64>),
+    /// A number from 0 to this one.
+    Number(f64, Set<f64>),
     /// Dollars, more than none.
     Dollars(Set<Money>),
     /// A time longer than none.
@@ -137,7 +137,9 @@ impl Kind {
                 Written::Number(_) => share(given).map(Value::Share),
                 _ => whole(given, 1),
             },
-            Self::Number(_) => number(given).map(Value::Number),
+            Self::Number(most, _) => number(given)
+                .filter(|number| *number <= most)
+                .map(Value::Number),
             Self::Dollars(_) => number(given)
                 .and_then(Money::from_dollars)
                 .filter(|money| money.0 > 0)
@@ -207,7 +209,7 @@ impl Kind {
             (Self::Size(set), Value::Whole(whole)) => {
                 set(settings, Threshold::Sent(Tokens(*whole)));
             }
-            (Self::Number(set), Value::Number(number)) => set(settings, *number),
+            (Self::Number(_, set), Value::Number(number)) => set(settings, *number),
             (Self::Dollars(set), Value::Dollars(money)) => set(settings, *money),
             (Self::Time(set), Value::Time(time)) => set(settings, *time),
             (Self::TimeOrNone(set), Value::Time(time)) => set(settings, Some(*time)),
@@ -248,7 +250,7 @@ impl Kind {
             }
             Self::Share(_) => "a fraction from 0 to 1, such as 0.9".to_owned(),
             Self::Size(_) => "tokens such as 50_000, or a share of the room such as 0.8".to_owned(),
-            Self::Number(_) => "a number from 0".to_owned(),
+            Self::Number(most, _) => format!("a number from 0 to {most}"),
             Self::Dollars(_) => "dollars, such as 0.50; more than 0".to_owned(),
             Self::Time(_) => "seconds, or a text such as \"10m\"; more than 0".to_owned(),
             Self::TimeOrNone(_) => {

@@ -156,7 +156,7 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Window(_) => or_text(whole(1), "^unknown$"),
         Kind::Share(_) => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Kind::Size(_) => json!({ "type": "number", "minimum": 0 }),
-        Kind::Number(_) => json!({ "type": "number", "minimum": 0 }),
+        Kind::Number(most, _) => json!({ "type": "number", "minimum": 0, "maximum": most }),
         Kind::Dollars(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Kind::Time(_) => or_text(seconds, time),
         Kind::TimeOrNone(_) => json!({

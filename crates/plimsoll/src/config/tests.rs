@@ -174,6 +174,25 @@ fn every_value_has_its_forms() {
 }
 
 #[test]
+fn a_temperature_that_no_provider_takes_is_refused() {
+    for (given, fault) in [
+        ("9", "line 1: `temperature` is 9; give a number from 0 to 2"),
+        (
+            "2.1",
+            "line 1: `temperature` is 2.1; give a number from 0 to 2",
+        ),
+        (
+            "-1",
+            "line 1: `temperature` is -1; give a number from 0 to 2",
+        ),
+    ] {
+        let said = faults(&format!("temperature = {given}\n"));
+        assert_eq!(said, [fault]);
+    }
+    assert_eq!(settings("temperature = 2").temperature, Some(2.0));
+}
+
+#[test]
 fn everything_wrong_is_said_at_once_with_its_line() {
     let said = faults(
         "max_turns = 0\nmax_trns = 3\nmaxTokens = -1\nmax_tokens = 5\ntemperature = nan\n\
@@ -187,7 +206,7 @@ fn everything_wrong_is_said_at_once_with_its_line() {
         "line 1: `max_turns` is 0; give a whole number, 1 or more",
         "line 2: there is no `max_trns`; did you mean `max_turns`?",
         "line 3: `maxTokens` is -1; give a whole number of tokens, 1 or more",
-        "line 5: `temperature` is NaN; give a number from 0",
+        "line 5: `temperature` is NaN; give a number from 0 to 2",
         "line 6: `max_total_tokens` is a number that is too large",
         "line 7: `max_cost` is -0.5; give dollars",
         "line 8: `max_duration` is 0; give seconds",

@@ -1,6 +1,6 @@
 //! Keys of the model that an agent runs on and how it is called.
 
-use plimsoll_agent::ThinkingLevel;
+use plimsoll_agent::{Sampling, ThinkingLevel};
 use plimsoll_context::{CacheRetention, CacheStrategy};
 use plimsoll_wire::openai_chat::ToolStyle;
 
@@ -74,7 +74,9 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "temperature",
-        Kind::Number(|s, number| s.temperature = Some(number)),
+        Kind::Number(Sampling::MAX_TEMPERATURE, |s, number| {
+            s.temperature = Some(number);
+        }),
         Preset::Words("the provider's"),
         "Temperature.",
     )
