@@ -101,7 +101,8 @@ impl<'a> Body<'a> {
                 let mut chat = openai_chat::read(text)?;
                 let messages = std::mem::take(&mut chat.messages);
                 let tools = std::mem::take(&mut chat.tools);
-                (messages, tools, Vec::new(), Wire::Chat(chat))
+                let hosted = std::mem::take(&mut chat.hosted_tools);
+                (messages, tools, hosted, Wire::Chat(chat))
             }
             Target::Responses(_) => {
                 let mut chat = openai_responses::read(text)?;

@@ -366,6 +366,26 @@ fn what_a_change_has_left_that_would_be_refused_is_mended_and_told() {
     );
 }
 
+#[test]
+fn tools_of_the_server_are_weighed_and_stay() {
+    let text = r#"{"model":"m","tools":[{"type":"browser_search", "n":1.50},{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}"#;
+    let chat = target("openai", None);
+    let body = Body::read(text, &chat).unwrap();
+    assert_eq!((body.tools.len(), body.hosted_tools.len()), (1, 1));
+    assert!(body.overhead(&Chars4) > Chars4.tool(&body.tools[0]));
+    let written = body.write([Slot::Original(1)]).unwrap().text;
+    assert!(
+        written.contains(r#"[{"type":"browser_search", "n":1.50},{"#),
+        "{written}"
+    );
+    // Others still have to have a name.
+    let nameless = text.replace(r#"{"name":"f"}"#, "{}");
+    assert!(matches!(
+        Body::read(&nameless, &chat),
+        Err(WireError::Expected { .. })
+    ));
+}
+
 /// A request whose thinking is signed as a model signs it that binds it to all that it had read.
 fn bound(loops: usize) -> (String, Target) {
     let target = target("anthropic", Some("claude-opus-5-5"));

@@ -19,6 +19,8 @@ pub struct Chat<'a> {
     pub messages: Vec<Message>,
     /// The tools that stand beside the messages.
     pub tools: Vec<ToolSpec>,
+    /// The server's own tools, as they are.
+    pub hosted_tools: Vec<Opaque>,
     pub(super) originals: Vec<&'a str>,
     pub(super) shape: Shape<'a>,
 }
@@ -62,13 +64,14 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
         let place = format!("{place}[{index}]");
         messages.push(message(value, &place, index, &mut legacy)?);
     }
-    let tools = match &shape {
+    let (tools, hosted_tools) = match &shape {
         Shape::Object(object) => tools(object)?,
-        Shape::Array => Vec::new(),
+        Shape::Array => Default::default(),
     };
     Ok(Chat {
         messages,
         tools,
+        hosted_tools,
         originals: originals.into_iter().map(RawValue::get).collect(),
         shape,
     })
@@ -382,20 +385,28 @@ fn opaque(block: &Value) -> Part {
     })
 }
 
-fn tools(object: &RawObject<'_>) -> Result<Vec<ToolSpec>, WireError> {
+fn tools(object: &RawObject<'_>) -> Result<(Vec<ToolSpec>, Vec<Opaque>), WireError> {
+    let (mut tools, mut hosted) = (Vec::new(), Vec::new());
     let Some(raw) = object.get("tools").or_else(|| object.get("functions")) else {
-        return Ok(Vec::new());
+        return Ok((tools, hosted));
     };
     let value: Value = serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))?;
     let list = match value {
-        Value::Null => return Ok(Vec::new()),
+        Value::Null => return Ok((tools, hosted)),
         Value::Array(list) => list,
         other => {
             let expected = "array or null";
             return Err(WireError::expected("tools", expected, Some(&other)));
         }
     };
-    let tool = |(index, mut tool): (usize, Value)| {
+    for (index, mut tool) in list.into_iter().enumerate() {
+        if is_hosted(&tool) {
+            hosted.push(Opaque {
+                origin: ORIGIN.into(),
+                data: tool.to_string(),
+            });
+            continue;
+        }
         let key = match tool.get(CUSTOM).is_some_and(Value::is_object) {
             true => CUSTOM,
             false => "function",
@@ -407,13 +418,20 @@ fn tools(object: &RawObject<'_>) -> Result<Vec<ToolSpec>, WireError> {
         let place = || format!("tools[{index}].{key}.name");
         let name = text_of(function.get_mut("name"), place)?;
         let description = function.get("description").and_then(Value::as_str);
-        Ok(ToolSpec {
+        tools.push(ToolSpec {
             name,
             description: description.unwrap_or_default().to_owned(),
             schema: function
                 .get_mut("parameters")
                 .map_or(Value::Null, Value::take),
-        })
-    };
-    list.into_iter().enumerate().map(tool).collect()
+        });
+    }
+    Ok((tools, hosted))
+}
+
+/// Whether the server runs a tool by itself, such as a search: it is named by its type alone.
+fn is_hosted(tool: &Value) -> bool {
+    let kind = tool.get("type").and_then(Value::as_str).unwrap_or_default();
+    let ours = ["function", CUSTOM, "name"];
+    !["", "function", CUSTOM].contains(&kind) && ours.iter().all(|key| tool.get(key).is_none())
 }
