@@ -1,10 +1,20 @@
 //! [`Fault`]: one rule that a request breaks, where, and in whose words a provider says so.
 //! Not a provider's error answer; each wire's `validate.rs` makes that from it.
 
+use std::cell::Cell;
 use std::fmt;
 
 /// Faults reported for one request; a mock says one, a person reads no more.
 pub const MAX_FAULTS: usize = 100;
+
+/// Faults looked for where a request is mended, so that it is gone through once for all of them: more
+/// than any request has messages, and a bound all the same.
+const MENDED_AT_ONCE: usize = 1_000_000;
+
+thread_local! {
+    /// How many faults a report has room for; only [`all`] changes it.
+    static ROOM: Cell<usize> = const { Cell::new(MAX_FAULTS) };
+}
 
 /// One broken rule of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -230,6 +240,18 @@ impl fmt::Display for Rule {
     }
 }
 
+/// The faults that are found while reports have room for all of them.
+pub(crate) fn all(judge: impl FnOnce() -> Vec<Fault>) -> Vec<Fault> {
+    struct Back(usize);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            ROOM.set(self.0);
+        }
+    }
+    let _back = Back(ROOM.replace(MENDED_AT_ONCE));
+    judge()
+}
+
 /// Notes one more fault, while a report has room for it.
 pub(crate) fn note(
     faults: &mut Vec<Fault>,
@@ -237,7 +259,7 @@ pub(crate) fn note(
     place: impl Into<String>,
     words: impl Into<String>,
 ) {
-    if faults.len() < MAX_FAULTS {
+    if faults.len() < ROOM.get() {
         faults.push(Fault {
             rule,
             place: place.into(),

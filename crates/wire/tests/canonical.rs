@@ -363,6 +363,22 @@ fn results_of_a_batch_may_stand_in_any_order() {
     assert_eq!(shape(&fixed), "u a12 t1 t2 u");
 }
 
+/// All faults are mended at once: time grows as the history does, not as its square.
+#[test]
+fn a_long_history_takes_its_length() {
+    let exchanges = (0..6_000).flat_map(|index| {
+        let id = format!("call_{index}");
+        [user("q"), asks(&[&id]), tool(&id)]
+    });
+    let mut messages: Vec<Value> = exchanges.collect();
+    messages.push(user("?"));
+    let fixed = mended(&json!({"messages": messages}), &chat("mistral"), Rule::Oc7);
+    let after: Value = serde_json::from_str(&fixed.request).unwrap();
+    // A word stands between each result and what the user said then.
+    assert_eq!(after["messages"].as_array().unwrap().len(), 24_001);
+    assert_eq!(fixed.repairs.len(), 18_000);
+}
+
 #[test]
 fn what_is_not_wrong_keeps_its_bytes() {
     let text = r#"{ "model":"gpt-5", "messages":[ {"role":"user",  "content":"q","name":"ann"},

@@ -15,7 +15,7 @@ use super::patch::{array, patched, restored, with_mark_of, without_thinking};
 use super::repair::Finding;
 use super::target::Target;
 use crate::error::WireError;
-use crate::fault::{Fault, Rule};
+use crate::fault::{Fault, Rule, all};
 
 /// What is said beside the messages, and what that asks for.
 const TOLD_BESIDE: [&str; 5] = ["system", "instructions", "tools", "thinking", "store"];
@@ -208,13 +208,14 @@ impl<'g, 'a> Attempt<'g, 'a> {
         self.system = said_beside && matches!(self.target, Target::Messages(_));
     }
 
-    /// Writes anew what the validator refuses, until it refuses nothing more. It names up to a hundred
-    /// faults at a time; each time, something is written that was not, so the messages are the bound.
+    /// Writes anew what the validator refuses, until it refuses nothing more. It names all faults at a
+    /// time, so that two or three rounds are the rule; in each, something is written that was not, so
+    /// the messages are the bound.
     fn settle(&mut self) {
         loop {
             let list = self.list();
             self.text = self.compose(&list);
-            self.faults = judge(&self.text, self.target);
+            self.faults = all(|| judge(&self.text, self.target));
             let faults = self.of_messages();
             let mut more = false;
             for fault in &faults {
@@ -239,8 +240,11 @@ impl<'g, 'a> Attempt<'g, 'a> {
         // Where it is only the request's `thinking`, which goes, no message is to blame (AM9).
         let thinks = faults.iter().any(|fault| fault.rule == Rule::Am9);
         if let Some(without) = thinks.then(|| without_thinking(&self.text)).flatten() {
-            let left = judge(&without, self.target);
-            faults.retain(|fault| fault.rule != Rule::Am9 || left.contains(fault));
+            let left = all(|| judge(&without, self.target));
+            let left = left.iter().filter(|fault| fault.rule == Rule::Am9);
+            let told = |fault: &Fault| (fault.place.clone(), fault.words.clone());
+            let left: BTreeSet<(String, String)> = left.map(told).collect();
+            faults.retain(|fault| fault.rule != Rule::Am9 || left.contains(&told(fault)));
         }
         faults
     }

@@ -15,7 +15,7 @@ use super::spelled::{Spelled, spelled};
 use super::target::Target;
 use crate::anthropic::{Binding, is_unasked};
 use crate::error::WireError;
-use crate::fault::{Fault, Rule};
+use crate::fault::{Fault, MAX_FAULTS, Rule};
 use crate::raw::RawObject;
 
 /// How often thinking is taken out of more tool loops before it is taken out of all.
@@ -112,6 +112,7 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
             repairs.push(repair);
         }
     }
+    attempt.faults.truncate(MAX_FAULTS);
     if repairs.is_empty() {
         text.clone_into(&mut request);
     }
