@@ -8,7 +8,8 @@ use plimsoll_context::{CallId, Message, Part, Reply, StopReason, ToolCall, ToolR
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Dialect, ToolStyle};
-use super::render::{Note, RenderInput, Rendered, ToolChoice, request};
+use super::parts::{is_json_object, json_object};
+use super::render::{LeftOut, Note, RenderInput, Rendered, ToolChoice, request};
 use crate::error::WireError;
 use crate::frames::JSON_TURNS;
 
@@ -33,10 +34,18 @@ pub(super) fn render<'a>(
     let mut extra = input.extra.cloned().unwrap_or_default();
     let mut calls = HashMap::new();
     let mut tail = Tail::default();
+    let mut broken: Vec<Note> = Vec::new();
     let turns: Vec<Message> = messages
         .into_iter()
-        .map(|message| {
+        .enumerate()
+        .map(|(index, message)| {
             tail.see(message);
+            if message.calls().any(is_broken) {
+                broken.push(Note {
+                    message: Some(index),
+                    what: LeftOut::BrokenArguments,
+                });
+            }
             plain(message, &mut calls)
         })
         .collect();
@@ -58,7 +67,10 @@ pub(super) fn render<'a>(
         tools: ToolStyle::Native,
         ..dialect.clone()
     };
-    let (request, notes): (_, Vec<Note>) = request(&plain, &turns, &dialect)?;
+    let (request, mut notes): (_, Vec<Note>) = request(&plain, &turns, &dialect)?;
+    notes.extend(broken);
+    // Those of settings come last.
+    notes.sort_by_key(|note| note.message.unwrap_or(usize::MAX));
     let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
     Ok(Rendered {
         body,
@@ -69,14 +81,17 @@ pub(super) fn render<'a>(
 
 /// What such a reply says: the JSON object in its text becomes a call or an answer. `number` makes
 /// the call's id; the number of messages in the request is a good one. An object that was cut off
-/// says nothing.
+/// says nothing. What was thought before it stays.
 #[must_use]
 pub fn read_turn(reply: Reply, number: usize) -> Reply {
     let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
-    let parts = match serde_json::from_str::<Value>(texts.concat().trim()) {
+    let thought = reply.parts.iter();
+    let thought = thought.filter(|part| matches!(part, Part::Thinking(_)));
+    let mut parts: Vec<Part> = thought.cloned().collect();
+    parts.extend(match serde_json::from_str::<Value>(texts.concat().trim()) {
         Ok(Value::Object(turn)) => turn_parts(turn, number),
         _ => Vec::new(),
-    };
+    });
     let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     let stop = match reply.stop {
         StopReason::Stop if calls => StopReason::ToolCalls,
@@ -374,8 +389,13 @@ fn plain(message: &Message, calls: &mut HashMap<CallId, ToolCall>) -> Message {
 }
 
 fn call_line(call: &ToolCall) -> String {
-    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+    let arguments: Value = serde_json::from_str(&json_object(&call.arguments)).unwrap_or_default();
     json!({ "tool": call.name, "arguments": arguments }).to_string()
+}
+
+/// Whether the arguments of a call are sent inside an object.
+fn is_broken(call: &ToolCall) -> bool {
+    !call.arguments.trim().is_empty() && !is_json_object(&call.arguments)
 }
 
 fn result_message(result: &ToolResult, call: Option<&ToolCall>) -> Message {
@@ -478,6 +498,50 @@ mod tests {
         let turns = &last["response_format"]["json_schema"]["schema"]["anyOf"];
         assert_eq!(turns.as_array().unwrap().len(), 1, "only an answer");
         assert_eq!(last["messages"], request["messages"], "the prefix stays");
+    }
+
+    #[test]
+    fn what_was_thought_stays_and_broken_arguments_are_kept_and_told() {
+        let thought = Part::Thinking(plimsoll_context::Thinking {
+            text: "hm".into(),
+            opaque: None,
+        });
+        let mut answer = reply(r#"{"answer": "4 rungs"}"#);
+        answer.parts.insert(0, thought.clone());
+        assert_eq!(read_turn(answer, 0).parts, [thought, Part::text("4 rungs")]);
+        let call = Part::ToolCall(ToolCall {
+            id: CallId("a".into()),
+            name: "read".into(),
+            arguments: "{\"path\":".into(),
+            opaque: None,
+        });
+        let messages = [
+            Message::user("go"),
+            Message::Assistant { parts: vec![call] },
+            Message::result(CallId("a".into()), "no"),
+        ];
+        let tools = tools();
+        let input = RenderInput {
+            tools: &tools,
+            ..RenderInput::default()
+        };
+        let dialect = Dialect {
+            tools: ToolStyle::JsonSchema,
+            ..Dialect::compatible()
+        };
+        let rendered = super::super::render::render(&input, &messages, &dialect).unwrap();
+        let body: Value = serde_json::from_slice(&rendered.body).unwrap();
+        assert_eq!(
+            body["messages"][2]["content"],
+            r#"{"tool":"read","arguments":{"malformed_arguments":"{\"path\":"}}"#
+        );
+        assert_eq!(
+            rendered.notes,
+            [Note {
+                message: Some(1),
+                what: LeftOut::BrokenArguments
+            }]
+        );
     }
 
     #[test]
