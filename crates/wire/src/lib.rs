@@ -46,7 +46,7 @@
 //! - **The size of an image**; the wire has no place for it. The bytes are kept exactly.
 //! - **Ids of calls with more than 40 characters** are mapped; the name of a tool
 //!   gets `_` for characters that no name may have.
-//! - **A file by address** is taken as an id of the provider.
+//! - **A file by address** is taken as an id of the provider; for one of the web a note stands.
 //! - **Blocks of another wire** ([`Opaque`](plimsoll_context::Opaque)) are left out; blocks of
 //!   this one (audio, refusals) keep their content and the order of their keys, not their spaces.
 //! - **The order of tools**; they are sent sorted by name.

@@ -23,8 +23,8 @@ mod validate;
 pub use crate::fault::MAX_FAULTS;
 pub use dialect::{
     Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
-    NoContent, OutputKey, ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole,
-    Template, Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
+    NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
+    SystemRole, Template, Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
 };
 pub(crate) use ids::fnv1a;
 pub use json_turns::{AnswerStream, read_turn};

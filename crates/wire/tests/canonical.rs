@@ -251,6 +251,31 @@ fn mistral_gets_ids_counts_and_turns_as_it_wants_them() {
     assert_eq!(shape(&fixed), "u aabcdefgh1abcdefgh2 tabcdefgh1 xabcdefgh2");
 }
 
+/// It refuses what it does not know, reasoning of others among it.
+#[test]
+fn mistral_gets_no_keys_that_it_does_not_know() {
+    let answer =
+        json!({"role": "assistant", "content": "a", "reasoning_content": "hm", "prefix": false});
+    let request =
+        json!({"model": "mistral-large-latest", "messages": [user("q"), answer, user("?")]});
+    let fixed = mended(&request, &chat("mistral"), Rule::Shape);
+    let after: Value = serde_json::from_str(&fixed.request).unwrap();
+    assert_eq!(
+        after["messages"][1],
+        json!({"role": "assistant", "content": "a", "prefix": false})
+    );
+    assert_eq!(
+        told(&fixed),
+        ["messages[1]: changed reasoning_content (taken out) (shape)"]
+    );
+    let faults =
+        chat("mistral").validate(&json!({"model": "m", "seed": 7, "messages": [user("q")]}));
+    assert_eq!(
+        faults[0].to_string(),
+        "seed: Extra inputs are not permitted (shape)"
+    );
+}
+
 /// What is told is what was done: keys that stay are not told as taken out.
 #[test]
 fn keys_that_stay_are_not_told_as_gone() {

@@ -243,6 +243,15 @@ fn mistral() {
     }
     assert_eq!(asks(&body)["content"], "");
     assert_eq!(body.get("stream_options"), None);
+    // Keys that it does not know are refused.
+    let input = RenderInput {
+        model: "mistral-large-latest",
+        seed: Some(7),
+        ..RenderInput::default()
+    };
+    let rendered = render(&input, &[Message::user("q")], &dialect).unwrap();
+    let body: Value = serde_json::from_slice(&rendered.body).unwrap();
+    assert_eq!((&body["random_seed"], body.get("seed")), (&json!(7), None));
     // Its reasoning models write lists of parts.
     let mut state = StreamState::new();
     let parts = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},

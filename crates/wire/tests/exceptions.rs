@@ -123,12 +123,12 @@ fn what_chat_completions_cannot_hold() {
             r(),
         ]
     };
-    let by_address = Part::File(File {
-        name: None,
-        source: Source::Url {
-            url: "https://x/y.pdf".into(),
-        },
-    });
+    let by_address = |url: &str| {
+        user([Part::File(File {
+            name: None,
+            source: Source::Url { url: url.into() },
+        })])
+    };
     let silent = says([Part::text("")]);
     let rows: Vec<Row<openai_chat::LeftOut>> = vec![
         (
@@ -228,10 +228,16 @@ fn what_chat_completions_cannot_hold() {
             vec![],
         ),
         (
-            "a file by address comes back by it",
-            vec![user([by_address.clone()])],
-            vec![user([by_address.clone()])],
+            "a file by its id comes back by it",
+            vec![by_address("file-1")],
+            vec![by_address("file-1")],
             vec![],
+        ),
+        (
+            "a file of the web",
+            vec![by_address("https://x/y.pdf")],
+            vec![Message::user(frames::LEFT_OUT)],
+            vec![openai_chat::LeftOut::Attachment],
         ),
     ];
     let specs = tools();
@@ -257,10 +263,10 @@ fn what_chat_completions_cannot_hold() {
     let chat = openai_chat::read(&body).unwrap();
     assert_eq!(chat.messages, [q(), Message::assistant("x"), r()]);
     // What is given as an address is sent as an id.
-    let rendered = openai_chat::render(&Default::default(), &[user([by_address])], &openai);
+    let rendered = openai_chat::render(&Default::default(), &[by_address("f-1")], &openai);
     let body: Value = serde_json::from_slice(&rendered.unwrap().body).unwrap();
     let file = &body["messages"][0]["content"][0]["file"];
-    assert_eq!(file, &json!({"file_id": "https://x/y.pdf"}));
+    assert_eq!(file, &json!({"file_id": "f-1"}));
 }
 
 #[test]

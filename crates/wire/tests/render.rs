@@ -573,3 +573,70 @@ fn a_repeated_key_is_sent_once() {
         );
     }
 }
+
+#[test]
+fn tools_are_named_as_the_server_has_it_and_each_once() {
+    let tool = |name: &str| ToolSpec {
+        name: name.into(),
+        description: "d".into(),
+        schema: json!({"type": "object"}),
+    };
+    let tools = [tool("fs.read"), tool("fs_read"), tool("list"), tool("list")];
+    let input = RenderInput {
+        tools: &tools,
+        tool_choice: ToolChoice::Tool("fs.read".into()),
+        ..RenderInput::default()
+    };
+    let rendered = |dialect: &Dialect| {
+        let rendered = render(&input, &[Message::user("q")], dialect).unwrap();
+        let body: Value = serde_json::from_slice(&rendered.body).unwrap();
+        let names = body["tools"].as_array().unwrap().iter();
+        let names = names.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
+        let choice = body["tool_choice"]["function"]["name"].clone();
+        (names.collect::<Vec<_>>(), choice, rendered.notes)
+    };
+    let of_tools = |what| Note {
+        message: None,
+        what,
+    };
+    let (names, choice, notes) = rendered(&Dialect::openai());
+    assert_eq!(names, ["fs_read", "list"]);
+    assert_eq!(choice, "fs_read");
+    assert_eq!(
+        notes,
+        [of_tools(LeftOut::Name), of_tools(LeftOut::RepeatedTool)]
+    );
+    let (names, choice, notes) = rendered(&Dialect::compatible());
+    assert_eq!(names, ["fs.read", "fs_read", "list"]);
+    assert_eq!(choice, "fs.read");
+    assert_eq!(notes, [of_tools(LeftOut::RepeatedTool)]);
+}
+
+#[test]
+fn a_file_of_the_web_has_no_place_on_this_wire() {
+    let file = |url: &str| Message::User {
+        parts: vec![
+            Part::text("read"),
+            Part::File(File {
+                name: None,
+                source: Source::Url { url: url.into() },
+            }),
+        ],
+    };
+    let messages = [file("https://a/b.pdf"), file("file-1")];
+    let rendered = render(&RenderInput::default(), &messages, &Dialect::openai()).unwrap();
+    let body: Value = serde_json::from_slice(&rendered.body).unwrap();
+    let note = "[attachment left out: this model reads text only]";
+    assert_eq!(body["messages"][0]["content"][1]["text"], note);
+    assert_eq!(
+        body["messages"][1]["content"][1]["file"]["file_id"],
+        "file-1"
+    );
+    assert_eq!(
+        rendered.notes,
+        [Note {
+            message: Some(0),
+            what: LeftOut::Attachment
+        }]
+    );
+}

@@ -467,6 +467,14 @@ fn faults_are_told_in_the_servers_words() {
         body["message"],
         "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."
     );
+    let mut thinks = said("x");
+    thinks["reasoning_content"] = json!("hm");
+    let (status, body) = told("mistral", &[user("q"), thinks, user("r")]);
+    assert_eq!(status, 422);
+    assert_eq!(
+        body["message"]["detail"][0]["loc"],
+        json!(["body", "messages", 1, "reasoning_content"])
+    );
     let (_, body) = told("kimi", &[user("q"), asks(&["a"]), tool("a")]);
     assert_eq!(
         body["error"]["message"],

@@ -146,6 +146,7 @@ fn chat(what: openai_chat::LeftOut) -> &'static str {
         Left::ForeignBlock => "left out a block of another provider",
         Left::BrokenArguments => "put arguments that are no JSON object into one",
         Left::Name => "put `_` for what a tool's name may not have",
+        Left::RepeatedTool => "left out a tool with the name of another",
         Left::Temperature | Left::Effort => "left out a setting",
     }
 }

@@ -13,6 +13,8 @@ pub struct Dialect {
     pub name: String,
     /// The key of the output limit.
     pub output_key: OutputKey,
+    /// The key of the sampler's seed.
+    pub seed_key: SeedKey,
     /// How an assistant message with tool calls and no text says so.
     pub no_content: NoContent,
     /// How several texts in one message are sent.
@@ -61,6 +63,16 @@ pub enum OutputKey {
     MaxTokens,
     /// `max_completion_tokens`.
     MaxCompletionTokens,
+}
+
+/// The key of the sampler's seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeedKey {
+    /// `seed`.
+    Seed,
+    /// `random_seed`.
+    RandomSeed,
 }
 
 /// How an assistant message with tool calls and no text says so.
@@ -381,6 +393,7 @@ impl Dialect {
         Self {
             name: "compatible".into(),
             output_key: OutputKey::MaxTokens,
+            seed_key: SeedKey::Seed,
             no_content: NoContent::Null,
             texts: Texts::Joined,
             same_role: SameRole::Keep,
@@ -407,6 +420,7 @@ impl Dialect {
     #[must_use]
     pub fn mistral() -> Self {
         Self {
+            seed_key: SeedKey::RandomSeed,
             no_content: NoContent::Empty,
             // No system message after a tool or the assistant, and no two of the assistant's.
             system: SystemPlace::First,

@@ -56,6 +56,16 @@ pub(super) fn image_part(image: &Image) -> ContentPart<'_> {
     }
 }
 
+/// Whether a file is at an address of the web.
+pub(super) fn is_elsewhere(file: &File) -> bool {
+    match &file.source {
+        Source::Url { url } => ["https://", "http://"]
+            .iter()
+            .any(|web| url.starts_with(web)),
+        Source::Data { .. } => false,
+    }
+}
+
 pub(super) fn file_part(file: &File) -> ContentPart<'_> {
     let (file_data, file_id) = match &file.source {
         Source::Data { .. } => (Some(address(&file.source)), None),

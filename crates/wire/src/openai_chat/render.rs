@@ -3,13 +3,14 @@
 //! batch is rendered parted, and `validate.rs` says so.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use plimsoll_context::{Breakpoint, CachePlan, CacheRetention, Message, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{
-    CacheMarks, Dialect, NoContent, OutputKey, ParallelCalls, StreamUsage, SystemRole, Texts,
-    ToolStyle, Voice,
+    CacheMarks, Dialect, NoContent, OutputKey, ParallelCalls, SeedKey, StreamUsage, SystemRole,
+    Texts, ToolStyle, Voice,
 };
 use super::json_turns;
 use super::parts::call_name;
@@ -112,6 +113,8 @@ pub enum LeftOut {
     BrokenArguments,
     /// A tool's name is sent with `_` for characters that no name may have.
     Name,
+    /// A tool is left out whose name, as it is sent, another has.
+    RepeatedTool,
     /// A temperature is left out that the model refuses.
     Temperature,
     /// An effort is left out, because the model takes none here; whoever sets it says so.
@@ -183,9 +186,11 @@ fn built<'a>(
         .collect();
     let messages = turns.into_iter();
     let messages = messages.map(|turn| message(turn, kept, dialect));
+    let (tools, of_tools) = tools(input.tools, marks, kept, dialect);
+    notes.extend(of_tools);
     let mut request = Request {
         model: input.model.into(),
-        tools: tools(input.tools, marks, kept, dialect),
+        tools,
         messages: messages.collect(),
         ..Request::default()
     };
@@ -212,7 +217,15 @@ fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialec
         OutputKey::MaxTokens => request.max_tokens = input.max_output,
         OutputKey::MaxCompletionTokens => request.max_completion_tokens = input.max_output,
     }
-    request.seed = input.seed;
+    match dialect.seed_key {
+        SeedKey::Seed => request.seed = input.seed,
+        SeedKey::RandomSeed => {
+            let seed = input
+                .seed
+                .map(|seed| ("random_seed".to_owned(), seed.into()));
+            request.extra.extend(seed);
+        }
+    }
     if !input.stop.is_empty() {
         request.stop = Some(input.stop.into());
     }
@@ -281,21 +294,40 @@ fn tools<'a>(
     marks: &[Breakpoint],
     kept: CacheRetention,
     dialect: &Dialect,
-) -> Vec<Tool<'a>> {
+) -> (Vec<Tool<'a>>, Vec<Note>) {
     let mut specs: Vec<&ToolSpec> = specs.iter().collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
-    let tool = |spec| Tool {
-        kind: "function".into(),
-        function: function(spec, dialect),
-        extra: Extra::new(),
-    };
-    let mut tools: Vec<Tool<'a>> = specs.into_iter().map(tool).collect();
+    let mut tools: Vec<Tool<'a>> = Vec::with_capacity(specs.len());
+    let mut notes: Vec<Note> = Vec::new();
+    let mut names: BTreeSet<Cow<'a, str>> = BTreeSet::new();
+    for spec in specs {
+        let function = function(spec, dialect);
+        let renamed = (function.name != spec.name).then_some(LeftOut::Name);
+        let repeated = !names.insert(function.name.clone());
+        let what = if repeated {
+            Some(LeftOut::RepeatedTool)
+        } else {
+            renamed
+        };
+        notes.extend(what.map(|what| Note {
+            message: None,
+            what,
+        }));
+        if !repeated {
+            tools.push(Tool {
+                kind: "function".into(),
+                function,
+                extra: Extra::new(),
+            });
+        }
+    }
+    notes.dedup();
     if let Some(last) = tools.last_mut()
         && marks.contains(&Breakpoint::Tools)
     {
         mark(&mut last.extra, kept);
     }
-    tools
+    (tools, notes)
 }
 
 /// Sets a breakpoint. Where only the head is to be kept longer, all is kept as usual: which breakpoint

@@ -12,7 +12,9 @@ use super::dialect::{
     SystemPlace, UserAfterTool, UserMessage,
 };
 use super::ids::Ids;
-use super::parts::{CUSTOM, call_name, file_part, image_part, json_object, object_of, own};
+use super::parts::{
+    CUSTOM, call_name, file_part, image_part, is_elsewhere, json_object, object_of, own,
+};
 use super::render::{LeftOut, Note};
 use super::types::{Call, CallCustom, CallFunction, ContentPart, Extra, Text};
 use crate::frames;
@@ -290,6 +292,11 @@ impl<'a, 'd> Shaper<'a, 'd> {
             match part {
                 Part::Text { text } => pieces.push(Piece::Text(Cow::Borrowed(text))),
                 Part::Image(_) | Part::File(_) if self.dialect.images == Images::Unsupported => {
+                    self.note(LeftOut::Attachment);
+                    pieces.push(Piece::Text(frames::LEFT_OUT.into()));
+                }
+                // The wire has files by their ids and their bytes, and by no address.
+                Part::File(file) if is_elsewhere(file) => {
                     self.note(LeftOut::Attachment);
                     pieces.push(Piece::Text(frames::LEFT_OUT.into()));
                 }

@@ -13,8 +13,8 @@
 use serde_json::{Value, json};
 
 use super::dialect::{
-    Arguments, CallIds, CallNames, Dialect, NoContent, ParallelCalls, Prefill, SameRole,
-    SystemPlace, UserAfterTool, UserMessage, Voice,
+    Arguments, CallIds, CallNames, Dialect, EchoReasoning, NoContent, ParallelCalls, Prefill,
+    SameRole, SystemPlace, UserAfterTool, UserMessage, Voice,
 };
 use super::echo;
 use super::ids::{MAX_ID, is_nine};
@@ -23,6 +23,13 @@ use super::parts::{CUSTOM, is_json_object};
 use super::settings;
 use crate::fault::{Fault, Rule, note};
 use crate::openai_responses::is_name;
+
+/// Keys of an assistant message that Mistral does not know, and refuses.
+const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+/// Keys of a request that it does not know.
+const UNKNOWN: [&str; 1] = ["seed"];
+/// What it says of them.
+const FORBIDDEN: &str = "Extra inputs are not permitted";
 
 /// The longest name of a tool.
 const MAX_NAME: usize = 64;
@@ -58,6 +65,7 @@ pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
             check.order(messages);
         }
     }
+    check.forbidden("", request, &UNKNOWN);
     settings::check(&mut check, request);
     check.faults
 }
@@ -78,6 +86,18 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
             };
             let error = json!({"code": 500, "message": message, "type": "server_error"});
             (500, json!({"error": error}))
+        }
+        Voice::Mistral if words == FORBIDDEN => {
+            let place = fault.place.split(['.', '[', ']']);
+            let place = place.filter(|part| !part.is_empty());
+            let place = place.map(|part| part.parse().map_or(json!(part), |at: usize| json!(at)));
+            let place: Vec<Value> = std::iter::once(json!("body")).chain(place).collect();
+            let detail = json!([{"type": "extra_forbidden", "loc": place, "msg": words}]);
+            let body = json!({
+                "object": "error", "message": {"detail": detail}, "type": "invalid_request_error",
+                "param": null, "code": null
+            });
+            (422, body)
         }
         Voice::Mistral => {
             let (kind, code) = match fault.rule {
@@ -169,6 +189,10 @@ impl Check<'_> {
         if role == "assistant" {
             self.calls(&place, message);
             self.silence(&place, message);
+            // Whoever is configured to get it knows it.
+            if self.dialect.echo_reasoning == EchoReasoning::Never {
+                self.forbidden(&format!("{place}."), message, &REASONING);
+            }
         }
         if role == "tool" && !message.get("tool_call_id").is_some_and(Value::is_string) {
             let words = format!("Missing required parameter: '{place}.tool_call_id'.");
@@ -304,6 +328,16 @@ impl Check<'_> {
                 );
                 self.fault(Rule::Oc4, place, words);
             }
+        }
+    }
+
+    /// Keys that Mistral refuses because it does not know them.
+    fn forbidden(&mut self, inside: &str, of: &Value, keys: &[&str]) {
+        if self.dialect.voice != Voice::Mistral {
+            return;
+        }
+        for key in keys.iter().filter(|key| of.get(**key).is_some()) {
+            self.fault(Rule::Shape, format!("{inside}{key}"), FORBIDDEN);
         }
     }
 
