@@ -110,6 +110,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         self.heard.forget(&self.token);
         let Some(id) = self.id.take() else { return };
+        self.heard.gives_up(&id);
         self.heard.was_silent();
         let farewell = unwanted(self.peer.clone(), id);
         self.farewells.say(farewell);

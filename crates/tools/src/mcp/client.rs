@@ -1,7 +1,7 @@
 //! [`Client`]: the HTTP client that the SDK speaks through. It is reqwest's, but that no error of
-//! it names the server's address or repeats a key: the SDK logs them. A redirect is followed within
-//! the same origin alone, and only where the message goes with it, so that nobody else is shown a
-//! key.
+//! it names the server's address or repeats a key, since the SDK logs them, and that an error has
+//! the id of the request that it answers. A redirect is followed within the same origin alone, and
+//! only where the message goes with it, so that nobody else is shown a key.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::{Attempt, Policy};
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId};
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, InsufficientScopeError, StreamableHttpClient, StreamableHttpError,
@@ -84,10 +84,11 @@ impl StreamableHttpClient for Client {
         bearer: Option<String>,
         headers: Headers,
     ) -> Answer<StreamableHttpPostResponse> {
+        let asked = asked(&message);
         let answer = self
             .inner
             .post_message(uri, message, session, bearer, headers);
-        self.with(answer).await
+        Ok(of(asked, self.with(answer).await?))
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -99,10 +100,11 @@ impl StreamableHttpClient for Client {
         headers: Headers,
         max: usize,
     ) -> Answer<StreamableHttpPostResponse> {
+        let asked = asked(&message);
         let answer = self
             .inner
             .post_message_with_max_sse_event_size(uri, message, session, bearer, headers, max);
-        self.with(answer).await
+        Ok(of(asked, self.with(answer).await?))
     }
 
     async fn delete_session(
@@ -141,6 +143,26 @@ impl StreamableHttpClient for Client {
             .inner
             .get_stream_with_max_sse_event_size(uri, session, last, bearer, headers, max);
         self.with(answer).await
+    }
+}
+
+fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        JsonRpcMessage::Request(request) => Some(request.id.clone()),
+        _ => None,
+    }
+}
+
+/// An error that does not say for which request it is, is for the one that it answers. So servers
+/// speak that have not read it, since they do not know the session, say; nobody would wait for
+/// such an error.
+fn of(asked: Option<RequestId>, answer: StreamableHttpPostResponse) -> StreamableHttpPostResponse {
+    match answer {
+        StreamableHttpPostResponse::Json(JsonRpcMessage::Error(mut error), session) => {
+            error.id = error.id.or(asked);
+            StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), session)
+        }
+        answer => answer,
     }
 }
 

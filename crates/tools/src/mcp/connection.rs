@@ -12,9 +12,11 @@ use plimsoll_core::process::{Command, Ended, GRACE, Server};
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, ErrorCode, Implementation, ListToolsRequest,
-    PaginatedRequestParams, ServerResult, Tool as Described,
+    PaginatedRequestParams, RequestId, ServerResult, Tool as Described,
 };
-use rmcp::service::{ClientInitializeError, RunningService, ServiceError, serve_client};
+use rmcp::service::{
+    ClientInitializeError, PeerRequestOptions, RunningService, ServiceError, serve_client,
+};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::{
@@ -240,8 +242,18 @@ impl Connection {
         }
     }
 
-    async fn ask(&self, request: ClientRequest) -> Result<ServerResult, Failure> {
-        match self.service.send_request(request).await {
+    /// A request, and its result. It may be dropped before.
+    pub(super) async fn ask(&self, request: ClientRequest) -> Result<ServerResult, Failure> {
+        let options = PeerRequestOptions::no_options();
+        let sent = self.service.send_cancellable_request(request, options);
+        let answer = match sent.await {
+            Ok(handle) => {
+                let _asked = Asked(&self.heard, handle.id.clone());
+                handle.await_response().await
+            }
+            Err(error) => Err(error),
+        };
+        match answer {
             Ok(result) => Ok(result),
             Err(error) => Err(self.failure(error).await),
         }
@@ -285,6 +297,16 @@ impl Connection {
     /// Nothing that panics is done under the lock.
     fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request whose answer is waited for, until it is dropped.
+struct Asked<'a>(&'a Heard, RequestId);
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let Self(heard, id) = self;
+        heard.gives_up(id);
     }
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use plimsoll_core::ToolContext;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, GetExtensions, GetMeta, JsonRpcMessage,
-    ProgressNotificationParam, ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification,
+    ClientJsonRpcMessage, GetExtensions, GetMeta, JsonRpcMessage, ProgressNotificationParam,
+    ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::transport::Transport;
 use tokio::time::Instant;
@@ -123,7 +123,8 @@ impl Heard {
         self.lock().asked.insert(id.to_string());
     }
 
-    fn gives_up(&self, id: &RequestId) {
+    /// Nobody waits for an answer to this any more, or it was never sent.
+    pub(super) fn gives_up(&self, id: &RequestId) {
         self.lock().asked.remove(&id.to_string());
     }
 
@@ -189,24 +190,27 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
         &mut self,
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        match &item {
-            JsonRpcMessage::Request(request) => self.heard.asks(&request.id),
-            JsonRpcMessage::Notification(said) => {
-                if let ClientNotification::CancelledNotification(said) = &said.notification
-                    && let Some(id) = &said.params.request_id
-                {
-                    self.heard.gives_up(id);
-                }
+        let asked = match &item {
+            JsonRpcMessage::Request(request) => {
+                self.heard.asks(&request.id);
+                Some(request.id.clone())
             }
-            _ => {}
-        }
+            _ => None,
+        };
         if let JsonRpcMessage::Request(request) = &item
             && let Some(Listener(cx)) = request.request.extensions().get::<Listener>()
             && let Some(token) = request.request.get_meta().get_progress_token()
         {
             self.heard.listen(token, cx.clone());
         }
-        self.transport.send(item)
+        let (sent, heard) = (self.transport.send(item), Arc::clone(&self.heard));
+        async move {
+            let sent = sent.await;
+            if let (Err(_), Some(asked)) = (&sent, asked) {
+                heard.gives_up(&asked);
+            }
+            sent
+        }
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {

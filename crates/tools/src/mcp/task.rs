@@ -198,10 +198,10 @@ impl Connection {
     async fn ask_for(&self, request: ClientRequest, cx: &ToolContext) -> Result<Value, Failure> {
         let answer = tokio::select! {
             biased;
-            answer = self.service.send_request(request) => answer,
+            answer = self.ask(request) => answer?,
             () = cx.cancel.cancelled() => return Err(Failure::Cancelled),
         };
-        self.read(answer).await
+        serde_json::to_value(answer).map_err(|error| Failure::Odd(short(error)))
     }
 
     async fn read(&self, answer: Result<ServerResult, ServiceError>) -> Result<Value, Failure> {
@@ -232,6 +232,7 @@ impl Drop for Wish {
             (Some(id), _) => self.farewells.say(cancelled(peer, id)),
             // Which task it is is not known yet; it is listened to for a moment longer.
             (None, Some(handle)) => {
+                self.heard.gives_up(&handle.id);
                 self.heard.was_silent();
                 self.farewells.say(async move {
                     let asked = handle.id.clone();

@@ -90,6 +90,32 @@ async fn over_http() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn it_is_found_again_where_it_has_forgotten_us() {
+    let Some(script) = script() else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let server = listen(&script, port).await;
+    let servers = connect(McpServer::url(
+        "every",
+        format!("http://127.0.0.1:{port}/mcp"),
+    ))
+    .await;
+    let tools = servers.tools(&[]);
+    let hello = || call(&tools, "every_echo", json!({"message": "hello"}));
+    assert_eq!(hello().await.as_deref(), Ok("Echo: hello"));
+    server.stop().await;
+    let gone = hello().await.unwrap_err();
+    assert!(gone.contains("gave no answer"), "{gone}");
+    // Another, which knows nothing of our session and says so with the status 400.
+    let server = listen(&script, port).await;
+    assert_eq!(hello().await.as_deref(), Ok("Echo: hello"));
+    drop(tools);
+    servers.close().await;
+    server.stop().await;
+}
+
 /// The server at this port, once it takes a connection.
 async fn listen(script: &Path, port: u16) -> Server {
     let command = Command::new("node").arg(script).arg("streamableHttp");

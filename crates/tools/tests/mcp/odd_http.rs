@@ -202,6 +202,14 @@ async fn one_that_has_forgotten_us_and_says_so_in_its_own_words_is_told_again() 
         assert_eq!(got, Ok(format!("{name} says hello")));
         assert_eq!(odd.count("initialize"), at);
     }
+    // So it is with several calls at once, whose errors do not say for which of them they are.
+    let got = call(&tools, "web_forgets", json!({})).await;
+    assert_eq!(got.as_deref(), Ok("who are you?"));
+    let whom = || call(&tools, "web_whom", json!({}));
+    let all = tokio::join!(whom(), whom(), whom());
+    for got in [all.0, all.1, all.2] {
+        assert_eq!(got.as_deref(), Ok("whom says hello"));
+    }
     // Where that does not help, it is said, after one more try.
     let got = call(&tools, "web_refuses", json!({})).await.unwrap_err();
     assert_eq!(got, "`web` refuses: Invalid session: this one is closed");
