@@ -15,6 +15,7 @@ impl Run {
     /// Ends the run. Calls without a result get one, so that the view stays one that a provider
     /// accepts.
     pub(crate) fn finish(&mut self, reason: EndReason) {
+        self.book_unanswered();
         self.close_calls(match reason {
             EndReason::Interrupted => "not run: the run was interrupted",
             _ => "not run: the run ended",

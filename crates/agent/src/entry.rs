@@ -26,7 +26,8 @@ pub enum Lesson {
     /// The provider named it.
     #[default]
     Told,
-    /// It is less than what was refused or cut; good for this session, and no longer.
+    /// It is less than what was refused or cut, or what a rate limit lets through; good for this
+    /// session, and no longer.
     Inferred,
 }
 

@@ -32,6 +32,17 @@ pub enum Failure {
         /// What it shows.
         message: String,
     },
+    /// The request alone has more tokens than a minute may carry: waiting does not help. The run takes
+    /// it as an overflow of a window that holds for this session.
+    #[error("the request has more tokens than the provider takes in a minute: {message}")]
+    SoftWindow {
+        /// The request's size as the provider counts.
+        used: Option<Tokens>,
+        /// What a minute may carry.
+        limit: Tokens,
+        /// The provider's text.
+        message: String,
+    },
     /// The request has too many bytes, whatever its tokens are.
     #[error("the request has more bytes than the provider takes: {message}")]
     BodyTooLarge {
@@ -94,6 +105,15 @@ impl Failure {
             self,
             Self::RateLimited { .. } | Self::Transient { .. } | Self::Garbled { .. }
         )
+    }
+
+    /// What the call has used, where the failure itself says so.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        match self {
+            Self::Cut { usage, .. } => *usage,
+            _ => None,
+        }
     }
 
     /// How long the provider asks to wait before the next try, in milliseconds.

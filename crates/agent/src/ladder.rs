@@ -21,10 +21,30 @@ const LEAST_WINDOW: Tokens = Tokens(256);
 /// With less room behind it the request itself is too long: no answer is worth that little.
 const LEAST_ROOM: Tokens = Tokens(256);
 
+/// From what an overflow is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The provider says so.
+    Told,
+    /// The provider says so of a minute, and means no window.
+    RateLimit,
+    /// The answer shows it.
+    Shown,
+}
+
+impl Source {
+    fn lesson(self) -> Lesson {
+        match self {
+            Self::Told => Lesson::Told,
+            Self::RateLimit | Self::Shown => Lesson::Inferred,
+        }
+    }
+}
+
 impl Run {
     /// A model call has failed for good; the driver has retried what may be retried.
     pub(crate) fn failed(&mut self, failure: Failure, call: Calling) {
-        let (failure, lesson) = self.heard_of(failure);
+        let (failure, source) = self.heard_of(failure);
         self.after(HookPoint::OnError, || Moment::OnError {
             message: failure.to_string(),
         });
@@ -33,13 +53,13 @@ impl Run {
             _ if rung > MAX_RUNGS => {}
             Failure::Overflow { used, window, .. } => {
                 let (used, window) = (*used, *window);
-                self.learn(used, window, call.counted, lesson);
+                self.learn(used, window, call.counted, source);
                 // The answer's share of the window was too much, not what is sent. One that was cut
                 // short would be cut shorter.
                 // Who names the window only leaves it to our count whether that explains it.
                 let reported = self.state.calibration.reported(call.counted);
                 let ours = call.max_output.map(|_| reported);
-                if lesson == Lesson::Told
+                if source != Source::Shown
                     && let Some(room) = room(used.or(ours), window)
                     && call.max_output.is_none_or(|asked| asked > room)
                 {
@@ -76,27 +96,41 @@ impl Run {
     }
 
     /// A request that was cut in silence is an overflow like any other; what its answer cost is paid.
-    fn heard_of(&mut self, failure: Failure) -> (Failure, Lesson) {
-        let Failure::Cut {
-            used,
-            window,
-            usage,
-            message,
-        } = failure
-        else {
-            return (failure, Lesson::Told);
+    /// So is one that no minute can carry.
+    fn heard_of(&mut self, failure: Failure) -> (Failure, Source) {
+        let (used, window, usage, message) = match failure {
+            Failure::Cut {
+                used,
+                window,
+                usage,
+                message,
+            } => (used, window, usage, message),
+            Failure::SoftWindow {
+                used,
+                limit,
+                message,
+            } => {
+                let message = format!(
+                    "by its rate limit, which lets {limit} tokens through in a minute: {message}"
+                );
+                let failure = Failure::Overflow {
+                    used,
+                    window: Some(limit),
+                    message,
+                };
+                return (failure, Source::RateLimit);
+            }
+            failure => return (failure, Source::Told),
         };
         if let Some(usage) = usage {
-            let sheet = self.setup.sheet.as_ref();
-            let cost = sheet.and_then(|sheet| self.cost(usage, sheet));
-            self.record(Entry::Wasted { usage, cost });
+            self.waste(usage);
         }
         let failure = Failure::Overflow {
             used,
             window,
             message,
         };
-        (failure, Lesson::Inferred)
+        (failure, Source::Shown)
     }
 
     fn notify_overflow(&mut self, failure: &Failure, rung: u32) {
@@ -114,7 +148,7 @@ impl Run {
         used: Option<Tokens>,
         told: Option<Tokens>,
         counted: Tokens,
-        lesson: Lesson,
+        source: Source,
     ) {
         let known = self.line().window;
         let refused = used.unwrap_or_else(|| self.state.calibration.reported(counted));
@@ -124,7 +158,7 @@ impl Run {
             self.record(Entry::Learned {
                 window,
                 used: used.map(|used| (counted, used)),
-                lesson: told.map_or(Lesson::Inferred, |_| lesson),
+                lesson: told.map_or(Lesson::Inferred, |_| source.lesson()),
             });
         }
     }

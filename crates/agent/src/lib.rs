@@ -45,6 +45,7 @@ mod tool_names;
 mod tracker;
 mod turn;
 mod undo;
+mod waste;
 mod work;
 
 pub use arguments::{

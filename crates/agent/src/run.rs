@@ -25,6 +25,7 @@ use crate::spend::Spend;
 use crate::state::{FoldError, State};
 use crate::step::{Input, Leaving, Step};
 use crate::tracker::ExecutionTracker;
+use crate::waste::Unanswered;
 
 /// One session's machine: it runs one run after another over the same log.
 ///
@@ -105,6 +106,8 @@ pub struct Run {
     pub(crate) aside: Aside,
     /// What calls under way have used so far.
     pub(crate) metered: HashMap<CallId, Spend>,
+    /// What model calls under way have used so far without a reply.
+    pub(crate) unanswered: Unanswered,
     /// A plan that somebody has asked for.
     pub(crate) compacting: Option<Compacting>,
     /// The last of them that was applied.
@@ -209,6 +212,7 @@ impl Run {
             rejected: None,
             aside: Aside::default(),
             metered: HashMap::new(),
+            unanswered: Unanswered::default(),
             compacting: None,
             compaction: None,
         })
@@ -269,7 +273,11 @@ impl Run {
             }
             Input::User(parts) | Input::FollowUp(parts) => self.start(parts),
             Input::Continue => self.carry_on(),
-            Input::Reply(reply) => self.replied(*reply),
+            Input::Reply(reply) => {
+                self.book_unanswered();
+                self.replied(*reply);
+            }
+            Input::Retried => self.retried(),
             Input::ToolDone {
                 result,
                 pins,
@@ -283,6 +291,7 @@ impl Run {
             Input::Tick => self.tick(),
             Input::Interrupt => self.interrupt(),
         }
+        self.unanswered = Unanswered::default();
     }
 
     /// The next thing to do.

@@ -23,6 +23,9 @@ pub enum Input {
     Continue,
     /// The model call that was asked for has ended. Boxed, since a reply is large.
     Reply(Box<Result<Reply, Failure>>),
+    /// A try of a model call has failed, and the driver is about to make the next one: what it has used
+    /// was told by [`Run::set_unanswered`](crate::Run::set_unanswered).
+    Retried,
     /// A tool call has ended.
     ToolDone {
         /// Its result.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Means, Message, Money, Reply, Span, Summarizer, When};
+use plimsoll_context::{Means, Message, Money, Reply, Span, Summarizer, Usage, When};
 
 use crate::digest::{Digest, Progress};
 use crate::entry::Entry;
@@ -93,6 +93,13 @@ impl Run {
             return;
         };
         digest.calls += 1;
+        // Tries that failed, and an answer that is none.
+        let lost = [
+            self.unanswered.summary.take(),
+            reply.as_ref().err().and_then(Failure::usage),
+        ];
+        let lost = lost.into_iter().flatten();
+        digest.usage = lost.fold(digest.usage, Usage::combine);
         let progress = match reply {
             Ok(reply) => digest.take(&reply),
             Err(failure) => Progress::Failed(failure.to_string()),
@@ -124,8 +131,10 @@ impl Run {
     /// The run ends while a summary is being written: what it has used so far is counted.
     pub(crate) fn drop_digest(&mut self) {
         if let Some(mut digest) = self.digest.take() {
-            // The call that is under way, whose use nobody will tell.
+            // The call that is under way, with what is known of its use.
             digest.calls += 1;
+            let used = self.unanswered.summary.take().unwrap_or_default();
+            digest.usage = digest.usage.combine(used);
             self.end_digest(
                 &digest,
                 Some("the run ended before it was written".to_owned()),

@@ -53,6 +53,7 @@ impl Run {
         // Else the host is asked; the last answer follows what it says.
         if self.is_cuttable() {
             self.queue.push_back(Step::Abort);
+            self.book_unanswered();
             self.drop_digest();
             self.summary_failed = true;
             self.close_calls(notice::OUT_OF_TIME);

@@ -91,6 +91,12 @@ pub enum Delta {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+    /// Something that a person should know of how the call was made: a sentence, no part of the reply.
+    /// Observers are told it as a warning.
+    Warning {
+        /// The sentence.
+        text: String,
+    },
     /// What the call has used so far, as the provider says; the newest holds. It counts where no
     /// reply follows. It is for the run, and observers are not told of it.
     Used {

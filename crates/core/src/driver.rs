@@ -3,6 +3,7 @@
 pub(crate) mod asked;
 mod call;
 mod hooked;
+mod losses;
 mod purse;
 mod rewrite;
 mod tools;
@@ -37,6 +38,7 @@ use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
 use crate::window::told;
 
 pub(crate) use call::ask;
+pub(crate) use losses::{CallLosses, Losses};
 pub(crate) use purse::Purse;
 
 /// Characters of a message that came too late that a warning quotes; the output has all of it.
@@ -129,12 +131,14 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 flush(session).await?;
                 request.cache.key.clone_from(&session.cache_key);
                 rewrite::rewrite(session, &parts, &mut request).await;
-                let call = call::call(Arc::clone(&parts), request, session.scene());
+                let losses = Arc::clone(&session.losses.call);
+                let call = call::call(Arc::clone(&parts), request, session.scene(), losses);
                 underway.call = Some(Box::pin(call));
             }
             Step::Summarize(request) => {
                 flush(session).await?;
-                let asked = call::summarize(Arc::clone(&parts), request, session.scene());
+                let losses = Arc::clone(&session.losses.summary);
+                let asked = call::summarize(Arc::clone(&parts), request, session.scene(), losses);
                 let asked = asked.instrument(session.told.of_summary());
                 underway.summary = Some(Box::pin(asked));
             }
@@ -176,6 +180,7 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
             Step::Abort => {
                 underway = Underway::new();
                 session.told.forget();
+                session.losses = CallLosses::default();
                 session.forget_calls();
             }
             Step::Wait => {
@@ -221,6 +226,7 @@ async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
     }
     tell_time(session);
     session.tell_meters(&input);
+    session.tell_losses(&input);
     session.run.handle(input);
 }
 
@@ -377,9 +383,11 @@ fn end_open(session: &mut Session) {
             session.run.handle(said(kind, parts));
         }
         session.tell_meters(&Input::Interrupt);
+        session.tell_losses(&Input::Interrupt);
         session.run.handle(Input::Interrupt);
         while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
     }
+    session.losses = CallLosses::default();
 }
 
 /// Makes a session ready for what is done between two runs.
@@ -454,6 +462,8 @@ async fn wait(session: &Session, underway: &mut Underway) -> Heard {
             Command::Interrupt => Input::Interrupt,
         },
         () = due => Input::Tick,
+        // Before the next try is made.
+        () = session.losses.news() => Input::Retried,
         Some(reply) = async { Some(call.as_mut()?.await) } => {
             *call = None;
             Input::Reply(Box::new(reply))

@@ -8,7 +8,10 @@ use std::time::Duration;
 use plimsoll_agent::Failure;
 use serde::{Deserialize, Serialize};
 
-/// Exponential backoff with jitter. A provider's Retry-After goes before it.
+/// A longer wait is not told as a number: nobody would read it.
+const MOST_TOLD: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Exponential backoff with jitter. A provider's Retry-After makes it longer, never shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryConfig {
@@ -53,15 +56,60 @@ impl RetryConfig {
         if attempt >= self.max_attempts || !failure.is_retryable() {
             return None;
         }
-        if let Some(asked) = failure.retry_after_ms().map(Duration::from_millis) {
-            return (asked <= self.retry_after_cap).then_some(asked);
-        }
         let factor = self.factor.max(1).saturating_pow(attempt.saturating_sub(1));
-        let wait = self.initial.saturating_mul(factor).min(self.cap);
-        // ± 20 %, so that many agents do not come back at once. A fresh hasher is random enough.
-        let jitter = RandomState::new().hash_one(attempt) % 401;
-        Some(wait.mul_f64((800 + jitter) as f64 / 1000.0))
+        let own = self.initial.saturating_mul(factor).min(self.cap);
+        // Up to 20 %, so that many agents do not come back at once. A fresh hasher is random enough.
+        let jitter = |from: u64, to: u64| {
+            let random = RandomState::new().hash_one(attempt) % (to - from + 1);
+            (from + random) as f64 / 1000.0
+        };
+        match asked(failure) {
+            Some(asked) if asked > self.retry_after_cap => None,
+            // Sooner than asked is in vain, and a server that says "at once" says it to all.
+            Some(asked) => Some(asked.max(own).mul_f64(jitter(1000, 1200))),
+            None => Some(own.mul_f64(jitter(800, 1200))),
+        }
     }
+
+    /// The failure that ends the tries; where a longer wait is asked for than is waited, it says so.
+    #[must_use]
+    pub fn given_up(&self, attempt: u32, failure: Failure) -> Failure {
+        let asked = asked(&failure).filter(|asked| *asked > self.retry_after_cap);
+        let (Some(asked), true) = (asked, attempt < self.max_attempts) else {
+            return failure;
+        };
+        let asked = match asked.as_secs() {
+            secs if secs <= MOST_TOLD.as_secs() => format!("{secs} s"),
+            _ => "more than a year".to_owned(),
+        };
+        let cap = self.retry_after_cap.as_secs_f64();
+        let why = format!(
+            "; it asks to wait {asked}, and no more than {cap} s is waited for (retry.retry_after_cap)"
+        );
+        match failure {
+            Failure::RateLimited {
+                retry_after_ms,
+                message,
+            } => Failure::RateLimited {
+                retry_after_ms,
+                message: message + &why,
+            },
+            Failure::Transient {
+                status,
+                retry_after_ms,
+                message,
+            } => Failure::Transient {
+                status,
+                retry_after_ms,
+                message: message + &why,
+            },
+            other => other,
+        }
+    }
+}
+
+fn asked(failure: &Failure) -> Option<Duration> {
+    failure.retry_after_ms().map(Duration::from_millis)
 }
 
 #[cfg(test)]
@@ -93,16 +141,43 @@ mod tests {
     #[test]
     fn the_provider_is_asked_first() {
         let config = RetryConfig::default();
-        assert_eq!(
-            config.wait(1, &limited(Some(7_000))),
-            Some(Duration::from_secs(7))
-        );
+        // In seconds; never sooner than asked, and never sooner than without a word.
+        for (attempt, asked_ms, secs) in [
+            (1, 7_000, 7.0),
+            (1, 0, 1.0),
+            (2, 0, 2.0),
+            (2, 1_500, 2.0),
+            (1, 120_000, 120.0),
+        ] {
+            let wait = config.wait(attempt, &limited(Some(asked_ms))).unwrap();
+            let wait = wait.as_secs_f64();
+            assert!(
+                (secs..=secs * 1.201).contains(&wait),
+                "{attempt} {asked_ms}: {wait}"
+            );
+        }
+        let waits = (0..64).map(|_| config.wait(1, &limited(Some(7_000))));
+        let different: std::collections::HashSet<_> = waits.collect();
+        assert!(different.len() > 1, "all come back at once");
         assert_eq!(
             config.wait(1, &limited(Some(3_600_000))),
             None,
             "an hour is not waited for"
         );
+        assert_eq!(config.wait(1, &limited(Some(u64::MAX))), None);
         assert_eq!(config.wait(3, &limited(None)), None, "three tries in all");
+        let says = |attempt, asked| config.given_up(attempt, limited(asked)).to_string();
+        assert!(
+            says(1, Some(3_600_000)).ends_with(
+                "; it asks to wait 3600 s, and no more than 120 s is waited for (retry.retry_after_cap)"
+            ),
+            "{}",
+            says(1, Some(3_600_000))
+        );
+        assert!(says(1, Some(u64::MAX)).contains("wait more than a year"));
+        // It would have waited, had there been a try left.
+        assert!(!says(3, Some(7_000)).contains("asks to wait"));
+        assert!(!says(3, Some(3_600_000)).contains("asks to wait"));
         let refused = Failure::Auth {
             message: String::new(),
         };

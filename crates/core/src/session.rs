@@ -10,7 +10,7 @@ use plimsoll_agent::{Cost, EndReason, Entry, Event, ExecutionTracker, Input, Out
 use plimsoll_context::{CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
 
 use crate::agent::{Agent, Fittings};
-use crate::driver::{self, Parts, Purse};
+use crate::driver::{self, CallLosses, Parts, Purse};
 use crate::error::Error;
 use crate::host_pins::HostPins;
 use crate::loop_config::Base;
@@ -38,6 +38,8 @@ pub struct Session {
     pub(crate) steps: Steps,
     /// What the run may use.
     pub(crate) purse: Purse,
+    /// What its calls have used without a reply.
+    pub(crate) losses: CallLosses,
     /// When the run began that is under way, or was last.
     pub(crate) started: tokio::time::Instant,
     /// What was said in that run has this number or a later one.
@@ -130,6 +132,7 @@ impl Session {
             archives: false,
             steps: Steps::new(parts.max_step_result),
             purse: Purse::default(),
+            losses: CallLosses::default(),
             started: tokio::time::Instant::now(),
             began: Seq::default(),
             called: None,

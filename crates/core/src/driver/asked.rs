@@ -23,7 +23,8 @@ pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
             Step::Summarize(request) => {
                 flush(session).await?;
                 let scene = session.scene();
-                let asked = call::summarize(Arc::clone(&parts), request, scene);
+                let losses = Arc::clone(&session.losses.summary);
+                let asked = call::summarize(Arc::clone(&parts), request, scene, losses);
                 summary = Some(asked.instrument(session.told.of_summary()).boxed());
             }
             Step::Leave(leaving) => {
@@ -43,8 +44,9 @@ pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
                 flush(session).await?;
                 match summary.take() {
                     Some(summary) if session.run.is_running() => {
-                        let reply = summary.await;
-                        session.run.handle(Input::Summarized(Box::new(reply)));
+                        let reply = Input::Summarized(Box::new(summary.await));
+                        session.tell_losses(&reply);
+                        session.run.handle(reply);
                     }
                     _ => return Ok(()),
                 }

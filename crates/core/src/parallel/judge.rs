@@ -13,7 +13,7 @@ use plimsoll_context::{
 use super::outcome::ParallelLoopResult;
 use super::strategy::{Choice, Evaluation, EvaluationStrategy};
 use crate::allowance::Limit;
-use crate::driver::ask;
+use crate::driver::{Losses, ask};
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::sub_agent::bounded;
@@ -278,8 +278,19 @@ impl JudgeModel {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             left.min(self.timeout)
         });
-        let reply = tokio::time::timeout(timeout, ask(&*self.provider, &request, &self.retry));
-        let reply = match reply.await {
+        let losses = Losses::default();
+        let asked = ask(&*self.provider, &request, &self.retry, &losses);
+        let reply = tokio::time::timeout(timeout, asked).await;
+        // Tries without a reply are paid too.
+        if let Some(usage) = losses.all() {
+            let cost = self.sheet.and_then(|sheet| sheet.cost(usage));
+            grant.meter().add(&Spend {
+                usage,
+                cost: Cost::of(cost),
+                ..Spend::default()
+            });
+        }
+        let reply = match reply {
             Ok(reply) => reply.map_err(|failure: Failure| failure.to_string())?,
             Err(_) => {
                 let secs = timeout.as_secs_f32();

@@ -1,7 +1,7 @@
 //! The span `chat {model}`: one call of a model, and its metrics. A call that is made again has a span
 //! for each try.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Failure, Request};
@@ -33,6 +33,8 @@ pub(crate) struct CallSpan<'a> {
     contents: Contents,
     began: Instant,
     first: OnceLock<Duration>,
+    /// What it has used so far, as the provider says before its reply is whole.
+    used: Mutex<Option<Usage>>,
     ended: bool,
 }
 
@@ -122,6 +124,7 @@ pub(crate) fn trace_call<'a>(
         contents: scene.contents,
         began: Instant::now(),
         first: OnceLock::new(),
+        used: Mutex::new(None),
         ended: false,
     }
 }
@@ -134,6 +137,15 @@ impl CallSpan<'_> {
     /// A piece of the reply has come.
     pub(crate) fn chunk(&self) {
         self.first.get_or_init(|| self.began.elapsed());
+    }
+
+    /// The provider says what the call has used so far.
+    pub(crate) fn used(&self, usage: Usage) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
+    }
+
+    fn used_so_far(&self) -> Option<Usage> {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the call came to.
@@ -157,10 +169,7 @@ impl CallSpan<'_> {
                 if let Some(status) = status(failure) {
                     span.record("http.response.status_code", u64::from(status));
                 }
-                let usage = match failure {
-                    Failure::Cut { usage, .. } => *usage,
-                    _ => None,
-                };
+                let usage = failure.usage().or(self.used_so_far());
                 self.close(None, usage, Some(error_type(failure)));
             }
         }
@@ -219,7 +228,7 @@ impl CallSpan<'_> {
 impl Drop for CallSpan<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.close(None, None, Some("cancelled"));
+            self.close(None, self.used_so_far(), Some("cancelled"));
         }
     }
 }
@@ -260,6 +269,7 @@ pub(super) fn error_type(failure: &Failure) -> &'static str {
     match failure {
         Failure::Overflow { .. } => "overflow",
         Failure::Cut { .. } => "cut",
+        Failure::SoftWindow { .. } => "soft_window",
         Failure::BodyTooLarge { .. } => "body_too_large",
         Failure::OutputTooLarge { .. } => "output_too_large",
         Failure::Auth { .. } => "auth",

@@ -1,0 +1,204 @@
+//! What tries without a reply have used: it counts against limits, in the bill and in the log,
+//! whether the call is made again, given up or cut off.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use plimsoll_agent::{EndReason, Entry, ExecutionLimits, Failure, Request};
+use plimsoll_context::{Delta, Money, Part, PriceSheet, Rates, Reply, StopReason, Tokens, Usage};
+use plimsoll_core::{
+    Agent, AgentBuilder, MemoryStore, Provider, RetryConfig, SessionId, SessionStore,
+};
+use tokio::sync::Notify;
+
+/// What one call does.
+enum Then {
+    /// The provider says what it used, and the connection breaks.
+    Breaks(Usage),
+    /// The same, and silence.
+    Hangs(Usage),
+    Answers(Usage),
+}
+
+#[derive(Clone)]
+struct Broken {
+    script: Arc<Mutex<VecDeque<Then>>>,
+    calls: Arc<Mutex<u32>>,
+    /// It hangs now.
+    hangs: Arc<Notify>,
+}
+
+impl Broken {
+    fn new(script: impl IntoIterator<Item = Then>) -> Self {
+        Self {
+            script: Arc::new(Mutex::new(script.into_iter().collect())),
+            calls: Arc::default(),
+            hangs: Arc::default(),
+        }
+    }
+
+    fn calls(&self) -> u32 {
+        *self.calls.lock().unwrap()
+    }
+}
+
+#[async_trait]
+impl Provider for Broken {
+    fn model(&self) -> &str {
+        "test/test"
+    }
+
+    async fn call(
+        &self,
+        _: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        *self.calls.lock().unwrap() += 1;
+        let then = self.script.lock().unwrap().pop_front().unwrap();
+        let (Then::Breaks(usage) | Then::Hangs(usage) | Then::Answers(usage)) = then;
+        // First a little, as at the beginning of a stream; the newest holds.
+        deltas(Delta::Used {
+            usage: used(usage.input.0, 0),
+        });
+        deltas(Delta::Text { text: "Ah".into() });
+        deltas(Delta::Used { usage });
+        match then {
+            Then::Breaks(_) => Err(Failure::Transient {
+                status: None,
+                retry_after_ms: None,
+                message: "cut".into(),
+            }),
+            Then::Hangs(_) => {
+                self.hangs.notify_one();
+                std::future::pending().await
+            }
+            Then::Answers(_) => Ok(Reply {
+                parts: vec![Part::text("Ahoy.")],
+                stop: StopReason::Stop,
+                usage: Some(usage),
+                model: None,
+            }),
+        }
+    }
+}
+
+fn used(input: u64, output: u64) -> Usage {
+    Usage {
+        input: Tokens(input),
+        output: Tokens(output),
+        ..Usage::default()
+    }
+}
+
+/// A token is a billionth of a dollar.
+fn agent(provider: &Broken) -> AgentBuilder {
+    let rates = Rates {
+        input: Money(1),
+        output: Money(1),
+        cache_read: None,
+        cache_write: None,
+    };
+    Agent::builder(provider.clone())
+        .prices(PriceSheet::of(rates))
+        .retry_config(RetryConfig {
+            max_attempts: 3,
+            ..RetryConfig::default()
+        })
+}
+
+fn id() -> SessionId {
+    SessionId::new("s").unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn tries_that_broke_are_in_the_bill_and_in_the_log() {
+    let script = [
+        Then::Breaks(used(100, 3)),
+        Then::Breaks(used(100, 5)),
+        Then::Answers(used(100, 7)),
+    ];
+    let provider = Broken::new(script);
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+    let builder = agent(&provider).store(Arc::clone(&store));
+    let agent = builder.build().unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    let output = session.run("hi").await.unwrap();
+    assert_eq!(output.tokens_used, used(300, 15));
+    assert_eq!(output.turns, 1);
+    let entries = store.load(&id()).await.unwrap();
+    let wasted: Vec<Usage> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Wasted { usage, .. } => Some(*usage),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(wasted, [used(100, 3), used(100, 5)]);
+    assert_eq!(output.cost, session.cost());
+    assert_eq!(session.view().usage(), used(300, 15));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_given_up_is_paid_too() {
+    let script = [(); 3].map(|()| Then::Breaks(used(100, 1)));
+    let provider = Broken::new(script);
+    let output = agent(&provider).build().unwrap().run("hi").await.unwrap();
+    assert!(matches!(output.reason, EndReason::Failed { .. }));
+    assert_eq!(output.tokens_used, used(300, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_a_broken_try_reaches_ends_the_run_before_the_next() {
+    let script = [(); 3].map(|()| Then::Breaks(used(600, 0)));
+    let provider = Broken::new(script);
+    let limits = ExecutionLimits {
+        max_total_tokens: Some(Tokens(1_000)),
+        ..ExecutionLimits::turns(9)
+    };
+    let output = agent(&provider)
+        .execution_limits(limits)
+        .build()
+        .unwrap()
+        .run("hi")
+        .await
+        .unwrap();
+    assert!(
+        matches!(output.reason, EndReason::MaxTokens { used, .. } if used == Tokens(1_200)),
+        "{:?}",
+        output.reason
+    );
+    assert_eq!(provider.calls(), 2);
+    assert_eq!(output.tokens_used, used(1_200, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_off_is_paid_as_far_as_it_was_told() {
+    let provider = Broken::new([Then::Breaks(used(100, 1)), Then::Hangs(used(100, 2))]);
+    let agent = agent(&provider).build().unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    let remote = session.remote();
+    let stop = async {
+        provider.hangs.notified().await;
+        remote.interrupt().await;
+    };
+    let (output, ()) = tokio::join!(session.run("hi"), stop);
+    let output = output.unwrap();
+    assert_eq!(output.reason, EndReason::Interrupted);
+    assert_eq!(output.tokens_used, used(200, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_dropped_is_paid_once_the_session_goes_on() {
+    let provider = Broken::new([Then::Hangs(used(100, 2)), Then::Answers(used(50, 1))]);
+    let agent = agent(&provider).build().unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    tokio::select! {
+        _ = session.run("hi") => panic!("it hangs"),
+        () = provider.hangs.notified() => {}
+    }
+    let output = session.run("again").await.unwrap();
+    assert_eq!(output.tokens_used, used(50, 1));
+    assert_eq!(session.view().usage(), used(150, 3));
+}
