@@ -21,7 +21,8 @@ use crate::efforts;
 use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::responses::{Server, effort_of, profile_of};
+use crate::refusal::Asked;
+use crate::responses::effort_of;
 use crate::retention::{Asks, keeps, kept};
 
 /// The bits of a seed that are sent: the wire has signed numbers.
@@ -71,18 +72,19 @@ impl Provider for OpenAiChat {
     ) -> Result<Reply, Failure> {
         let body = self.body(request)?;
         let limit = request.max_output;
+        let asked = Asked::of(request, limit);
         // Under a schema of its own the answer is the object itself.
         let turns = self.dialect.tools == ToolStyle::JsonSchema && request.format.is_none();
         let reply = if turns {
             let sink = read_along(deltas);
             let turn = self
                 .line
-                .call::<StreamState>(PATH, body, limit, &sink)
+                .call::<StreamState>(PATH, body, asked, &sink)
                 .await?;
             read_turn(turn, request.messages.len())
         } else {
             self.line
-                .call::<StreamState>(PATH, body, limit, deltas)
+                .call::<StreamState>(PATH, body, asked, deltas)
                 .await?
         };
         let mut reply = self.line.heard(reply, limit)?;

@@ -30,6 +30,7 @@ use plimsoll_core::telemetry::ServerAddress;
 pub(crate) use api::Api;
 
 use crate::line::Line;
+use crate::refusal::Asked;
 use frames::Frames;
 
 /// A model behind an API that the genai library speaks.
@@ -64,8 +65,8 @@ impl Genai {
     }
 
     /// Where its key comes from, if one is sent.
-    pub(crate) fn key_from(&self) -> Option<&'static str> {
-        self.line.key_from
+    pub(crate) fn key_from(&self) -> Option<&str> {
+        self.line.key_from.as_deref()
     }
 
     async fn hear(
@@ -73,7 +74,7 @@ impl Genai {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let call = self.line.call_of(request.max_output);
+        let call = self.line.call_of(Asked::of(request, request.max_output));
         let idle = self.line.http.timeouts.idle;
         let frames = Arc::new(Frames::default());
         let asked = shape::chat(request, &self.api);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt};
 use plimsoll_context::Bytes as ByteCount;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
 use reqwest::{Client, Method, Response, Url, redirect};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -171,6 +173,12 @@ impl Http {
         };
         timeout(patience, answer).await.ok().flatten()
     }
+}
+
+/// In what an answer is packed, though nobody asked for that.
+pub(crate) fn packed(headers: &HeaderMap) -> Option<String> {
+    let packed = headers.get(CONTENT_ENCODING)?.to_str().ok()?.trim();
+    (!packed.is_empty() && packed != "identity").then(|| packed.to_owned())
 }
 
 /// The bytes of an answer as they come.

@@ -1,7 +1,7 @@
 //! [`Incoming`]: a reply while it arrives, whatever wire it is of. The readers themselves are in
 //! `wire`; here is only what receiving needs to know of them.
 
-use plimsoll_context::{Delta, Reply};
+use plimsoll_context::{Delta, Reply, Usage};
 use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
 
 /// A reply while it arrives.
@@ -14,6 +14,8 @@ pub(crate) trait Incoming: Default {
     fn is_complete(&self) -> bool;
     /// What has arrived so far.
     fn partial(&self) -> Reply;
+    /// What the provider has said so far that the call used.
+    fn used(&self) -> Option<Usage>;
     /// The whole reply.
     fn finish(self) -> Result<Reply, WireError>;
     /// Reads a reply that came in one piece.
@@ -36,6 +38,10 @@ impl Incoming for openai_chat::StreamState {
 
     fn partial(&self) -> Reply {
         Self::partial(self)
+    }
+
+    fn used(&self) -> Option<Usage> {
+        Self::usage(self)
     }
 
     fn finish(self) -> Result<Reply, WireError> {
@@ -65,6 +71,10 @@ impl Incoming for openai_responses::StreamState {
         Self::partial(self)
     }
 
+    fn used(&self) -> Option<Usage> {
+        Self::usage(self)
+    }
+
     fn finish(self) -> Result<Reply, WireError> {
         Self::finish(self)
     }
@@ -90,6 +100,10 @@ impl Incoming for anthropic::StreamState {
 
     fn partial(&self) -> Reply {
         Self::partial(self)
+    }
+
+    fn used(&self) -> Option<Usage> {
+        Self::usage(self)
     }
 
     fn finish(self) -> Result<Reply, WireError> {

@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use crate::discovery::{self, Loading, Report};
-use crate::http::{Http, error_body, pieces};
+use crate::http::{Http, error_body, packed, pieces};
 use crate::incoming::Incoming;
 use crate::model_ref::ModelRef;
 use crate::models::{Fact, ModelFacts};
 use crate::receive::receive;
-use crate::refusal::Call;
+use crate::refusal::{Asked, Call};
 use crate::secret::Secret;
 use crate::vendor::{Place, Tells};
 use crate::weigh::Scales;
@@ -30,7 +30,7 @@ pub(crate) struct Line {
     /// `provider/name`.
     pub(crate) full_name: String,
     /// Where the key comes from, if there is one.
-    pub(crate) key_from: Option<&'static str>,
+    pub(crate) key_from: Option<String>,
     /// What no text may hold: the key and the values of headers.
     pub(crate) secrets: Vec<Secret>,
     pub(crate) tells: Tells,
@@ -99,11 +99,11 @@ impl Line {
         &self,
         path: &str,
         body: Vec<u8>,
-        max_output: Option<Tokens>,
+        asked: Asked,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
         let headers = HeaderMap::new();
-        self.call_with::<I>(path, headers, body, max_output, deltas)
+        self.call_with::<I>(path, headers, body, asked, deltas)
             .await
     }
 
@@ -113,10 +113,10 @@ impl Line {
         path: &str,
         headers: HeaderMap,
         body: Vec<u8>,
-        max_output: Option<Tokens>,
+        asked: Asked,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let call = self.call_of(max_output);
+        let call = self.call_of(asked);
         let answer = self.http.post(path, headers, body).await;
         let answer = answer.map_err(|silence| call.silence(&silence))?;
         let idle = self.http.timeouts.idle;
@@ -126,18 +126,21 @@ impl Line {
             let body = error_body(pieces(answer), idle).await;
             return Err(call.refused(status, &headers, &body));
         }
+        if let Some(packed) = packed(answer.headers()) {
+            return Err(call.packed(&packed));
+        }
         let reply = receive::<I, _, _>(pieces(answer), idle, deltas).await;
         reply.map_err(|broken| call.broken(broken))
     }
 
     /// What is known of a call besides its failure.
-    pub(crate) fn call_of(&self, max_output: Option<Tokens>) -> Call<'_> {
+    pub(crate) fn call_of(&self, asked: Asked) -> Call<'_> {
         Call {
             model: &self.model,
             base: &self.http.base,
-            key_from: self.key_from,
+            key_from: self.key_from.as_deref(),
             secrets: &self.secrets,
-            max_output,
+            asked,
         }
     }
 

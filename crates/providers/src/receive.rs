@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
-use plimsoll_context::{Bytes, Delta, Part, Reply};
+use plimsoll_context::{Bytes, Delta, Part, Reply, Usage};
 use plimsoll_wire::{WireError, hosted};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::incoming::Incoming;
 use crate::sse::{Event, EventKind, MAX_EVENT, SseReader};
@@ -16,6 +16,9 @@ use crate::timeouts::{DRAIN_TIMEOUT, USAGE_GRACE};
 /// All bytes of one answer: chunks are some hundred bytes a token, so this is a server gone
 /// astray.
 pub const MAX_STREAM: Bytes = Bytes(1024 * 1024 * 1024);
+/// Silences that a server may fill with comments before it says something: a model that thinks behind
+/// a proxy may take long, and one that is gone keeps such a proxy talking for ever.
+pub const SILENCES_AN_EVENT: u32 = 12;
 /// What is said of an answer without an end.
 const CUT: &str = "it ended too early";
 /// The text that ends a stream.
@@ -29,6 +32,8 @@ pub(crate) type Sink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
 pub(crate) enum Broken {
     /// No byte for this long.
     Idle(Duration),
+    /// Bytes, and nothing in them for this long.
+    Wordless(Duration),
     /// The connection broke, or ended in the middle of the reply.
     Cut(String),
     /// It ended before anything of a reply came.
@@ -65,6 +70,10 @@ struct Receiver<'a, I> {
     state: I,
     sink: Sink<'a>,
     bytes: u64,
+    /// What was handed on of its use.
+    used: Option<Usage>,
+    /// When something last came that says anything.
+    told: Instant,
 }
 
 /// Reads an answer to its end, or to the end of the reply in it.
@@ -83,11 +92,17 @@ where
         state: I::default(),
         sink,
         bytes: 0,
+        used: None,
+        told: Instant::now(),
     };
     loop {
         // A reply that has ended is worth more than the usage that may never come.
         let ended = receiver.state.has_ended();
         let wait = if ended { idle.min(USAGE_GRACE) } else { idle };
+        // Comments alone keep a connection open, not a call.
+        let quiet = receiver.told.elapsed();
+        let patience = idle.saturating_mul(SILENCES_AN_EVENT);
+        let wait = wait.min(patience.saturating_sub(quiet));
         match timeout(wait, bytes.next()).await {
             Ok(Some(Ok(piece))) => {
                 if receiver.take(piece.as_ref())? == Flow::Done {
@@ -100,6 +115,7 @@ where
             Ok(None) => return receiver.finish(),
             _ if ended => return receiver.finish(),
             Ok(Some(Err(why))) => return Err(Broken::Cut(why)),
+            Err(_) if wait < idle => return Err(Broken::Wordless(patience)),
             Err(_) => return Err(Broken::Idle(wait)),
         }
     }
@@ -129,6 +145,7 @@ impl<I: Incoming> Receiver<'_, I> {
                     return Err(Broken::TooLarge(why));
                 }
                 text.extend_from_slice(piece);
+                self.told = Instant::now();
             }
             Form::Events(reader) => {
                 let read = reader.push(piece, &mut events);
@@ -136,6 +153,7 @@ impl<I: Incoming> Receiver<'_, I> {
             }
         }
         for event in events {
+            self.told = Instant::now();
             if self.event(event)? == Flow::Done {
                 return Ok(Flow::Done);
             }
@@ -148,7 +166,14 @@ impl<I: Incoming> Receiver<'_, I> {
             return Err(Broken::Refused(event.data));
         }
         let ended = self.state.has_ended();
-        match self.state.push(&event.data).map_err(Broken::from) {
+        let pushed = self.state.push(&event.data).map_err(Broken::from);
+        // Said at once: it is owed even if the reply never comes.
+        let used = self.state.used();
+        if let Some(usage) = used.filter(|_| used != self.used) {
+            self.used = used;
+            (self.sink)(Delta::Used { usage });
+        }
+        match pushed {
             Ok(deltas) => deltas.into_iter().for_each(self.sink),
             // What follows the reply can only be usage, which is not worth the reply.
             Err(Broken::Garbled(_)) if ended => {}

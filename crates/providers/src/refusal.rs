@@ -4,9 +4,9 @@
 
 use std::time::SystemTime;
 
-use plimsoll_agent::Failure;
+use plimsoll_agent::{Failure, Request};
 use plimsoll_context::Tokens;
-use plimsoll_wire::overflow::{Verdict, classify};
+use plimsoll_wire::overflow::{Basis, Verdict, weigh};
 use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
 
@@ -14,9 +14,12 @@ use crate::base_url::BaseUrl;
 use crate::http::{Silence, innermost};
 use crate::model_ref::ModelRef;
 use crate::receive::Broken;
-use crate::retry_after::retry_after_ms;
+use crate::retry_after::{limit_retry_after_ms, retry_after_ms};
 use crate::secret::Secret;
+use crate::vendor::{Place, Wire};
 
+/// What helps where an answer is too large.
+const FEWER: &str = "ask for fewer output tokens";
 /// Keys of an error that its sentence already tells of, or that say nothing to people.
 const PLAIN_KEYS: [&str; 10] = [
     "message",
@@ -31,17 +34,67 @@ const PLAIN_KEYS: [&str; 10] = [
     "user_id",
 ];
 
+/// Of a model's window, the part that a request fills at least that is believed to be too long by words
+/// that may mean something else: a server may have less than is published, and our count be too low.
+const OVERFLOW_PART: u64 = 8;
+/// The same of the largest windows: no server of such a model has so little.
+const SURELY_LARGE: Tokens = Tokens(32_768);
+/// The same where the window is not known: a half of the smallest in use.
+const UNKNOWN_WINDOW: Tokens = Tokens(1_024);
+
 /// What is known of a call besides its failure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) model: &'a ModelRef,
     pub(crate) base: &'a BaseUrl,
     /// Where its key comes from, if one was sent.
-    pub(crate) key_from: Option<&'static str>,
+    pub(crate) key_from: Option<&'a str>,
     /// What no text may hold.
     pub(crate) secrets: &'a [Secret],
-    /// The output limit of the request.
+    /// What was asked.
+    pub(crate) asked: Asked,
+}
+
+/// What is known of a request, to judge its refusal by. Tokens as the provider counts, as far as we can
+/// tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Asked {
+    /// Its output limit.
     pub(crate) max_output: Option<Tokens>,
+    /// Its weight.
+    pub(crate) weight: Option<Tokens>,
+    /// What the request before it was reported to take.
+    pub(crate) previous: Option<Tokens>,
+    /// The model's window.
+    pub(crate) window: Option<Tokens>,
+}
+
+impl Asked {
+    /// A request that is sent with this output limit.
+    pub(crate) fn of(request: &Request, max_output: Option<Tokens>) -> Self {
+        let expects = &request.expects;
+        Self {
+            max_output,
+            weight: Some(expects.input.unwrap_or(request.counted)),
+            previous: expects.previous,
+            window: expects.window,
+        }
+    }
+
+    /// Whether it is too small for any window that the model may have.
+    fn is_small(&self) -> bool {
+        let least = self.window.map_or(UNKNOWN_WINDOW, |window| {
+            Tokens(window.0 / OVERFLOW_PART).min(SURELY_LARGE)
+        });
+        self.weight.is_some_and(|weight| weight < least)
+    }
+
+    /// Whether it alone has more than a minute may carry. Where the one before had more too and was let
+    /// through, not all of it counts: what is read from a cache does not.
+    fn exceeds(&self, limit: Tokens) -> bool {
+        self.weight.is_some_and(|weight| weight > limit)
+            && self.previous.is_none_or(|previous| previous <= limit)
+    }
 }
 
 impl Call<'_> {
@@ -62,6 +115,10 @@ impl Call<'_> {
                 "{base} sent nothing for {} s in the middle of the reply",
                 wait.as_secs_f64()
             )),
+            Broken::Wordless(wait) => passing(format!(
+                "{base} kept the connection open for {} s and said nothing",
+                wait.as_secs_f64()
+            )),
             Broken::Cut(why) => {
                 passing(format!("the reply of {base} was cut in the middle: {why}"))
             }
@@ -74,7 +131,10 @@ impl Call<'_> {
             },
             Broken::TooLarge(why) => Failure::Refused {
                 status: None,
-                message: format!("{why}; ask for fewer output tokens"),
+                message: match why.contains(FEWER) {
+                    true => why,
+                    false => format!("{why}; {FEWER}"),
+                },
             },
             Broken::Garbled(why) => Failure::Garbled {
                 message: self.strike_out(why),
@@ -134,7 +194,11 @@ impl Call<'_> {
     fn failure(&self, status: Option<u16>, headers: &HeaderMap, body: &str) -> Failure {
         let message = self.strike_out(words(status, body));
         let retry_after_ms = || retry_after_ms(headers, body, SystemTime::now());
-        match classify(status, body) {
+        let (verdict, basis) = weigh(status, body);
+        match verdict {
+            Verdict::Overflow(_) if basis == Basis::Guessed && self.asked.is_small() => {
+                Failure::Refused { status, message }
+            }
             Verdict::Overflow(overflow) => Failure::Overflow {
                 used: overflow.used,
                 window: overflow.window,
@@ -155,14 +219,19 @@ impl Call<'_> {
                 message,
             },
             // What was asked for includes the output limit; the rest of it is the request.
-            Verdict::SoftWindow { limit, requested } => Failure::Overflow {
-                used: self.max_output.map(|output| requested.minus(output)),
-                window: Some(limit),
+            Verdict::SoftWindow { limit, requested } => Failure::SoftWindow {
+                used: self.asked.max_output.map(|output| requested.minus(output)),
+                limit,
+                message,
+            },
+            Verdict::PerMinute { limit } if self.asked.exceeds(limit) => Failure::SoftWindow {
+                used: self.asked.weight,
+                limit,
                 message,
             },
             Verdict::BodyTooLarge => Failure::BodyTooLarge { message },
-            Verdict::RateLimited => Failure::RateLimited {
-                retry_after_ms: retry_after_ms(),
+            Verdict::RateLimited | Verdict::PerMinute { .. } => Failure::RateLimited {
+                retry_after_ms: limit_retry_after_ms(headers, body, SystemTime::now()),
                 message,
             },
             Verdict::Auth => Failure::Auth {
@@ -170,14 +239,36 @@ impl Call<'_> {
             },
             Verdict::NotFound => Failure::Refused {
                 status,
-                message: format!("{message}; check the model's name and --base-url"),
+                message: match self.responses_cure(&message) {
+                    Some(cure) => format!("{message}; {cure}"),
+                    None => format!("{message}; check the model's name and --base-url"),
+                },
             },
-            Verdict::QuotaExceeded | Verdict::Invalid => Failure::Refused { status, message },
+            Verdict::Invalid => Failure::Refused {
+                status,
+                message: match self.responses_cure(&message) {
+                    Some(cure) => format!("{message}; {cure}"),
+                    None => message,
+                },
+            },
+            Verdict::QuotaExceeded => Failure::Refused { status, message },
             Verdict::Transient => Failure::Transient {
                 status,
                 retry_after_ms: retry_after_ms(),
                 message,
             },
+        }
+    }
+
+    /// An answer in a form that was not asked for.
+    pub(crate) fn packed(&self, packed: &str) -> Failure {
+        let base = self.base;
+        Failure::Refused {
+            status: None,
+            message: format!(
+                "{base} answers in `{packed}`, which was not asked for and is not read here; check the \
+                 server, or the proxy before it"
+            ),
         }
     }
 
@@ -196,11 +287,23 @@ impl Call<'_> {
         }
     }
 
+    /// What to do where Chat Completions refers to Responses.
+    fn responses_cure(&self, message: &str) -> Option<String> {
+        let vendor = self.model.vendor();
+        let refers = vendor.wire == Wire::Chat && message.contains("v1/responses");
+        let there = match vendor.place {
+            Place::Hosted => "",
+            _ => " with this --base-url",
+        };
+        refers.then(|| format!("use openai-responses/{}{there}", self.model.name()))
+    }
+
     /// Where the key comes from, or should.
     fn key_cure(&self) -> String {
         let vendor = self.model.vendor();
         match (self.key_from, vendor.key_variables.first()) {
-            (Some(from), _) => format!(" (the key is that in {from})"),
+            (Some("the settings"), _) => " (the key is that in the settings)".to_owned(),
+            (Some(variable), _) => format!(" (the key is that in ${variable})"),
             (None, Some(variable)) => format!(" (no key was sent: set {variable})"),
             (None, None) => String::new(),
         }

@@ -19,6 +19,7 @@ use crate::efforts;
 use crate::hosted::{hosted, judged};
 use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
+use crate::refusal::Asked;
 use crate::retention::{Asks, keeps, kept};
 use crate::unread::{Cure, Unread};
 
@@ -120,12 +121,13 @@ impl Provider for OpenAiResponses {
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
         let limit = request.max_output;
+        let asked = Asked::of(request, limit);
         let body = self.body(request)?;
-        let reply = self.line.call::<StreamState>(PATH, body, limit, deltas);
+        let reply = self.line.call::<StreamState>(PATH, body, asked, deltas);
         let reply = match reply.await {
             Err(failure) if self.unread.learn(&failure, &request.messages, deltas) == Cure::Without => {
                 let body = self.body(request)?;
-                let reply = self.line.call::<StreamState>(PATH, body, limit, deltas);
+                let reply = self.line.call::<StreamState>(PATH, body, asked, deltas);
                 reply.await
             }
             reply => reply,

@@ -1,17 +1,33 @@
-//! How long a provider asks to wait: headers of several kinds, then its text. Reads only; who
-//! waits, and whether at all, is decided elsewhere.
+//! How long a provider asks to wait: `Retry-After`, then its text, then the headers of its limits.
+//! Reads only; who waits, and whether at all, is decided elsewhere.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// What a provider says that the next try should wait, in milliseconds.
+/// The longest wait that is read from when a limit is full again. That is at most as long as it takes
+/// to have room for the next request, which needs much less: limits are mostly of a minute.
+pub const MAX_RESET_WAIT: Duration = Duration::from_secs(60);
+
+/// What a refusal says that the next try should wait, in milliseconds. Too long to be told is
+/// [`u64::MAX`].
 pub(crate) fn retry_after_ms(headers: &HeaderMap, body: &str, now: SystemTime) -> Option<u64> {
-    let wait = standard(headers, now)
-        .or_else(|| reset(headers, now))
-        .or_else(|| in_body(body, now))?;
-    u64::try_from(wait.as_millis()).ok()
+    let wait = standard(headers, now).or_else(|| in_body(body, now))?;
+    Some(millis(wait))
+}
+
+/// The same where a limit of requests or tokens was reached: only then do its headers count.
+pub(crate) fn limit_retry_after_ms(
+    headers: &HeaderMap,
+    body: &str,
+    now: SystemTime,
+) -> Option<u64> {
+    retry_after_ms(headers, body, now).or_else(|| reset(headers, now).map(millis))
+}
+
+fn millis(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// `retry-after-ms`, then `Retry-After` in seconds or as a date.
@@ -19,7 +35,7 @@ fn standard(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let in_ms = number(headers, "retry-after-ms").and_then(|ms| seconds(ms / 1000.0));
     in_ms.or_else(|| {
         let text = text(headers, "retry-after")?;
-        match text.parse().ok().and_then(seconds) {
+        match numeral(text).and_then(seconds) {
             Some(wait) => Some(wait),
             None => {
                 let date = httpdate::parse_http_date(text).ok()?;
@@ -33,21 +49,23 @@ fn standard(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// `x-ratelimit-reset-*`: OpenAI and Groq give one for requests and one for tokens. The one that
-/// has run out counts; a request for more tokens than are left leaves neither at zero.
+/// Until when a limit that has nothing left is full again: OpenAI and Groq give one for requests and
+/// one for tokens, others one for all. A limit with something left says nothing of this request.
 fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let out_of_requests = number(headers, "x-ratelimit-remaining-requests") == Some(0.0);
-    let names = match out_of_requests {
-        true => ["x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"],
-        false => ["x-ratelimit-reset-tokens", "x-ratelimit-reset-requests"],
-    };
-    let mut split = names
+    let limits = [
+        (
+            "x-ratelimit-remaining-requests",
+            "x-ratelimit-reset-requests",
+        ),
+        ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+        ("x-ratelimit-remaining", "x-ratelimit-reset"),
+        ("ratelimit-remaining", "ratelimit-reset"),
+    ];
+    let empty = limits
         .iter()
-        .filter_map(|name| duration(text(headers, name)?));
-    split.next().or_else(|| {
-        let mut names = ["x-ratelimit-reset", "ratelimit-reset"].iter();
-        names.find_map(|name| moment(text(headers, name)?, now))
-    })
+        .filter(|(left, _)| number(headers, left) == Some(0.0));
+    let waits = empty.filter_map(|(_, reset)| moment(text(headers, reset)?, now));
+    waits.max().map(|wait| wait.min(MAX_RESET_WAIT))
 }
 
 fn in_body(body: &str, now: SystemTime) -> Option<Duration> {
@@ -77,7 +95,7 @@ fn in_body(body: &str, now: SystemTime) -> Option<Duration> {
 
 /// A moment, or how far it is away: milliseconds or seconds since 1970, or seconds, or `6m0s`.
 fn moment(text: &str, now: SystemTime) -> Option<Duration> {
-    let Ok(number) = text.trim().parse::<f64>() else {
+    let Some(number) = numeral(text.trim()) else {
         return duration(text);
     };
     let since_1970 = match number {
@@ -123,13 +141,22 @@ fn duration(text: &str) -> Option<Duration> {
     total.and_then(seconds)
 }
 
-/// Seconds as a duration; nothing for what cannot be one.
+/// Seconds as a duration; nothing for what cannot be one, and the longest for what is longer.
 fn seconds(number: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(number).ok()
+    let wait = || Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX);
+    (number >= 0.0).then(wait)
 }
 
 fn number(headers: &HeaderMap, name: &str) -> Option<f64> {
-    text(headers, name)?.parse().ok()
+    numeral(text(headers, name)?)
+}
+
+/// A number in digits: not `inf`.
+fn numeral(text: &str) -> Option<f64> {
+    let digits = text.trim_start_matches('-');
+    digits
+        .starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        .then(|| text.parse().ok())?
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -151,13 +178,13 @@ mod tests {
             (name, value.parse().unwrap())
         });
         let now = UNIX_EPOCH + Duration::from_secs(NOW);
-        retry_after_ms(&headers.collect(), body, now)
+        limit_retry_after_ms(&headers.collect(), body, now)
     }
 
     #[test]
     fn headers_are_read_in_their_order() {
         type Headers = &'static [(&'static str, &'static str)];
-        let rows: [(Headers, Option<u64>); 17] = [
+        let rows: [(Headers, Option<u64>); 20] = [
             (&[], None),
             (&[("retry-after", "7")], Some(7_000)),
             (&[("retry-after", " 0.5 ")], Some(500)),
@@ -182,29 +209,81 @@ mod tests {
             (&[("retry-after", "soon")], None),
             (&[("retry-after", "inf")], None),
             (
-                &[
-                    ("x-ratelimit-remaining-requests", "0"),
-                    ("x-ratelimit-reset-requests", "1m30.5s"),
-                    ("x-ratelimit-reset-tokens", "2s"),
-                ],
-                Some(90_500),
+                &[("retry-after", "99999999999999999999999999")],
+                Some(u64::MAX),
             ),
             (
                 &[
-                    ("x-ratelimit-remaining-requests", "14"),
-                    ("x-ratelimit-reset-requests", "1m30.5s"),
-                    ("x-ratelimit-reset-tokens", "250ms"),
+                    ("x-ratelimit-remaining-requests", "0"),
+                    ("x-ratelimit-reset-requests", "30.5s"),
+                    ("x-ratelimit-remaining-tokens", "9000"),
+                    ("x-ratelimit-reset-tokens", "45s"),
                 ],
-                Some(250),
+                Some(30_500),
             ),
-            (&[("x-ratelimit-reset-requests", "6m0s")], Some(360_000)),
-            (&[("x-ratelimit-reset", "1767225605000")], Some(5_000)),
-            (&[("x-ratelimit-reset", "1767225605")], Some(5_000)),
-            (&[("ratelimit-reset", "12")], Some(12_000)),
+            // Until it is full, which is longer than until there is room.
+            (
+                &[
+                    ("x-ratelimit-remaining-tokens", "0"),
+                    ("x-ratelimit-reset-tokens", "6m0s"),
+                ],
+                Some(60_000),
+            ),
+            // OpenAI: there is something left, and the request was for more.
+            (
+                &[
+                    ("x-ratelimit-remaining-tokens", "120"),
+                    ("x-ratelimit-reset-tokens", "6m0s"),
+                ],
+                None,
+            ),
+            // Azure.
+            (
+                &[
+                    ("x-ratelimit-remaining-tokens", "-1"),
+                    ("x-ratelimit-reset-tokens", "0"),
+                ],
+                None,
+            ),
+            (&[("x-ratelimit-reset-requests", "6m0s")], None),
+            (
+                &[
+                    ("x-ratelimit-remaining", "0"),
+                    ("x-ratelimit-reset", "1767225605000"),
+                ],
+                Some(5_000),
+            ),
+            (
+                &[
+                    ("x-ratelimit-remaining", "0"),
+                    ("x-ratelimit-reset", "1767225605"),
+                ],
+                Some(5_000),
+            ),
+            (
+                &[("ratelimit-remaining", "0"), ("ratelimit-reset", "12")],
+                Some(12_000),
+            ),
         ];
         for (headers, expected) in rows {
             assert_eq!(wait(headers, ""), expected, "{headers:?}");
         }
+    }
+
+    #[test]
+    fn what_a_limit_has_left_is_asked_last_and_only_of_limits() {
+        let headers = [
+            ("x-ratelimit-remaining-tokens", "0"),
+            ("x-ratelimit-reset-tokens", "6m0s"),
+        ];
+        let text = "Rate limit reached. Please try again in 1.2s.";
+        assert_eq!(wait(&headers, text), Some(1_200));
+        let headers = headers.map(|(name, value)| {
+            let name: HeaderName = name.parse().unwrap();
+            (name, value.parse().unwrap())
+        });
+        let headers = headers.into_iter().collect();
+        assert_eq!(retry_after_ms(&headers, "oops", UNIX_EPOCH), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::http::{error_body, pieces};
 use crate::line::Line;
+use crate::refusal::Asked;
 
 /// What a server without such an endpoint answers: no such path, no such method, not implemented.
 const HAS_NONE: [u16; 3] = [404, 405, 501];
@@ -36,7 +37,7 @@ impl Line {
         if self.scales.none.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let call = self.call_of(None);
+        let call = self.call_of(Asked::default());
         let Some(body) = only(keys, body) else {
             return Ok(None);
         };

@@ -48,6 +48,12 @@ pub enum Verdict {
     BodyTooLarge,
     /// Too much in too little time: wait.
     RateLimited,
+    /// The same, of a minute's allowance; whether this request alone exceeds it, is not said
+    /// (Anthropic). A request that is larger will never be let through.
+    PerMinute {
+        /// What a minute may carry.
+        limit: Tokens,
+    },
     /// The money or the quota is used up: waiting does not help.
     QuotaExceeded,
     /// The key is missing, wrong, or may not do this.
@@ -90,7 +96,10 @@ impl Verdict {
     /// Whether the same request may succeed later.
     #[must_use]
     pub fn may_retry(&self) -> bool {
-        matches!(self, Self::RateLimited | Self::Transient)
+        matches!(
+            self,
+            Self::RateLimited | Self::PerMinute { .. } | Self::Transient
+        )
     }
 }
 
@@ -98,17 +107,38 @@ impl Verdict {
 /// middle of a stream has no status.
 #[must_use]
 pub fn classify(status: Option<u16>, body: &str) -> Verdict {
+    weigh(status, body).0
+}
+
+/// On what a verdict rests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// A code or a provider's own text, or the status where that is enough.
+    Said,
+    /// Words that may stand in any error, or none at all. An overflow on this basis is none where
+    /// the request is far from filling a window.
+    Guessed,
+}
+
+/// Classifies a refusal as [`classify`] does, and says on what that rests.
+#[must_use]
+pub fn weigh(status: Option<u16>, body: &str) -> (Verdict, Basis) {
     let envelope = Envelope::open(body);
     // 200 with an error in it: only the body's own code says how bad it is.
     let status = status
         .filter(|status| *status >= 400)
         .or(envelope.status)
         .or(status);
-    by_code(&envelope)
+    let said = by_code(&envelope)
         .or_else(|| by_rows(&table::LOOKALIKES, &envelope))
-        .or_else(|| by_rows(&table::PROVIDERS, &envelope))
-        .or_else(|| general(status, &envelope))
-        .unwrap_or_else(|| by_status(status, &envelope))
+        .or_else(|| by_rows(&table::PROVIDERS, &envelope));
+    if let Some(verdict) = said {
+        return (verdict, Basis::Said);
+    }
+    match general(status, &envelope).unwrap_or_else(|| by_status(status, &envelope)) {
+        verdict @ Verdict::Overflow(_) => (verdict, Basis::Guessed),
+        verdict => (verdict, Basis::Said),
+    }
 }
 
 fn by_code(envelope: &Envelope) -> Option<Verdict> {
@@ -150,6 +180,8 @@ fn by_status(status: Option<u16>, envelope: &Envelope) -> Verdict {
         // Cerebras and some proxies refuse what is too long without a word.
         Some(400 | 413) if envelope.is_empty => Verdict::Overflow(Overflow::default()),
         Some(413) => Verdict::BodyTooLarge,
+        // A firewall, a country, a model that is not for everybody: no other key would help.
+        Some(403) if !envelope.is_empty && !envelope.is_of_a_key() => Verdict::Invalid,
         Some(401 | 403) => Verdict::Auth,
         Some(402) => Verdict::QuotaExceeded,
         Some(404) => Verdict::NotFound,
@@ -194,6 +226,9 @@ fn per_minute(numbers: Numbers) -> Verdict {
         (Some(limit), Some(requested)) if requested > limit => Verdict::SoftWindow {
             limit: Tokens(limit),
             requested: Tokens(requested),
+        },
+        (Some(limit), None) => Verdict::PerMinute {
+            limit: Tokens(limit),
         },
         _ => Verdict::RateLimited,
     }

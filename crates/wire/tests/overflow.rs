@@ -543,6 +543,66 @@ fn overflows_wrapped_by_others() {
     ]);
 }
 
+/// Anthropic names the limit, and not what was asked for.
+#[test]
+fn a_minutes_allowance_may_be_said_without_the_request() {
+    for text in [
+        "This request would exceed your organization's rate limit of 30,000 input tokens per minute \
+         (org: x, model: y). For details, refer to: https://docs.claude.com/en/api/rate-limits.",
+        "This request would exceed the rate limit for your organization (x) of 30,000 input tokens \
+         per minute.",
+    ] {
+        let body = json!({"type": "error", "error": {"type": "rate_limit_error", "message": text}});
+        let limit = Tokens(30_000);
+        let verdict = classify(Some(429), &body.to_string());
+        assert_eq!(verdict, Verdict::PerMinute { limit }, "{text}");
+        assert!(verdict.may_retry() && !verdict.wants_less());
+    }
+}
+
+#[test]
+fn it_is_said_on_what_an_overflow_rests() {
+    use plimsoll_wire::overflow::{Basis, weigh};
+    for (body, basis) in [
+        ("", Basis::Guessed),
+        (
+            "context length exceeded is not a valid keyword",
+            Basis::Guessed,
+        ),
+        ("Too many tokens in your tool description", Basis::Guessed),
+        (
+            r#"{"error":{"code":"context_length_exceeded"}}"#,
+            Basis::Said,
+        ),
+        ("prompt is too long: 9 tokens > 8 maximum", Basis::Said),
+    ] {
+        let (verdict, rests) = weigh(Some(400), body);
+        assert!(matches!(verdict, Verdict::Overflow(_)), "{body}");
+        assert_eq!(rests, basis, "{body}");
+    }
+    // A tool's schema is none, whatever it holds.
+    let schema = "Invalid schema for function 'x': context length exceeded is not a valid keyword";
+    assert_eq!(weigh(Some(400), schema), (Verdict::Invalid, Basis::Said));
+}
+
+#[test]
+fn a_refusal_that_no_key_would_change_is_not_of_the_key() {
+    for body in [
+        "<!DOCTYPE html><html><title>Attention Required!</title>authentication</html>",
+        r#"{"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported"}}"#,
+        r#"{"error":{"type":"forbidden","message":"Request not allowed"}}"#,
+    ] {
+        assert_eq!(classify(Some(403), body), Verdict::Invalid, "{body}");
+    }
+    for body in [
+        "",
+        "Forbidden: check your API key",
+        r#"{"message":"Missing Authentication Token"}"#,
+    ] {
+        assert_eq!(classify(Some(403), body), Verdict::Auth, "{body}");
+    }
+}
+
 #[test]
 fn what_looks_like_an_overflow_and_is_not() {
     check_wrapped(vec![
@@ -694,7 +754,7 @@ fn other_refusals() {
             .to_string(),
             Verdict::Auth,
         ),
-        (Some(403), "<html>Forbidden</html>".into(), Verdict::Auth),
+        (Some(403), "<html>Forbidden</html>".into(), Verdict::Invalid),
         (
             Some(400),
             r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}"#

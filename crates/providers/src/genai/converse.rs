@@ -19,7 +19,7 @@ pub(super) struct Converse {
     /// By the index of the API, which is that of the content.
     blocks: BTreeMap<u64, Block>,
     stop: Option<String>,
-    usage: Option<Usage>,
+    pub(super) usage: Option<Usage>,
     model: String,
     /// Whether this maker's input counts hold what was read from and written to a cache.
     counts: Counts,

@@ -31,7 +31,7 @@ pub(super) struct Gemini {
     finish: Option<String>,
     /// Why the request was not answered at all.
     blocked: Option<String>,
-    usage: Option<Usage>,
+    pub(super) usage: Option<Usage>,
     model: Option<String>,
     /// Calls of the history and of this reply.
     calls: usize,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use genai::Error;
 use genai::chat::{ChatStream, ChatStreamEvent};
-use plimsoll_context::{Delta, Reply};
+use plimsoll_context::{Delta, Reply, Usage};
 use plimsoll_wire::WireError;
 use tokio::time::timeout;
 
@@ -49,6 +49,8 @@ struct Progress {
     told: u64,
     /// A frame that is not JSON: the end of the bytes may have cut it.
     unread: Option<String>,
+    /// What was handed on of its use.
+    used: Option<Usage>,
 }
 
 impl Answer {
@@ -77,6 +79,15 @@ impl Answer {
             Self::Gemini(answer) => answer.has_ended(),
             Self::Converse(answer) => answer.has_ended(),
             Self::Ollama(answer) => answer.has_ended(),
+        }
+    }
+
+    /// What the provider has said so far that the call used.
+    fn used(&self) -> Option<Usage> {
+        match self {
+            Self::Gemini(answer) => answer.usage,
+            Self::Converse(answer) => answer.usage,
+            Self::Ollama(answer) => answer.usage,
         }
     }
 
@@ -146,7 +157,14 @@ impl Progress {
         }
         self.told += 1;
         let ended = answer.has_ended();
-        match answer.push(frame) {
+        let pushed = answer.push(frame);
+        // Said at once: it is owed even if the reply never comes.
+        let used = answer.used();
+        if let Some(usage) = used.filter(|_| used != self.used) {
+            self.used = used;
+            sink(Delta::Used { usage });
+        }
+        match pushed {
             Ok(deltas) => deltas.into_iter().for_each(sink),
             // What follows the reply can only be usage, which is not worth the reply.
             Err(WireError::NotJson { .. }) if ended => {}

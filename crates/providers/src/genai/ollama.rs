@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(super) struct Ollama {
     parts: Vec<Part>,
     stop: Option<String>,
-    usage: Option<Usage>,
+    pub(super) usage: Option<Usage>,
     model: Option<String>,
     /// Calls of the history and of this reply.
     calls: usize,

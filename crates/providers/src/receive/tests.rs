@@ -24,6 +24,10 @@ fn text(text: &str) -> Then {
 }
 
 async fn run(script: Vec<Then>) -> (Result<Reply, Broken>, Vec<Delta>) {
+    hear::<StreamState>(script).await
+}
+
+async fn hear<I: Incoming>(script: Vec<Then>) -> (Result<Reply, Broken>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     let bytes = stream::unfold(script.into_iter(), |mut script| async {
         loop {
@@ -36,7 +40,7 @@ async fn run(script: Vec<Then>) -> (Result<Reply, Broken>, Vec<Delta>) {
         }
     });
     let sink = |delta| deltas.lock().unwrap().push(delta);
-    let reply = receive::<StreamState, _, _>(Box::pin(bytes), IDLE, &sink).await;
+    let reply = receive::<I, _, _>(Box::pin(bytes), IDLE, &sink).await;
     (reply, deltas.into_inner().unwrap())
 }
 
@@ -170,16 +174,30 @@ async fn silence_ends_and_comments_are_no_silence() {
     assert_eq!(start.elapsed(), IDLE);
 
     let mut script = vec![text(&said("hi"))];
-    for _ in 0..20 {
+    for _ in 0..SILENCES_AN_EVENT - 1 {
         script.extend([Then::Wait(almost), text(": still here\n\n")]);
     }
     script.extend([Then::Wait(almost), text(STOP), text(END)]);
     let (reply, _) = run(script).await;
     assert_eq!(answer(&reply), "hi/0");
 
+    // A connection that is only kept open is no call, whatever has come before.
+    for before in [text(&said("hi")), text(" \n\n")] {
+        let start = Instant::now();
+        let drip = (0..100_000).flat_map(|_| {
+            let comment = text(": still here\n\n");
+            [Then::Wait(Duration::from_secs(1)), comment]
+        });
+        let script = std::iter::once(before).chain(drip).collect();
+        let (reply, _) = run(script).await;
+        let patience = IDLE * SILENCES_AN_EVENT;
+        assert_eq!(reply, Err(Broken::Wordless(patience)));
+        assert_eq!(start.elapsed(), patience);
+    }
+
     let mut script = Vec::new();
     for byte in format!("{}{STOP}{END}", said("hi")).bytes() {
-        script.extend([Then::Wait(almost), Then::Bytes(vec![byte])]);
+        script.extend([Then::Wait(IDLE / 20), Then::Bytes(vec![byte])]);
     }
     let (reply, _) = run(script).await;
     assert_eq!(answer(&reply), "hi/0", "slow is not silent");
@@ -192,6 +210,29 @@ async fn after_the_reply_no_one_waits_long() {
         let (reply, _) = run(vec![text(&said("hi")), text(last), Then::Hang]).await;
         assert!(reply.is_ok());
         assert!(start.elapsed() <= most, "{:?}", start.elapsed());
+    }
+}
+
+/// What a provider has said of a call's use is handed on before the connection breaks.
+#[tokio::test(start_paused = true)]
+async fn what_was_used_is_told_even_where_no_reply_follows() {
+    let head = r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"m","stop_reason":null,"usage":{"input_tokens":105000,"output_tokens":1}}}"#;
+    let head = format!("event: message_start\ndata: {head}\n\n");
+    let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let error = format!("event: error\ndata: {error}\n\n");
+    for (name, script) in [
+        ("broken", vec![text(&head), Then::Break]),
+        ("ended", vec![text(&head)]),
+        ("silent", vec![text(&head), Then::Hang]),
+        ("refused", vec![text(&format!("{head}{error}"))]),
+        ("garbled", vec![text(&head), text("data: {nonsense\n\n")]),
+    ] {
+        let (reply, deltas) = hear::<plimsoll_wire::anthropic::StreamState>(script).await;
+        assert!(reply.is_err(), "{name}: {reply:?}");
+        let [Delta::Used { usage }] = deltas.as_slice() else {
+            panic!("{name}: {deltas:?}");
+        };
+        assert_eq!(usage.total_tokens(), Tokens(105_001), "{name}");
     }
 }
 
@@ -249,6 +290,8 @@ fn all_that_arrives_is_bounded() {
         state: StreamState::new(),
         sink: &|_| {},
         bytes: MAX_STREAM.0 - 1,
+        used: None,
+        told: Instant::now(),
     };
     assert_eq!(receiver.take(b":"), Ok(Flow::On));
     assert!(matches!(receiver.take(b":"), Err(Broken::TooLarge(_))));
@@ -268,6 +311,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (reply, deltas) = runtime.block_on(run(script.collect()));
         prop_assert_eq!(answer(&reply), "hä🦀/9");
-        prop_assert_eq!(deltas.len(), 2);
+        // Two words, and what was used.
+        prop_assert_eq!(deltas.len(), 3);
     }
 }

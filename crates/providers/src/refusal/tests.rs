@@ -6,6 +6,20 @@ use plimsoll_agent::Failure as F;
 const KEY: &str = "sk-0123456789-hush";
 
 fn failure(model: &str, status: Option<u16>, headers: &[(&'static str, &str)], body: &str) -> F {
+    let asked = Asked {
+        max_output: Some(Tokens(4096)),
+        ..Asked::default()
+    };
+    refused(asked, model, status, headers, body)
+}
+
+fn refused(
+    asked: Asked,
+    model: &str,
+    status: Option<u16>,
+    headers: &[(&'static str, &str)],
+    body: &str,
+) -> F {
     let model: ModelRef = model.parse().unwrap();
     let base = model.vendor().base_url.unwrap_or("http://127.0.0.1:1/v1");
     let base = BaseUrl::parse(base, None).unwrap();
@@ -15,7 +29,7 @@ fn failure(model: &str, status: Option<u16>, headers: &[(&'static str, &str)], b
         base: &base,
         key_from: Some("OPENAI_API_KEY"),
         secrets: &secrets,
-        max_output: Some(Tokens(4096)),
+        asked,
     };
     let headers = headers
         .iter()
@@ -56,7 +70,11 @@ fn what_is_too_long_is_told_with_its_numbers() {
     );
     assert_eq!(
         failure("groq/m", Some(413), &[], &groq),
-        overflow(Some(14_137 - 4_096), Some(12_000), tpm)
+        F::SoftWindow {
+            used: Some(Tokens(14_137 - 4_096)),
+            limit: Tokens(12_000),
+            message: tpm.into()
+        }
     );
 
     // Bytes, of which tokens say nothing.
@@ -222,7 +240,7 @@ fn a_missing_key_is_named() {
         base: &base,
         key_from: None,
         secrets: &[],
-        max_output: None,
+        asked: Asked::default(),
     };
     let body = r#"{"error":"Unauthorized"}"#;
     let failure = call.refused(401, &HeaderMap::new(), body).to_string();
@@ -230,4 +248,152 @@ fn a_missing_key_is_named() {
         failure.ends_with("Unauthorized (no key was sent: set VLLM_API_KEY)"),
         "{failure}"
     );
+}
+
+/// A request of this weight, in a window of 128,000.
+fn weighs(weight: u64, previous: Option<u64>) -> Asked {
+    Asked {
+        max_output: None,
+        weight: Some(Tokens(weight)),
+        previous: previous.map(Tokens),
+        window: Some(Tokens(128_000)),
+    }
+}
+
+#[test]
+fn words_that_may_mean_anything_are_no_overflow_of_a_small_request() {
+    let schema = r#"{"error":{"message":"context length exceeded is not a valid keyword","type":"invalid_request_error"}}"#;
+    let name = "Too many tokens in your tool description: name too long";
+    for body in ["", schema, name] {
+        let small = refused(weighs(70, None), "openai/m", Some(400), &[], body);
+        assert!(
+            matches!(
+                small,
+                F::Refused {
+                    status: Some(400),
+                    ..
+                }
+            ),
+            "{body}: {small:?}"
+        );
+        let large = refused(weighs(100_000, None), "openai/m", Some(400), &[], body);
+        assert!(matches!(large, F::Overflow { .. }), "{body}: {large:?}");
+    }
+    // A window that nobody knows may be small; what a provider says in so many words is believed.
+    let unknown = |weight| Asked {
+        window: None,
+        ..weighs(weight, None)
+    };
+    let of = |asked| refused(asked, "openai-compatible/m", Some(400), &[], name);
+    assert!(matches!(of(unknown(70)), F::Refused { .. }));
+    assert!(matches!(of(unknown(3_000)), F::Overflow { .. }));
+    let said = r#"{"error":{"message":"too long","code":"context_length_exceeded"}}"#;
+    let said = refused(weighs(70, None), "openai/m", Some(400), &[], said);
+    assert!(matches!(said, F::Overflow { .. }), "{said:?}");
+}
+
+#[test]
+fn a_minute_that_cannot_carry_the_request_is_not_waited_for() {
+    let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 30,000 input tokens per minute (org: x). For details, refer to: https://docs.claude.com/en/api/rate-limits."}}"#;
+    let of = |asked| {
+        refused(
+            asked,
+            "anthropic/m",
+            Some(429),
+            &[("retry-after", "9")],
+            body,
+        )
+    };
+    let F::SoftWindow { used, limit, .. } = of(weighs(31_000, Some(29_000))) else {
+        panic!("{:?}", of(weighs(31_000, Some(29_000))));
+    };
+    assert_eq!((used, limit), (Some(Tokens(31_000)), Tokens(30_000)));
+    // The minute is used up; or most of the request is read from the cache, which does not count.
+    for asked in [
+        weighs(29_000, None),
+        weighs(40_000, Some(35_000)),
+        Asked::default(),
+    ] {
+        let failure = of(asked);
+        assert!(
+            matches!(
+                failure,
+                F::RateLimited {
+                    retry_after_ms: Some(9_000),
+                    ..
+                }
+            ),
+            "{asked:?}: {failure:?}"
+        );
+    }
+}
+
+#[test]
+fn a_limits_headers_say_nothing_of_other_failures() {
+    let empty = [
+        ("x-ratelimit-remaining-tokens", "0"),
+        ("x-ratelimit-reset-tokens", "6m0s"),
+    ];
+    let wait = |status, headers: &[_], body| {
+        failure("openai/m", Some(status), headers, body).retry_after_ms()
+    };
+    assert_eq!(wait(429, &empty, "slow down"), Some(60_000));
+    assert_eq!(wait(503, &empty, "busy"), None);
+    let again = "Rate limit reached. Please try again in 1.2s.";
+    assert_eq!(wait(429, &empty, again), Some(1_200));
+}
+
+#[test]
+fn who_may_not_come_in_with_any_key_is_not_told_of_the_key() {
+    let cloudflare = "<!DOCTYPE html><html><head><title>Attention Required! | Cloudflare</title></head><body>You have been blocked. Your authentication token …</body></html>";
+    let country = r#"{"error":{"code":"unsupported_country_region_territory","message":"Country, region, or territory not supported","param":null,"type":"request_forbidden"}}"#;
+    for body in [
+        cloudflare,
+        country,
+        "Request not allowed",
+        "You may not use this model",
+    ] {
+        let failure = failure("openai/m", Some(403), &[], body);
+        assert!(
+            matches!(
+                failure,
+                F::Refused {
+                    status: Some(403),
+                    ..
+                }
+            ),
+            "{body}: {failure:?}"
+        );
+        assert!(!failure.to_string().contains("key"), "{failure}");
+    }
+    for body in [
+        "",
+        r#"{"message":"Missing Authentication Token"}"#,
+        r#"{"error":{"message":"Your API key may not do this","type":"permission_error"}}"#,
+    ] {
+        let failure = failure("openai/m", Some(403), &[], body);
+        assert!(matches!(failure, F::Auth { .. }), "{body}: {failure:?}");
+    }
+}
+
+#[test]
+fn a_cure_is_said_once() {
+    let model: ModelRef = "openai/m".parse().unwrap();
+    let base = BaseUrl::parse("127.0.0.1:8000", None).unwrap();
+    let call = Call {
+        model: &model,
+        base: &base,
+        key_from: None,
+        secrets: &[],
+        asked: Asked::default(),
+    };
+    let limit = plimsoll_wire::WireError::TooLarge {
+        limit: plimsoll_context::Bytes(9),
+    };
+    for why in [limit.to_string(), "the answer exceeds 9 bytes".to_owned()] {
+        let text = call.broken(Broken::TooLarge(why)).to_string();
+        assert_eq!(text.matches("fewer output tokens").count(), 1, "{text}");
+    }
+    let packed = call.packed("gzip");
+    assert!(!packed.is_retryable() && packed.to_string().contains("`gzip`"));
 }

@@ -2,7 +2,7 @@
 //! server-sent events: it is given the text of each `data:` field. Repairs what servers do
 //! differently, never what the model wrote.
 
-use plimsoll_context::{CallId, Delta, Part, Reply, StopReason};
+use plimsoll_context::{CallId, Delta, Part, Reply, StopReason, Usage};
 use serde_json::value::RawValue;
 
 use super::read_block;
@@ -147,6 +147,12 @@ impl StreamState {
     #[must_use]
     pub fn partial(&self) -> Reply {
         self.reply(self.stop.unwrap_or(StopReason::Other))
+    }
+
+    /// What the provider has said so far that the call used.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage.normalized()
     }
 
     /// The whole reply.

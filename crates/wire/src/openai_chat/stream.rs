@@ -2,7 +2,9 @@
 //! server-sent events: it is given the text of each `data:` field. Repairs what servers do
 //! differently, never what the model wrote.
 
-use plimsoll_context::{Bytes, CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, ToolCall};
+use plimsoll_context::{
+    Bytes, CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, ToolCall, Usage,
+};
 use serde_json::{Map, Value};
 
 use super::ids::fnv1a;
@@ -28,7 +30,7 @@ pub struct StreamState {
     text: String,
     thinking: String,
     calls: CallPieces,
-    usage: Option<plimsoll_context::Usage>,
+    usage: Option<Usage>,
     stop: Option<StopReason>,
     done: Done,
     bytes: usize,
@@ -108,6 +110,12 @@ impl StreamState {
     #[must_use]
     pub fn partial(&self) -> Reply {
         self.reply(self.stop.unwrap_or(StopReason::Other))
+    }
+
+    /// What the provider has said so far that the call used.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
     }
 
     /// The whole reply.

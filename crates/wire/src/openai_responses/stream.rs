@@ -170,6 +170,12 @@ impl StreamState {
         self.reply(self.stop.unwrap_or(StopReason::Other))
     }
 
+    /// What the provider has said so far that the call used.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
     /// The whole reply.
     ///
     /// # Errors

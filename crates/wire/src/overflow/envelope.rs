@@ -36,6 +36,17 @@ const CODE_KEYS: [&str; 8] = [
 /// Keys below which the request is echoed.
 const ECHO_KEYS: [&str; 3] = ["input", "messages", "request"];
 
+/// Words of an error that is about the key.
+const KEY_WORDS: [&str; 7] = [
+    "key",
+    "token",
+    "credential",
+    "auth",
+    "log in",
+    "login",
+    "sign in",
+];
+
 /// What a body holds.
 #[derive(Debug, Default)]
 pub(super) struct Envelope {
@@ -61,6 +72,12 @@ impl Envelope {
         };
         envelope.take_text(head(body), MAX_DEPTH);
         envelope
+    }
+
+    /// Whether it is about who may come in: not a page for people, whatever that says.
+    pub(super) fn is_of_a_key(&self) -> bool {
+        let is_page = self.text.starts_with('<');
+        !is_page && KEY_WORDS.iter().any(|word| self.text.contains(word))
     }
 
     fn take_text(&mut self, text: &str, depth: usize) {

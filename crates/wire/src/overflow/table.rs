@@ -35,7 +35,7 @@ const fn row(says: Says, pattern: &'static str) -> Row {
 
 /// Codes, types and statuses that decide alone; overflows first, so that a wrapped one wins.
 /// Those that do not decide (`invalid_request_error`, `server_error`) are not here.
-pub(super) const CODES: [(&str, Says); 62] = [
+pub(super) const CODES: [(&str, Says); 64] = [
     ("context_length_exceeded", Overflow),
     ("exceed_context_size_error", Overflow),
     ("model_context_window_exceeded", Overflow),
@@ -75,6 +75,8 @@ pub(super) const CODES: [(&str, Says); 62] = [
     ("content_filter", Invalid),
     ("content_policy_violation", Invalid),
     ("invalid_function_call", Invalid),
+    ("invalid_function_parameters", Invalid),
+    ("unsupported_country_region_territory", Invalid),
     ("invalid_request_message_order", Invalid),
     // OpenAI Responses, also in the middle of a stream.
     ("invalid_prompt", Invalid),
@@ -103,7 +105,7 @@ pub(super) const CODES: [(&str, Says); 62] = [
 ];
 
 /// Texts that look like an overflow, or like a passing fault, and are not.
-pub(super) const LOOKALIKES: [Row; 50] = [
+pub(super) const LOOKALIKES: [Row; 52] = [
     // One request over a minute's allowance, or many requests over it.
     row(
         PerMinute,
@@ -113,6 +115,8 @@ pub(super) const LOOKALIKES: [Row; 50] = [
         PerMinute,
         "tokens per min*limit {limit}, *requested {requested}",
     ),
+    // Anthropic: with the limit alone.
+    row(PerMinute, "would exceed*of {limit} input tokens per min"),
     row(RateLimited, "too many tokens, please wait"),
     row(RateLimited, "tokens per min"),
     row(RateLimited, "rate limit"),
@@ -172,6 +176,8 @@ pub(super) const LOOKALIKES: [Row; 50] = [
     ),
     // Answered with 500 by servers that run a template: the same request fails again.
     row(Invalid, "jinja exception"),
+    // A tool's schema, whatever it says.
+    row(Invalid, "invalid schema for function"),
     row(Invalid, "failed to parse tool call arguments as json"),
     row(Invalid, "json.exception.parse_error"),
     row(Invalid, "image input is not supported"),
