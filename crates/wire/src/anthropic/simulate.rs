@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::pause::calls_server;
 use super::profile::Binding;
 use super::shape::MARK;
 use super::validate::{Check, content, is_thinking, kind, text};
@@ -13,6 +14,9 @@ use crate::fault::{Fault, Rule};
 const OURS: &str = "simulated";
 /// Digits of each of their two parts.
 const DIGITS: usize = 16;
+/// Places in one message where a reply may have gone on that are tried, at most: the API itself pauses
+/// a turn less often, and each costs a hash for every thinking block behind it.
+const MAX_PAUSES: usize = 32;
 
 /// The signature of a thinking text in the reply to a request; for redacted thinking, whose text
 /// nobody sees, the data of a block without one.
@@ -51,27 +55,45 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value, messages: &[Value]) 
     }
     let mut said = Said::before(request);
     for (index, message) in messages.iter().enumerate() {
+        // Where the reply may have begun that a block is of: with the message or, where its turn was
+        // paused and went on, behind a call of the provider's own tool.
+        let mut begun = vec![said.clone()];
+        let mut so_far = said.clone();
+        so_far.take(message.get("role").unwrap_or(&Value::Null));
         for (at, block) in content(message).iter().enumerate() {
             if is_thinking(block) {
                 let place = format!("messages.{index}.content.{at}");
-                verify(check, place, block, &said);
+                verify(check, place, block, &begun);
+                continue;
+            }
+            so_far.take(block);
+            if calls_server(kind(block)) {
+                begun.push(so_far.clone());
+                if begun.len() > MAX_PAUSES {
+                    begun.remove(1);
+                }
             }
         }
         said.message(message);
     }
 }
 
-fn verify(check: &mut Check<'_>, place: String, block: &Value, said: &Said) {
+fn verify(check: &mut Check<'_>, place: String, block: &Value, begun: &[Said]) {
     let given = given(block);
     if !given.starts_with(OURS) {
         return;
     }
-    let expected = signature(text(block, "thinking"), said);
+    let expected = begun
+        .iter()
+        .map(|said| signature(text(block, "thinking"), said));
+    let expected: Vec<String> = expected.collect();
     let own = |signature: &str| signature.rsplit_once('-').map(|(own, _)| own.to_owned());
-    if own(given) != own(&expected) {
+    if expected.iter().all(|expected| own(given) != own(expected)) {
         let words = format!("{place}: Invalid `signature` in `thinking` block");
         check.fault(Rule::Am10, place, words);
-    } else if check.profile.binding == Binding::Prefix && given != expected {
+    } else if check.profile.binding == Binding::Prefix
+        && expected.iter().all(|expected| given != expected)
+    {
         // tidy:allow(conversation)
         let bound = "The block is bound to a different conversation";
         let words = format!("{place}: Invalid `signature` in `thinking` block. {bound}");
@@ -100,6 +122,7 @@ fn signature(thinking: &str, said: &Said) -> String {
 }
 
 /// What a request says up to some message, whatever its breakpoints, and without its thinking.
+#[derive(Clone)]
 struct Said(blake3::Hasher);
 
 impl Said {
