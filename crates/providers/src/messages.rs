@@ -1,6 +1,7 @@
 //! [`AnthropicMessages`]: the provider for Anthropic's Messages API and what speaks like it. One
-//! call, one request, always streamed. What goes over the wire is `wire`'s business; how a provider
-//! is put together is in `builder.rs`.
+//! call, one request, always streamed; only where a server will not read the thinking in it, it is
+//! sent once more without. What goes over the wire is `wire`'s business; how a provider is put
+//! together is in `builder.rs`.
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
@@ -17,7 +18,7 @@ use crate::discovery::messages_path;
 use crate::hosted::{hosted, judged};
 use crate::line::{Line, tool_choice, unrendered};
 use crate::models::FROM_LOW;
-use crate::refusal::Asked;
+use crate::unread::{Cure, Unread};
 
 /// What is asked, below the address of the API.
 const PATH: &str = "messages";
@@ -45,6 +46,7 @@ const BETA: &str = "anthropic-beta";
 pub struct AnthropicMessages {
     pub(crate) line: Line,
     pub(crate) profile: Profile,
+    pub(crate) unread: Unread,
 }
 
 impl AnthropicMessages {
@@ -58,6 +60,23 @@ impl AnthropicMessages {
     #[must_use]
     pub fn base_url(&self) -> &crate::BaseUrl {
         &self.line.http.base
+    }
+
+    async fn once(
+        &self,
+        request: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let rendered = self.rendered(request)?;
+        let path = messages_path(&self.line.http, PATH);
+        let headers = headers(&rendered.betas);
+        let limit = request.max_output;
+        let reply = self
+            .line
+            .call_with::<StreamState>(&path, headers, rendered.body, limit, deltas)
+            .await?;
+        // Its thinking goes back only to the same model, after the same words.
+        self.line.heard(rendered.prefix.bind(reply), limit)
     }
 
     pub(crate) fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
@@ -80,7 +99,8 @@ impl AnthropicMessages {
             extra: Some(&self.line.extra),
             ..RenderInput::default()
         };
-        let messages = request.messages.iter().map(AsRef::as_ref);
+        let messages = self.unread.left_out(&request.messages);
+        let messages = messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.profile);
         let mut rendered = rendered.map_err(|error| unrendered(&error))?;
         rendered.notes.extend(blind.then_some(Note {
@@ -110,17 +130,16 @@ impl Provider for AnthropicMessages {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let rendered = self.rendered(request)?;
-        let path = messages_path(&self.line.http, PATH);
-        let headers = headers(&rendered.betas);
-        let limit = request.max_output;
-        let asked = Asked::of(request, limit);
-        let reply = self
-            .line
-            .call_with::<StreamState>(&path, headers, rendered.body, asked, deltas)
-            .await?;
-        // Its thinking goes back only to the same model, after the same words.
-        self.line.heard(rendered.prefix.bind(reply), limit)
+        match self.once(request, deltas).await {
+            // What another key signed, or what stood otherwise before it, is given up; the session
+            // is not.
+            Err(failure)
+                if self.unread.learn(&failure, &request.messages, deltas) == Cure::Without =>
+            {
+                self.once(request, deltas).await
+            }
+            reply => reply,
+        }
     }
 
     async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {

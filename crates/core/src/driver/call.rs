@@ -10,7 +10,6 @@ use plimsoll_context::{Delta, Reply, Tokens};
 use tracing::Instrument;
 
 use super::Parts;
-use super::losses::Losses;
 use crate::heard::heard;
 use crate::hooks::said_by;
 use crate::provider::Provider;
@@ -26,16 +25,18 @@ pub(super) async fn call(
     parts: Arc<Parts>,
     request: Box<Request>,
     scene: Scene,
-    losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let tell = |event| parts.tell(&event);
-    let heard = Hearing {
-        judge: heard,
-        tell: &tell,
-        losses: &losses,
-    };
     let asked = (scene, Purpose::Turn);
-    attempts(&*parts.provider, &request, &parts.retry, heard, asked).await
+    attempts(
+        &*parts.provider,
+        &request,
+        &parts.retry,
+        heard,
+        &tell,
+        asked,
+    )
+    .await
 }
 
 /// One call for a summary. It may be made again like any other, but not for ever: the run waits.
@@ -43,20 +44,23 @@ pub(super) async fn summarize(
     parts: Arc<Parts>,
     request: Box<Request>,
     scene: Scene,
-    losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let wait = parts.summary_timeout;
-    let asked = (scene, Purpose::Summary);
-    let heard = Hearing::quiet(&losses);
-    let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, asked);
+    let as_it_is = |reply, _: &Request| Ok(reply);
+    let work = attempts(
+        &*parts.summarizer,
+        &request,
+        &parts.retry,
+        as_it_is,
+        &|_| {},
+        (scene, Purpose::Summary),
+    );
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
-        let failure = Failure::Transient {
+        Err(Failure::Transient {
             status: None,
             retry_after_ms: None,
             message: format!("there was no summary within {} s", wait.as_secs_f32()),
-        };
-        losses.failed(&failure);
-        Err(failure)
+        })
     })
 }
 
@@ -78,34 +82,15 @@ pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<To
     None
 }
 
-/// One call that no run makes; it may be made again like any other. What it used without a reply,
-/// also where it is dropped, is in `losses`.
+/// One call that no run makes; it may be made again like any other.
 pub(crate) async fn ask(
     provider: &dyn Provider,
     request: &Request,
     retry: &RetryConfig,
-    losses: &Losses,
 ) -> Result<Reply, Failure> {
+    let as_it_is = |reply, _: &Request| Ok(reply);
     let asked = (Scene::default(), Purpose::Choice);
-    attempts(provider, request, retry, Hearing::quiet(losses), asked).await
-}
-
-/// What becomes of what a call says.
-struct Hearing<'a> {
-    judge: fn(Reply, &Request) -> Result<Reply, Failure>,
-    tell: &'a (dyn Fn(Event) + Send + Sync),
-    losses: &'a Losses,
-}
-
-impl<'a> Hearing<'a> {
-    /// Nobody is told, and a reply is taken as it is.
-    fn quiet(losses: &'a Losses) -> Self {
-        Self {
-            judge: |reply, _| Ok(reply),
-            tell: &|_| {},
-            losses,
-        }
-    }
+    attempts(provider, request, retry, as_it_is, &|_| {}, asked).await
 }
 
 /// Calls until there is a reply that `judge` lets pass, or nothing is to be gained any more.
@@ -113,22 +98,14 @@ async fn attempts(
     provider: &dyn Provider,
     request: &Request,
     retry: &RetryConfig,
-    heard: Hearing<'_>,
+    judge: fn(Reply, &Request) -> Result<Reply, Failure>,
+    tell: &(dyn Fn(Event) + Send + Sync),
     (scene, purpose): (Scene, Purpose),
 ) -> Result<Reply, Failure> {
-    let Hearing {
-        judge,
-        tell,
-        losses,
-    } = heard;
     let mut attempt = 1;
     loop {
         let traced = trace_call(provider, request, &scene, purpose, attempt);
         let deltas = |delta| match delta {
-            Delta::Used { usage } => {
-                traced.used(usage);
-                losses.hear(usage);
-            }
             Delta::Warning { text } => tell(Event::Warning { text }),
             delta => {
                 traced.chunk();
@@ -148,15 +125,11 @@ async fn attempts(
         let reply = reply.and_then(|reply| judge(reply, request));
         traced.end(&reply);
         let failure = match reply {
-            Ok(reply) => {
-                losses.answered();
-                return Ok(reply);
-            }
+            Ok(reply) => return Ok(reply),
             Err(failure) => failure,
         };
-        losses.failed(&failure);
         let Some(wait) = retry.wait(attempt, &failure) else {
-            return Err(retry.given_up(attempt, failure));
+            return Err(failure);
         };
         attempt += 1;
         retried(provider, attempt, wait, &failure);

@@ -1,14 +1,14 @@
 //! The provider of Anthropic Messages in front of a strict server that signs thinking and verifies
 //! it: single calls, refusals, and whole runs with tools, thinking and parallel calls.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::{Failure, ThinkingLevel};
+use plimsoll_agent::{Event, Failure, ThinkingLevel};
 use plimsoll_context::{
     Breakpoint, CachePlan, CallId, Delta, Part, Reply, StopReason, Tokens, ToolCall, Usage,
 };
-use plimsoll_core::{Agent, Provider, ToolError, Window, tool};
+use plimsoll_core::{Agent, Provider, ToolError, Window, new_session_id, tool};
 use plimsoll_mock::{Call, Mock};
 use plimsoll_providers::{AnthropicMessages, ModelRef, OpenAiChat, Secret, known_window};
 use serde_json::{Value, json};
@@ -472,4 +472,66 @@ async fn the_end_mark_alone_ends_a_reply() {
     let fake = fake.await;
     let (reply, _) = call(&provider(BUDGET, &fake)).await;
     assert_eq!(reply.unwrap().parts, [Part::text("hi")]);
+}
+
+#[tokio::test]
+async fn thinking_whose_signature_is_refused_is_left_out_from_then_on() {
+    let refusal = json!({"type": "error", "error": {"type": "invalid_request_error",
+        "message": "messages.1.content.0: Invalid `signature` in `thinking` block"}});
+    let turn = |number: usize, thought: Option<&str>| Turn {
+        think: thought.map(str::to_owned),
+        call: vec![Call {
+            id: Some(format!("toolu_{number}")),
+            ..Call::new("look", json!({ "at": number }))
+        }],
+        ..Turn::default()
+    };
+    for model in [BUDGET, BOUND, "claude-opus-4-6"] {
+        let script = [
+            turn(0, Some("I look.")),
+            turn(1, Some("I look on.")),
+            Turn::body(400, refusal.to_string()),
+            turn(2, None),
+            Turn::say("Done."),
+            turn(3, Some("I look again.")),
+            Turn::say("Done again."),
+        ];
+        let fake = Fake::messages(script, over).await;
+        let look =
+            |input: Look| async move { Ok::<_, ToolError>(format!("{} is there", input.at)) };
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let hears = Arc::clone(&warnings);
+        let agent = Agent::builder(provider(model, &fake))
+            .tool(tool("look", "Looks.", look).idempotent())
+            .thinking_level(ThinkingLevel::Medium)
+            .max_tokens(Tokens(4_000))
+            .window(Window::Known(Tokens(200_000)))
+            .observer(move |event: &Event| {
+                if let Event::Warning { text } = event {
+                    hears.lock().unwrap().push(text.clone());
+                }
+            })
+            .build()
+            .unwrap();
+        let mut session = agent.session(new_session_id()).await.unwrap();
+        let output = session.run("Look at everything.").await.unwrap();
+        assert_eq!(output.text, "Done.", "{model}");
+        let output = session.run("Once more.").await.unwrap();
+        assert_eq!(output.text, "Done again.", "{model}");
+        let asked = fake.asked();
+        let thoughts = asked.iter().map(|asked| {
+            let body = asked.body.to_string();
+            body.matches("\"signature\":").count()
+        });
+        // The same once more without any, and none of it ever again.
+        assert_eq!(
+            thoughts.collect::<Vec<_>>(),
+            [0, 1, 2, 0, 0, 0, 1],
+            "{model}"
+        );
+        let warnings = warnings.lock().unwrap();
+        let told = warnings.iter();
+        let told = told.filter(|text| text.contains("--drop-thinking"));
+        assert_eq!(told.count(), 1, "{model}: {warnings:?}");
+    }
 }
