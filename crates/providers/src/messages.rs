@@ -18,6 +18,7 @@ use crate::discovery::messages_path;
 use crate::hosted::{hosted, judged};
 use crate::line::{Line, tool_choice, unrendered};
 use crate::models::FROM_LOW;
+use crate::refusal::Asked;
 use crate::unread::{Cure, Unread};
 
 /// What is asked, below the address of the API.
@@ -71,9 +72,10 @@ impl AnthropicMessages {
         let path = messages_path(&self.line.http, PATH);
         let headers = headers(&rendered.betas);
         let limit = request.max_output;
+        let asked = Asked::of(request, limit);
         let reply = self
             .line
-            .call_with::<StreamState>(&path, headers, rendered.body, limit, deltas)
+            .call_with::<StreamState>(&path, headers, rendered.body, asked, deltas)
             .await?;
         // Its thinking goes back only to the same model, after the same words.
         self.line.heard(rendered.prefix.bind(reply), limit)

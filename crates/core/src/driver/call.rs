@@ -10,6 +10,7 @@ use plimsoll_context::{Delta, Reply, Tokens};
 use tracing::Instrument;
 
 use super::Parts;
+use super::losses::Losses;
 use crate::heard::heard;
 use crate::hooks::said_by;
 use crate::provider::Provider;
@@ -25,18 +26,16 @@ pub(super) async fn call(
     parts: Arc<Parts>,
     request: Box<Request>,
     scene: Scene,
+    losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let tell = |event| parts.tell(&event);
+    let heard = Hearing {
+        judge: heard,
+        tell: &tell,
+        losses: &losses,
+    };
     let asked = (scene, Purpose::Turn);
-    attempts(
-        &*parts.provider,
-        &request,
-        &parts.retry,
-        heard,
-        &tell,
-        asked,
-    )
-    .await
+    attempts(&*parts.provider, &request, &parts.retry, heard, asked).await
 }
 
 /// One call for a summary. It may be made again like any other, but not for ever: the run waits.
@@ -44,23 +43,20 @@ pub(super) async fn summarize(
     parts: Arc<Parts>,
     request: Box<Request>,
     scene: Scene,
+    losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let wait = parts.summary_timeout;
-    let as_it_is = |reply, _: &Request| Ok(reply);
-    let work = attempts(
-        &*parts.summarizer,
-        &request,
-        &parts.retry,
-        as_it_is,
-        &|_| {},
-        (scene, Purpose::Summary),
-    );
+    let asked = (scene, Purpose::Summary);
+    let heard = Hearing::quiet(&losses);
+    let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, asked);
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
-        Err(Failure::Transient {
+        let failure = Failure::Transient {
             status: None,
             retry_after_ms: None,
             message: format!("there was no summary within {} s", wait.as_secs_f32()),
-        })
+        };
+        losses.failed(&failure);
+        Err(failure)
     })
 }
 
@@ -82,15 +78,34 @@ pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<To
     None
 }
 
-/// One call that no run makes; it may be made again like any other.
+/// One call that no run makes; it may be made again like any other. What it used without a reply,
+/// also where it is dropped, is in `losses`.
 pub(crate) async fn ask(
     provider: &dyn Provider,
     request: &Request,
     retry: &RetryConfig,
+    losses: &Losses,
 ) -> Result<Reply, Failure> {
-    let as_it_is = |reply, _: &Request| Ok(reply);
     let asked = (Scene::default(), Purpose::Choice);
-    attempts(provider, request, retry, as_it_is, &|_| {}, asked).await
+    attempts(provider, request, retry, Hearing::quiet(losses), asked).await
+}
+
+/// What becomes of what a call says.
+struct Hearing<'a> {
+    judge: fn(Reply, &Request) -> Result<Reply, Failure>,
+    tell: &'a (dyn Fn(Event) + Send + Sync),
+    losses: &'a Losses,
+}
+
+impl<'a> Hearing<'a> {
+    /// Nobody is told, and a reply is taken as it is.
+    fn quiet(losses: &'a Losses) -> Self {
+        Self {
+            judge: |reply, _| Ok(reply),
+            tell: &|_| {},
+            losses,
+        }
+    }
 }
 
 /// Calls until there is a reply that `judge` lets pass, or nothing is to be gained any more.
@@ -98,14 +113,22 @@ async fn attempts(
     provider: &dyn Provider,
     request: &Request,
     retry: &RetryConfig,
-    judge: fn(Reply, &Request) -> Result<Reply, Failure>,
-    tell: &(dyn Fn(Event) + Send + Sync),
+    heard: Hearing<'_>,
     (scene, purpose): (Scene, Purpose),
 ) -> Result<Reply, Failure> {
+    let Hearing {
+        judge,
+        tell,
+        losses,
+    } = heard;
     let mut attempt = 1;
     loop {
         let traced = trace_call(provider, request, &scene, purpose, attempt);
         let deltas = |delta| match delta {
+            Delta::Used { usage } => {
+                traced.used(usage);
+                losses.hear(usage);
+            }
             Delta::Warning { text } => tell(Event::Warning { text }),
             delta => {
                 traced.chunk();
@@ -125,11 +148,15 @@ async fn attempts(
         let reply = reply.and_then(|reply| judge(reply, request));
         traced.end(&reply);
         let failure = match reply {
-            Ok(reply) => return Ok(reply),
+            Ok(reply) => {
+                losses.answered();
+                return Ok(reply);
+            }
             Err(failure) => failure,
         };
+        losses.failed(&failure);
         let Some(wait) = retry.wait(attempt, &failure) else {
-            return Err(failure);
+            return Err(retry.given_up(attempt, failure));
         };
         attempt += 1;
         retried(provider, attempt, wait, &failure);
