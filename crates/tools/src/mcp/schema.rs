@@ -102,6 +102,8 @@ fn strip(schema: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn of(schema: Value) -> (Value, Left) {
@@ -156,5 +158,90 @@ mod tests {
             schema["properties"]["first"]["properties"]["p9"]["type"],
             "object"
         );
+    }
+
+    /// Anything that a server may call a schema: words in places where they mean something and
+    /// where they do not.
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i8>().prop_map(Value::from),
+            prop::sample::select(vec![
+                "object",
+                "array",
+                "string",
+                "#",
+                "#/$defs/a",
+                "#/properties/a",
+                "#/a~1b",
+                "",
+                "a<",
+            ])
+            .prop_map(Value::from),
+        ];
+        let key = prop::sample::select(vec![
+            "type",
+            "properties",
+            "required",
+            "items",
+            "$ref",
+            "$defs",
+            "definitions",
+            "anyOf",
+            "oneOf",
+            "allOf",
+            "not",
+            "if",
+            "then",
+            "else",
+            "enum",
+            "const",
+            "default",
+            "id",
+            "additionalProperties",
+            "description",
+            "a",
+            "a<",
+            "a>",
+            "",
+        ]);
+        leaf.prop_recursive(6, 60, 5, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+                prop::collection::vec((key.clone(), inner), 0..6).prop_map(|pairs| {
+                    let pairs = pairs
+                        .into_iter()
+                        .map(|(key, value)| (key.to_owned(), value));
+                    Value::Object(pairs.collect())
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_server_calls_a_schema_is_one_that_is_taken(schema in anything()) {
+            let Value::Object(given) = json!({ "properties": schema, "$defs": { "a": schema }, "anyOf": [schema] }) else {
+                unreachable!()
+            };
+            let shown = shown(&given);
+            let text = shown.schema.to_string();
+            prop_assert!(text.len() as u64 <= MCP_SCHEMA_MAX.0);
+            let object = shown.schema.as_object().unwrap();
+            prop_assert_eq!(&object["type"], "object");
+            for word in ["anyOf", "oneOf", "allOf", "not", "enum", "$ref", "$defs"] {
+                prop_assert!(!object.contains_key(word), "{}", text);
+            }
+            let properties = object["properties"].as_object().unwrap();
+            for name in properties.keys() {
+                let good = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+                prop_assert!(!name.is_empty() && name.chars().all(good), "{}", text);
+            }
+            prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), shown.schema);
+            // What was made is taken as it is.
+            let again = super::shown(&serde_json::from_str(&text).unwrap());
+            prop_assert_eq!(again.schema.to_string(), text);
+        }
     }
 }
