@@ -87,7 +87,8 @@ impl Api for Responses {
         };
         let refers = profile.reasoning == ReasoningItems::Encrypted;
         let unknown = || self.stored.unknown(request).filter(|_| refers);
-        let broken = faults.into_iter().next();
+        let untied = || self.stored.untied(request).filter(|_| refers);
+        let broken = faults.into_iter().next().or_else(untied);
         broken.or_else(|| unreadable(request)).or_else(unknown)
     }
 

@@ -27,6 +27,7 @@ pub use hosted::{hosted_kinds, not_hosted};
 pub(crate) use ids::{is_name, name as legal_name};
 pub use items::ORIGIN;
 pub(crate) use items::{PAIRS, is_clients};
+pub use pairing::{tied, untied};
 pub(crate) use patch::Instructions;
 pub use profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};
 pub use read::{Chat, read};

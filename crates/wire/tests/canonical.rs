@@ -367,6 +367,65 @@ fn what_is_no_message_is_told_and_left_out() {
     assert_eq!(places, ["messages[1]", "messages[2]", "messages[3]"]);
 }
 
+/// What a server of Responses takes stays byte for byte: ids without reasoning, outputs in any order
+/// and with anything between, an echo of what the model said.
+#[test]
+fn what_responses_takes_stays_as_it_is() {
+    let echo = json!({"type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
+        "content": [{"type": "output_text", "text": "so", "annotations": [], "logprobs": []}]});
+    let mut one = item_call("1");
+    one["id"] = "fc_1".into();
+    one["status"] = "completed".into();
+    for input in [
+        json!([user("q"), echo, one, output("1")]),
+        json!([
+            user("q"),
+            item_call("1"),
+            item_call("2"),
+            output("2"),
+            output("1")
+        ]),
+        json!([user("q"), item_call("1"), user("w"), output("1"), user("x")]),
+    ] {
+        let request = json!({"model": "gpt-5", "store": false, "input": input}).to_string();
+        let kept = mend(&request, &responses(), Reasoning::Keep).unwrap();
+        assert_eq!(told(&kept), [""; 0], "{request}");
+        assert_eq!(kept.request, request);
+    }
+    // The same where something else is wrong.
+    let input = json!([
+        user("q"),
+        item_call("1"),
+        item_call("2"),
+        output("2"),
+        output("1"),
+        output("1")
+    ]);
+    let request = json!({"model": "gpt-5", "store": false, "input": input});
+    assert_eq!(
+        items(&mended(&request, &responses(), Rule::V3)),
+        "u c1 c2 o2 o1"
+    );
+}
+
+#[test]
+fn results_of_messages_may_stand_in_any_order() {
+    let given = request("u:text q | a:use 1,use 2 | u:result 2,result 1 | a:text so | u:text r");
+    let kept = mend(
+        &given.to_string(),
+        &claude("claude-sonnet-4-5"),
+        Reasoning::Keep,
+    )
+    .unwrap();
+    assert_eq!((told(&kept), kept.request), (vec![], given.to_string()));
+    let given = request("u:text q | a:use 1,use 2 | u:result 2,result 1,result 3");
+    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am2);
+    assert_eq!(
+        notation(&fixed),
+        "u:text q | a:use 1,use 2 | u:result 2,result 1"
+    );
+}
+
 /// Providers pair results by their ids, in whatever order they come.
 #[test]
 fn results_of_a_batch_may_stand_in_any_order() {
@@ -468,18 +527,18 @@ fn histories_of_responses() {
         ),
         (
             Rule::V3,
-            json!([user("q"), item_call("1"), user("w"), output("1")]),
-            "u c1 o1 u",
+            json!([
+                user("q"),
+                item_call("1"),
+                item_call("1"),
+                output("1"),
+                output("1")
+            ]),
+            "u c1 o1",
         ),
         // Reasoning of which nothing came (OR3).
         (Rule::Or3, json!([user("q"), rs("rs_1")]), "u"),
         (Rule::Or3, json!([user("q"), rs("rs_1"), user("?")]), "u u"),
-        // What came of reasoning that is gone, under its id (OR4).
-        (
-            Rule::Or4,
-            json!([user("q"), own(item_call("1"), "fc_1"), output("1")]),
-            "u c1 o1",
-        ),
         // Reasoning that nobody stored.
         (
             Rule::Or4,
@@ -612,11 +671,6 @@ fn messages_of_anthropic() {
             Rule::Am7,
             "a:text hello | u:text q",
             "u:text (The user has said nothing yet.) | a:text hello | u:text q",
-        ),
-        (
-            Rule::V3,
-            "u:text q | a:use 1,use 2 | u:result 2,result 1",
-            "u:text q | a:use 1,use 2 | u:result 1,result 2",
         ),
         (
             Rule::Am9,

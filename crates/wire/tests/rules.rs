@@ -489,17 +489,6 @@ fn of_responses() -> Vec<Case> {
         responses(Or3, json!([q(), thought(), r()]), whole()),
         responses(
             Or4,
-            json!([q(), item("fc_1"), output("a")]),
-            json!([q(), thought(), item("fc_1"), output("a")]),
-        ),
-        // Without its id it may stand alone.
-        responses(
-            Or4,
-            json!([q(), item("fc_1"), output("a")]),
-            json!([q(), call("a"), output("a")]),
-        ),
-        responses(
-            Or4,
             json!([q(), emptied(), x()]),
             json!([q(), thought(), x()]),
         ),
@@ -521,10 +510,14 @@ fn of_responses() -> Vec<Case> {
         ),
         responses(
             V3,
+            json!([q(), call("a"), output("a"), output("a")]),
             json!([q(), call("a"), call("b"), output("b"), output("a")]),
-            whole(),
         ),
-        responses(V3, json!([q(), call("a"), r(), output("a")]), whole()),
+        responses(
+            V3,
+            json!([q(), call("a"), call("a"), output("a"), output("a")]),
+            json!([q(), call("a"), r(), output("a")]),
+        ),
         responses(V4, json!([q(), call("a"), call("b"), output("a")]), whole()),
     ]
 }
@@ -629,8 +622,14 @@ fn of_messages() -> Vec<Case> {
         messages(
             V3,
             BUDGET,
+            json!([
+                q(),
+                asks(&["a"]),
+                gives(&[result("a")]),
+                asks(&["a"]),
+                gives(&[result("a")])
+            ]),
             json!([q(), asks(&["a", "b"]), gives(&[result("b"), result("a")])]),
-            whole(),
         ),
         messages(
             V4,

@@ -1,11 +1,12 @@
 //! [`Stored`]: which items of its replies a server of Responses keeps, and what is said of those that
 //! it does not. Ids only: no item and no response can be had back from here.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll_wire::Fault;
 use plimsoll_wire::Rule;
+use plimsoll_wire::openai_responses::{tied, untied};
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
@@ -14,7 +15,7 @@ use crate::api::{list, text};
 /// Items that a server knows, at most; of more, the newest. A long test has some thousands.
 pub const MAX_STORED: usize = 10_000;
 
-/// The ids of the items that it said and was to keep.
+/// The ids of the items that it said and was to keep, and which came of reasoning.
 #[derive(Debug, Default)]
 pub(super) struct Stored(Mutex<Ids>);
 
@@ -22,15 +23,20 @@ pub(super) struct Stored(Mutex<Ids>);
 struct Ids {
     known: BTreeSet<String>,
     oldest_first: VecDeque<String>,
+    ties: BTreeMap<String, String>,
+    tied_first: VecDeque<String>,
 }
 
 impl Stored {
-    /// Keeps what is said, where the request lets it.
+    /// Keeps what is said, where the request lets it, and what came of reasoning in any case.
     pub(super) fn keep(&self, request: &Value, items: &[Value]) {
+        let mut ids = self.lock();
+        for (id, of) in tied(items) {
+            ids.tie(id, of);
+        }
         if !stores(request) {
             return;
         }
-        let mut ids = self.lock();
         for id in items.iter().map(|item| text(item, "id")) {
             ids.add(id);
         }
@@ -59,12 +65,29 @@ impl Stored {
         })
     }
 
+    /// The first item that came of reasoning and stands without it.
+    pub(super) fn untied(&self, request: &Value) -> Option<Fault> {
+        untied(request, &self.lock().ties)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Ids> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ids {
+    fn tie(&mut self, id: String, of: String) {
+        if self.ties.insert(id.clone(), of).is_some() {
+            return;
+        }
+        self.tied_first.push_back(id);
+        if self.tied_first.len() > MAX_STORED
+            && let Some(oldest) = self.tied_first.pop_front()
+        {
+            self.ties.remove(&oldest);
+        }
+    }
+
     fn add(&mut self, id: &str) {
         if id.is_empty() || !self.known.insert(id.to_owned()) {
             return;

@@ -180,6 +180,26 @@ async fn reasoning_comes_back_as_it_was_encrypted() {
     );
 }
 
+/// What was said without reasoning has none to bring: its echo is taken as it is, here and by a server
+/// that has never heard of it.
+#[tokio::test]
+async fn an_echo_of_what_was_said_without_reasoning_is_taken() {
+    let script = r#"{"say": "I look.", "call": [{"name": "read", "arguments": {}}]}
+{"say": "ok", "repeat": true}"#;
+    let one = server(Mock::responses(), script).await;
+    let (_, reply) = ask(&one, &body(json!([user("hi")]))).await;
+    let mut input = vec![user("hi")];
+    input.extend(reply["output"].as_array().unwrap().iter().cloned());
+    input.push(json!({"type": "function_call_output", "call_id": "call_1_0", "output": "A"}));
+    let next = body(json!(input));
+    assert!(next.to_string().contains("fc_1_0"), "{next}");
+    let other = server(Mock::responses(), script).await;
+    for server in [one, other] {
+        let (status, said) = ask(&server, &next).await;
+        assert_eq!(status, 200, "{said}");
+    }
+}
+
 #[tokio::test]
 async fn models_reason_as_their_profiles_say() {
     let by = |model: &str| match model {

@@ -74,10 +74,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
         let differs =
             |(index, (one, other)): (usize, (&Message, &Message))| (one != other).then_some(index);
         touched.extend(before.iter().zip(&messages).enumerate().filter_map(differs));
-        let mended = match target {
-            Target::Chat(_) => as_they_came(repair(messages)),
-            _ => repair(messages),
-        };
+        let mended = as_they_came(repair(messages));
         for one in &mended.repairs {
             if let Mended::DroppedCall { at, .. } = one {
                 touched.insert(*at);

@@ -117,8 +117,7 @@ struct Open {
     output: &'static str,
 }
 
-/// Responses: the output follows the turn that asked for it, before anybody says anything, and
-/// outputs come in the order of their calls.
+/// Responses: the output follows the turn that asked for it, before anybody says anything.
 fn of_clients(messages: &[Message], target: &Target, gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
     let mut out = Vec::new();
     let mut open: Vec<Open> = Vec::new();
@@ -160,11 +159,11 @@ fn of_clients(messages: &[Message], target: &Target, gone: &BTreeSet<At>) -> Vec
                     });
                 }
             } else if is_output(&block) {
-                let first = open
-                    .first()
-                    .filter(|one| one.id == id && one.output == kind);
-                if first.is_some() {
-                    open.remove(0);
+                let asked = open
+                    .iter()
+                    .position(|one| one.id == id && one.output == kind);
+                if let Some(asked) = asked {
+                    open.remove(asked);
                 } else {
                     let why = "no call before it waits for it";
                     out.push((at, finding(at, Rule::Or2, kind, why, None)));

@@ -1,14 +1,16 @@
 //! Whether tool calls and their outputs answer each other, and reasoning stands with what came of
-//! it: OR1 to OR4, V3 and V4. Part of the validator; it judges and repairs nothing.
+//! it: OR1 to OR4, V3 and V4. Part of the validator, but for what only the server knows; it judges and
+//! repairs nothing.
 //!
 //! The server's words are its own: tidy:allow-file(function call)
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::items;
-use super::profile::ReasoningItems;
 use super::validate::Check;
-use crate::fault::Rule;
+use crate::fault::{Fault, Rule};
 
 /// Judges the items of an input.
 pub(super) fn check(check: &mut Check<'_>, list: &[Value]) {
@@ -20,19 +22,28 @@ pub(super) fn check(check: &mut Check<'_>, list: &[Value]) {
 struct Asked<'m> {
     at: usize,
     id: &'m str,
-    /// How it is spoken of, and what its output is called.
+    /// How it is spoken of.
     spoken: &'static str,
-    output: &'static str,
-    answered: Option<usize>,
+    answered: Answered,
     /// Which run of the model's items it is of.
     batch: usize,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    No,
+    Yes,
+}
+
+/// Calls and outputs are paired by their ids, in whatever order they stand.
 fn calls(check: &mut Check<'_>, list: &[Value]) {
     let mut asked: Vec<Asked<'_>> = Vec::new();
+    // By id and kind of output, the calls that wait for it, oldest first.
+    let mut open: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     let mut batch = 0;
-    // Where the newest batch begins.
+    // Where the newest batch begins, and the ids of its calls.
     let mut newest = 0;
+    let mut ids = BTreeSet::new();
     let mut said_by_model = false;
     for (at, item) in list.iter().enumerate() {
         let kind = items::kind(item);
@@ -40,6 +51,7 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
         if model && !said_by_model {
             batch += 1;
             newest = asked.len();
+            ids.clear();
         }
         said_by_model = model;
         if let Some((_, spoken, output)) = items::PAIRS.iter().find(|(call, ..)| *call == kind) {
@@ -47,17 +59,16 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
                 // A search on the server's side waits for nobody.
                 continue;
             };
-            let same = asked.get(newest..).unwrap_or_default();
-            if same.iter().any(|one| one.id == id) {
+            if !ids.insert(id) {
                 let words = "two calls of one turn have the same id";
                 check.fault(Rule::V3, format!("input[{at}].call_id"), words);
             }
+            open.entry((id, output)).or_default().push(asked.len());
             asked.push(Asked {
                 at,
                 id,
                 spoken,
-                output,
-                answered: None,
+                answered: Answered::No,
                 batch,
             });
         } else if let Some((_, spoken, output)) =
@@ -69,121 +80,116 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
                 continue;
             }
             let place = format!("input[{at}].call_id");
-            match found(&asked, newest, id, output) {
-                Found::Open(found) => {
-                    // A batch is answered in the order of its calls.
-                    let after = asked.get(found + 1..).unwrap_or_default();
-                    let of = asked.get(found).map(|one| one.batch);
-                    let late = |one: &Asked<'_>| Some(one.batch) == of && one.answered.is_some();
-                    if after.iter().any(late) {
-                        let words = "the results of a batch must stand in the order of its calls";
-                        check.fault(Rule::V3, place, words);
-                    }
+            let waiting = open.get_mut(&(id, *output));
+            let known = waiting.is_some();
+            match waiting.and_then(|waiting| first_of(waiting, newest)) {
+                Some(found) => {
                     if let Some(one) = asked.get_mut(found) {
-                        one.answered = Some(at);
+                        one.answered = Answered::Yes;
                     }
                 }
-                Found::Answered => {
+                None if known => {
                     let words = format!("tool call {id} has more than one result");
                     check.fault(Rule::V3, place, words);
                 }
-                Found::Nowhere => {
+                None => {
                     let words =
                         format!("No tool call found for {spoken} output with call_id {id}.");
                     check.fault(Rule::Or2, place, words);
                 }
             }
-        } else if !model && kind == "message" {
-            let newest = asked.get(newest..).unwrap_or_default();
-            let waits = |one: &Asked<'_>| {
-                one.answered.is_none() && is_answered_later(list, at, one.id, one.output)
-            };
-            if newest.iter().any(waits) {
-                let words = "nothing may stand between a tool call and its result";
-                check.fault(Rule::V3, format!("input[{at}]"), words);
-            }
         }
     }
-    for one in asked.iter().filter(|one| one.answered.is_none()) {
+    let answered = asked.iter().filter(|one| one.answered == Answered::Yes);
+    let begun: BTreeSet<usize> = answered.map(|one| one.batch).collect();
+    for one in asked.iter().filter(|one| one.answered == Answered::No) {
         let words = format!("No tool output found for {} {}.", one.spoken, one.id);
         check.fault(Rule::Or1, format!("input[{}]", one.at), words);
-        let whole = |other: &&Asked<'_>| other.batch == one.batch && other.answered.is_some();
-        if asked.iter().any(|other| whole(&other)) {
+        if begun.contains(&one.batch) {
             let words = "a batch of tool calls must be answered whole or not be there";
             check.fault(Rule::V4, format!("input[{}]", one.at), words);
         }
     }
 }
 
-/// The call that an output answers.
-enum Found {
-    /// One that waits for it.
-    Open(usize),
-    /// Only such as have theirs.
-    Answered,
-    /// None.
-    Nowhere,
-}
-
-/// Looks among the newest calls first, which is where it is in nearly all requests.
-fn found(asked: &[Asked<'_>], newest: usize, id: &str, output: &str) -> Found {
-    let matches = |one: &Asked<'_>| one.id == id && one.output == output;
-    let open = |one: &Asked<'_>| matches(one) && one.answered.is_none();
-    let (before, last) = asked.split_at(newest.min(asked.len()));
-    if let Some(at) = last.iter().position(open) {
-        return Found::Open(before.len() + at);
-    }
-    if let Some(at) = before.iter().rposition(open) {
-        return Found::Open(at);
-    }
-    match asked.iter().any(matches) {
-        true => Found::Answered,
-        false => Found::Nowhere,
+/// Takes the call that an output answers: the first of the newest batch, or else the last before it.
+fn first_of(waiting: &mut Vec<usize>, newest: usize) -> Option<usize> {
+    let at = waiting.partition_point(|call| *call < newest);
+    match at < waiting.len() {
+        true => Some(waiting.remove(at)),
+        false => waiting.pop(),
     }
 }
 
-fn is_answered_later(list: &[Value], from: usize, id: &str, output: &str) -> bool {
-    let mut later = list.iter().skip(from);
-    later.any(|item| items::kind(item) == output && call_id(item) == Some(id))
-}
-
-/// OR3 and OR4: both ways of the same tie.
+/// OR3. What follows each item is known when all are looked at from the end.
 fn reasoning(check: &mut Check<'_>, list: &[Value]) {
-    let encrypted = check.profile.reasoning == ReasoningItems::Encrypted;
-    let mut reasoned = false;
-    for (at, item) in list.iter().enumerate() {
-        let kind = items::kind(item);
-        if !is_models(item) {
-            reasoned = false;
-            continue;
-        }
-        if kind == "reasoning" {
-            reasoned = true;
-            let next = list
-                .iter()
-                .skip(at + 1)
-                .find(|next| items::kind(next) != "reasoning");
-            if !next.is_some_and(is_models) {
-                let words = format!(
-                    "Item '{}' of type 'reasoning' was provided without its required following \
-                     item.",
-                    id(item)
-                );
-                check.fault(Rule::Or3, format!("input[{at}]"), words);
-            }
-            continue;
-        }
-        let tied = matches!(kind, "message" | "function_call" | "custom_tool_call");
-        let id = id(item);
-        if encrypted && tied && !reasoned && !id.is_empty() {
-            let number = id.split_once('_').map_or(id, |(_, number)| number);
-            let words = format!(
-                "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: \
-                 'rs_{number}'."
-            );
-            check.fault(Rule::Or4, format!("input[{at}]"), words);
+    // Whether the first item behind that is no reasoning is the model's.
+    let mut followed = false;
+    let mut lone = Vec::new();
+    for (at, item) in list.iter().enumerate().rev() {
+        if items::kind(item) != "reasoning" {
+            followed = is_models(item);
+        } else if !followed {
+            lone.push((at, item));
         }
     }
+    for (at, item) in lone.into_iter().rev() {
+        let words = format!(
+            "Item '{}' of type 'reasoning' was provided without its required following item.",
+            id(item)
+        );
+        check.fault(Rule::Or3, format!("input[{at}]"), words);
+    }
+}
+
+/// What came of reasoning, by its id, and the id of that reasoning. Only who made the items knows: an
+/// id alone does not tell.
+#[must_use]
+pub fn tied(items: &[Value]) -> BTreeMap<String, String> {
+    let mut ties = BTreeMap::new();
+    let mut reasoning: Option<&str> = None;
+    for item in items {
+        match items::kind(item) {
+            _ if !is_models(item) => reasoning = None,
+            "reasoning" => reasoning = Some(id(item)),
+            kind if is_tied(kind) && !id(item).is_empty() => {
+                let of = reasoning.map(|of| (id(item).to_owned(), of.to_owned()));
+                ties.extend(of);
+            }
+            _ => {}
+        }
+    }
+    ties
+}
+
+/// OR4: the first item of an input that stands there under its id without the reasoning that it came
+/// of, as these ties have it.
+#[must_use]
+pub fn untied(request: &Value, ties: &BTreeMap<String, String>) -> Option<Fault> {
+    let mut reasoned = false;
+    let input = request.get("input").and_then(Value::as_array)?;
+    input.iter().enumerate().find_map(|(at, item)| {
+        let kind = items::kind(item);
+        if !is_models(item) || kind == "reasoning" {
+            reasoned = kind == "reasoning";
+            return None;
+        }
+        let id = id(item);
+        let of = ties.get(id).filter(|_| !reasoned && is_tied(kind))?;
+        Some(Fault {
+            rule: Rule::Or4,
+            place: format!("input[{at}]"),
+            words: format!(
+                "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: \
+                 '{of}'."
+            ),
+        })
+    })
+}
+
+/// Whether the server ties an item of that kind to the reasoning before it.
+pub(super) fn is_tied(kind: &str) -> bool {
+    matches!(kind, "message" | "function_call" | "custom_tool_call")
 }
 
 /// Whether the model said it.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::items;
+use super::pairing::is_tied;
 use super::profile::{Profile, ReasoningItems};
 use super::read::{Chat, Form, read};
 use super::shape::Shaper;
@@ -184,17 +185,35 @@ fn in_place(raws: &[&str], new: &[Part]) -> Result<Option<Vec<String>>, WireErro
         return Ok(None);
     };
     let mut items = Vec::with_capacity(raws.len());
+    // Whether reasoning stood before, and still stands.
+    let (mut reasoned, mut reasons) = (false, false);
     for ((raw, old), piece) in raws.iter().zip(&old).zip(pieces) {
-        match piece {
-            Piece::Same => items.push((*raw).to_owned()),
-            Piece::Gone => {}
+        let thinks = matches!(old.as_slice(), [Part::Thinking(_)]);
+        reasoned |= thinks;
+        reasons |= thinks && matches!(piece, Piece::Same);
+        let item = match piece {
+            Piece::Same => (*raw).to_owned(),
+            Piece::Gone => continue,
             Piece::Changed(new) => match changed(raw, old, new)? {
-                Some(item) => items.push(item),
+                Some(item) => item,
                 None => return Ok(None),
             },
-        }
+        };
+        items.push(match reasoned && !reasons {
+            true => without_tie(item)?,
+            false => item,
+        });
     }
     Ok(Some(items))
+}
+
+/// What came of reasoning that is gone, without the id by which the server would ask for it (OR4).
+fn without_tie(item: String) -> Result<String, WireError> {
+    let value: Value = parse(&item)?;
+    if !is_tied(items::kind(&value)) || value.get("id").is_none() {
+        return Ok(item);
+    }
+    Ok(parse::<RawObject<'_>>(&item)?.with(&[("id", None)]))
 }
 
 /// The parts of one item.

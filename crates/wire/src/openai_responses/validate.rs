@@ -2,9 +2,8 @@
 //! [`Profile`] judges it, in its own words. Used by mock servers and property tests; it repairs
 //! nothing. Never panics, whatever the JSON is.
 //!
-//! Judged here: OR1 to OR6, V3 and V4 of the rules, and the shape of items and settings. OR4 is
-//! judged from one request alone: an item that names itself by an id has to follow reasoning in
-//! the same turn, where the model reasons. V1, V2 and V5 to V11 need more than one request to
+//! Judged here: OR1 to OR6, V3 and V4 of the rules, and the shape of items and settings. Which item
+//! came of reasoning only its server knows (OR4): [`untied`](super::untied) judges that for one. V1, V2 and V5 to V11 need more than one request to
 //! judge; so does V4's rule for thinking, because a step may lack reasoning from the start.
 //!
 //! The server's words are its own: tidy:allow-file(conversation)
