@@ -423,6 +423,40 @@ fn bedrock_throttling_is_no_overflow() {
 }
 
 #[test]
+fn the_output_limit_of_bedrock() {
+    for exceeds in ["exceeds", "exceed"] {
+        check([said(
+            400,
+            format!(
+                "The maximum tokens you requested {exceeds} the model limit of 4096. Try again \
+                 with a maximum tokens value that is lower than 4096."
+            ),
+            cap(4096),
+        )]);
+    }
+}
+
+#[test]
+fn sglang() {
+    check([
+        said(
+            400,
+            "Requested token count exceeds the model's maximum context length of 32768 tokens. You \
+             requested a total of 36000 tokens: 3000 tokens from the input messages and 33000 \
+             tokens for the completion. Please reduce the number of tokens in the input messages \
+             or the completion to fit within the limit.",
+            clamp(3_000, 32_768),
+        )
+        .kind("BadRequestError"),
+        said(
+            400,
+            "Input length (35000) exceeds model's maximum context length (32768).",
+            over(35_000, 32_768),
+        ),
+    ]);
+}
+
+#[test]
 fn gemini_and_vertex() {
     check([
         said(
@@ -436,6 +470,14 @@ fn gemini_and_vertex() {
             400,
             "The input token count exceeds the maximum number of tokens allowed 1048576.",
             over(None, 1_048_576),
+        )
+        .kind("INVALID_ARGUMENT"),
+        said(
+            400,
+            "Unable to submit request because the input token count is 1251952 but model only \
+             supports up to 1048576. Reduce the input token count and try again. You can also use \
+             the CountTokens API to calculate prompt token count and billable characters.",
+            over(1_251_952, 1_048_576),
         )
         .kind("INVALID_ARGUMENT"),
         said(

@@ -105,7 +105,7 @@ pub(super) const CODES: [(&str, Says); 64] = [
 ];
 
 /// Texts that look like an overflow, or like a passing fault, and are not.
-pub(super) const LOOKALIKES: [Row; 52] = [
+pub(super) const LOOKALIKES: [Row; 53] = [
     // One request over a minute's allowance, or many requests over it.
     row(
         PerMinute,
@@ -163,6 +163,11 @@ pub(super) const LOOKALIKES: [Row; 52] = [
         Output,
         "max_completion_tokens` must be less than or equal to `{limit}`",
     ),
+    // Bedrock; some of its models say "exceed".
+    row(
+        Output,
+        "maximum tokens you requested exceed*the model limit of {limit}",
+    ),
     row(Output, "valid range of max_tokens is [1, {limit}]"),
     row(Output, "range of max_tokens should be [1, {limit}]"),
     row(
@@ -206,7 +211,7 @@ pub(super) const LOOKALIKES: [Row; 52] = [
 ];
 
 /// Providers' own texts. Where one text begins like another, the one with more numbers first.
-pub(super) const PROVIDERS: [Row; 66] = [
+pub(super) const PROVIDERS: [Row; 69] = [
     // OpenAI, DeepSeek, vLLM.
     row(
         Overflow,
@@ -307,6 +312,19 @@ pub(super) const PROVIDERS: [Row; 66] = [
     row(
         Overflow,
         "input token count*exceeds the maximum number of tokens allowed",
+    ),
+    row(
+        Overflow,
+        "input token count is {used} but model only supports up to {window}",
+    ),
+    // SGLang.
+    row(
+        Overflow,
+        "maximum context length of {window} tokens*total of {total} tokens: {used} tokens from the input messages and {output} tokens for the completion",
+    ),
+    row(
+        Overflow,
+        "input length ({used}) exceeds model's maximum context length ({window})",
     ),
     // xAI.
     row(
