@@ -60,8 +60,7 @@
 //! that were not edited keep their bytes, edited ones all their other keys, blocks and items.
 //!
 //! What a reply can say and [`Reply`](plimsoll_context::Reply) does not keep: alternatives after
-//! the first (`n` > 1), log probabilities, generated audio, OpenRouter's `reasoning_details`
-//! (the readable reasoning is kept), the response's id, and the order of thinking, text and calls
+//! the first (`n` > 1), log probabilities, generated audio, the response's id, and the order of thinking, text and calls
 //! in the stream.
 //!
 //! # What Responses cannot hold

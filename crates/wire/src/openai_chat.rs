@@ -1,6 +1,7 @@
 //! OpenAI Chat Completions and everything compatible with it. Not OpenAI's Responses; that is a
 //! wire of its own.
 
+mod details;
 mod dialect;
 mod echo;
 mod ids;
@@ -21,6 +22,7 @@ mod usage;
 mod validate;
 
 pub use crate::fault::MAX_FAULTS;
+pub(crate) use details::keys as message_keys;
 pub use dialect::{
     Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
     NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
@@ -29,6 +31,7 @@ pub use dialect::{
 pub(crate) use ids::fnv1a;
 pub use json_turns::{AnswerStream, read_turn};
 pub use parts::ORIGIN;
+pub(crate) use parts::unknown_kind;
 pub use patch::{Slot, patch_content};
 pub use reach::{Reach, reach, takes_temperature};
 pub use read::{Chat, read};

@@ -314,12 +314,20 @@ fn openrouter() {
     let body: Value = serde_json::from_slice(&body).unwrap();
     let part = &body["messages"][0]["content"][0];
     assert_eq!(part["cache_control"], json!({"type": "ephemeral"}));
-    // Its reasoning has another key, and comments of the gateway are nothing.
+    // Its reasoning has another key, its details go back as they came, and comments of the gateway are nothing.
     let reply = json!({"choices": [{"index": 0, "message": {"content": "x", "reasoning": "hm",
         "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]},
         "finish_reason": "stop", "native_finish_reason": "end_turn"}]});
     let reply = read_reply(&reply.to_string()).unwrap();
-    assert_eq!(reply.parts, [thinking("hm"), Part::text("x")]);
+    let [readable, Part::Opaque(details), text] = reply.parts.as_slice() else {
+        unreachable!("{reply:?}");
+    };
+    assert_eq!((readable, text), (&thinking("hm"), &Part::text("x")));
+    let details: Value = serde_json::from_str(&details.data).unwrap();
+    assert_eq!(
+        details,
+        json!({"reasoning_details": [{"type": "reasoning.text", "text": "hm"}]})
+    );
 }
 
 /// What servers demand that run the model's own template.

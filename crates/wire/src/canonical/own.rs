@@ -41,13 +41,18 @@ fn unfit(messages: &[Message], target: &Target, stored: bool) -> Vec<(At, Findin
             continue;
         };
         let fault = match target {
-            Target::Chat(_) => {
-                let typed = block.get("type").and_then(Value::as_str);
-                typed.is_none_or(str::is_empty).then_some((
+            Target::Chat(_)
+                if role == "assistant" && openai_chat::message_keys(opaque).is_some() =>
+            {
+                None
+            }
+            Target::Chat(dialect) => match kind(&block) {
+                "" => Some((
                     Rule::Shape,
                     "Missing required parameter: 'type'.".to_owned(),
-                ))
-            }
+                )),
+                kind => openai_chat::unknown_kind(kind, dialect).map(|words| (Rule::Shape, words)),
+            },
             Target::Messages(_) if role == "system" => None,
             Target::Messages(_) if is_paired_elsewhere(&block) => Some((
                 Rule::Shape,

@@ -12,6 +12,17 @@ use crate::openai_responses::legal_name;
 
 /// Whose blocks this wire gives back.
 pub const ORIGIN: &str = "openai-chat";
+/// What the server that is judged most strictly is called.
+pub(super) const STRICT: &str = "openai";
+/// The kinds of parts that it has.
+const KINDS: [&str; 6] = [
+    "text",
+    "image_url",
+    "input_audio",
+    "refusal",
+    "audio",
+    "file",
+];
 /// The type of a call of a tool that takes a text of any form.
 pub(super) const CUSTOM: &str = "custom";
 
@@ -54,6 +65,17 @@ pub(super) fn image_part(image: &Image) -> ContentPart<'_> {
         }),
         ..ContentPart::default()
     }
+}
+
+/// What OpenAI says of a part of a kind that it does not have; others may have more.
+pub(crate) fn unknown_kind(kind: &str, dialect: &Dialect) -> Option<String> {
+    let strict = dialect.name == STRICT && !kind.is_empty() && !KINDS.contains(&kind);
+    strict.then(|| {
+        format!(
+            "Invalid value: '{kind}'. Supported values are: 'text', 'image_url', 'input_audio', \
+             'refusal', 'audio', and 'file'."
+        )
+    })
 }
 
 /// Whether a file is at an address of the web.

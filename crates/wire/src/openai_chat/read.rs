@@ -7,6 +7,7 @@ use plimsoll_context::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::details::{self, AUDIO};
 use super::parts::{CUSTOM, ORIGIN};
 use crate::error::WireError;
 use crate::frames;
@@ -131,6 +132,9 @@ pub(super) fn message(
             if let Some(Value::String(refusal)) = value.get("refusal") {
                 let block = serde_json::json!({"type": "refusal", "refusal": refusal});
                 parts.push(opaque(&block));
+            }
+            if let Some(audio) = value.get(AUDIO).filter(|audio| audio.is_object()) {
+                parts.push(details::part(AUDIO, audio.clone()));
             }
             calls(&mut value, place, &mut parts)?;
             if let Some(call) = legacy_call(&mut value, place, index)? {

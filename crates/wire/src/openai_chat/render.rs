@@ -360,7 +360,8 @@ fn message<'a>(turn: Turn<'a>, kept: CacheRetention, dialect: &Dialect) -> ChatM
         Role::Assistant => "assistant",
         Role::Tool => "tool",
     };
-    let content = if turn.pieces.is_empty() && !turn.calls.is_empty() {
+    let silent = turn.pieces.is_empty();
+    let content = if silent && !(turn.calls.is_empty() && turn.extra.is_empty()) {
         match dialect.no_content {
             NoContent::Null => Some(Content::Null),
             NoContent::Empty => Some(Content::Text("".into())),
@@ -377,7 +378,7 @@ fn message<'a>(turn: Turn<'a>, kept: CacheRetention, dialect: &Dialect) -> ChatM
         reasoning_content: turn.reasoning,
         tool_calls: turn.calls,
         tool_call_id: turn.answers,
-        extra: Extra::new(),
+        extra: turn.extra,
     }
 }
 

@@ -7,12 +7,11 @@
 use serde_json::Value;
 
 use super::dialect::Dialect;
+use super::parts::{CUSTOM, STRICT};
 use super::reach::{Reach, reach, reasons, takes_temperature};
 use super::validate::Check;
 use crate::fault::Rule;
 
-/// What the server that is judged so strictly is called.
-const STRICT: &str = "openai";
 /// The most replies to one request.
 const MAX_CHOICES: f64 = 128.0;
 /// The most tools of one request.
@@ -212,6 +211,22 @@ fn tools(check: &mut Check<'_>, request: &Value) {
                 named(check, &place, function);
             }
             Some(_) => {}
+        }
+    }
+    chosen(check, request, tools);
+}
+
+/// The tool that is asked for is one of them.
+fn chosen(check: &mut Check<'_>, request: &Value, tools: &[Value]) {
+    let choice = request.get("tool_choice").unwrap_or(&Value::Null);
+    for key in ["function", CUSTOM] {
+        let name = |of: &Value| of.get(key)?.get("name")?.as_str().map(str::to_owned);
+        if let Some(name) = name(choice).filter(|asked| {
+            let mut names = tools.iter().filter_map(name);
+            !names.any(|name| name == *asked)
+        }) {
+            let words = format!("Tool choice '{name}' not found in 'tools' parameter.");
+            check.fault(Rule::Shape, "tool_choice".into(), words);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use plimsoll_context::{Breakpoint, Message, Part, ToolCall, ToolResult};
 
+use super::details::{self, AUDIO};
 use super::dialect::{
     Arguments, Dialect, EchoReasoning, EmptyReasoning, Images, ParallelCalls, Prefill, SameRole,
     SystemPlace, UserAfterTool, UserMessage,
@@ -27,6 +28,8 @@ pub(super) struct Turn<'a> {
     pub(super) reasoning: Option<Text<'a>>,
     pub(super) calls: Vec<Call<'a>>,
     pub(super) answers: Option<Text<'a>>,
+    /// Further keys of the message.
+    pub(super) extra: Extra,
     /// Whether the request is cached up to its end.
     pub(super) cached: bool,
     /// The messages that it says; none where it only makes room between others.
@@ -167,7 +170,8 @@ impl<'a, 'd> Shaper<'a, 'd> {
             .into_iter()
             .filter(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()))
             .collect();
-        if pieces.is_empty() && calls.is_empty() {
+        let extra = self.keys(parts);
+        if pieces.is_empty() && calls.is_empty() && !extra.contains_key(AUDIO) {
             self.note(LeftOut::SilentAssistant);
             return;
         }
@@ -180,8 +184,18 @@ impl<'a, 'd> Shaper<'a, 'd> {
         self.emit(Turn {
             reasoning,
             calls,
+            extra,
             ..Turn::of(Role::Assistant, pieces)
         });
+    }
+
+    /// What stands in the message besides content and calls.
+    fn keys(&self, parts: &[Part]) -> Extra {
+        let keys = parts.iter().filter_map(|part| match part {
+            Part::Opaque(opaque) => details::keys(opaque),
+            _ => None,
+        });
+        details::read_by(self.dialect, keys.flatten().collect())
     }
 
     fn result(&mut self, result: &'a ToolResult) {
@@ -302,6 +316,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
                 }
                 Part::Image(image) => pieces.push(Piece::Block(Box::new(image_part(image)))),
                 Part::File(file) => pieces.push(Piece::Block(Box::new(file_part(file)))),
+                Part::Opaque(opaque) if details::keys(opaque).is_some() => {}
                 Part::Opaque(opaque) => match own(opaque) {
                     Some(block) => pieces.push(Piece::Block(Box::new(block))),
                     None => self.note(LeftOut::ForeignBlock),
@@ -396,6 +411,7 @@ impl<'a> Turn<'a> {
             reasoning: None,
             calls: Vec::new(),
             answers: None,
+            extra: Extra::new(),
             cached: false,
             from: Vec::new(),
         }
@@ -432,6 +448,7 @@ impl<'a> Turn<'a> {
             }
         }
         self.calls.extend(other.calls);
+        self.extra.extend(other.extra);
         self.from.extend(other.from);
         self.from.dedup();
         // It ends elsewhere now.

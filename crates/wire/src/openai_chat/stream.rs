@@ -7,6 +7,7 @@ use plimsoll_context::{
 };
 use serde_json::{Map, Value};
 
+use super::details::{self, DETAILS};
 use super::ids::fnv1a;
 use super::parts::{CUSTOM, ORIGIN};
 use super::pieces::{CallPieces, Found};
@@ -30,6 +31,7 @@ pub struct StreamState {
     text: String,
     thinking: String,
     calls: CallPieces,
+    details: Vec<Value>,
     usage: Option<Usage>,
     stop: Option<StopReason>,
     done: Done,
@@ -147,6 +149,11 @@ impl StreamState {
                 opaque: None,
             }));
         }
+        // With nothing that they led to, they are of no use.
+        if !self.details.is_empty() && !(self.text.is_empty() && self.calls.is_empty()) {
+            let details = Value::Array(self.details.clone());
+            parts.push(details::part(DETAILS, details));
+        }
         if !self.text.is_empty() {
             parts.push(Part::text(self.text.clone()));
         }
@@ -227,9 +234,17 @@ impl StreamState {
                 Value::String(text) if !text.is_empty() => Some(text),
                 _ => None,
             });
-        if let Some(text) = reasoning {
-            self.thinking(text, deltas)?;
+        let mut extra = said.extra;
+        let more = match extra.remove(DETAILS) {
+            Some(Value::Array(more)) => more,
+            _ => Vec::new(),
+        };
+        let reasoning = reasoning.unwrap_or_else(|| details::readable(&more));
+        self.thinking(reasoning, deltas)?;
+        for detail in &more {
+            self.charge(detail.to_string().len())?;
         }
+        details::take(&mut self.details, more);
         match said.content {
             Some(Value::String(text)) => self.text(text, deltas)?,
             Some(Value::Array(parts)) => {

@@ -12,6 +12,7 @@
 
 use serde_json::{Value, json};
 
+use super::details::AUDIO;
 use super::dialect::{
     Arguments, CallIds, CallNames, Dialect, EchoReasoning, NoContent, ParallelCalls, Prefill,
     SameRole, SystemPlace, UserAfterTool, UserMessage, Voice,
@@ -19,7 +20,7 @@ use super::dialect::{
 use super::echo;
 use super::ids::{MAX_ID, is_nine};
 use super::pairing;
-use super::parts::{CUSTOM, is_json_object};
+use super::parts::{CUSTOM, is_json_object, unknown_kind};
 use super::settings;
 use crate::fault::{Fault, Rule, note};
 use crate::openai_responses::is_name;
@@ -235,7 +236,19 @@ impl Check<'_> {
                 );
                 self.fault(Rule::Oc3, place, words);
             }
-            _ => {}
+            (_, kind) => {
+                let missing = match kind {
+                    "text" if !part.get("text").is_some_and(Value::is_string) => Some("text"),
+                    "image_url" if !has_address(part) => Some("image_url.url"),
+                    _ => None,
+                };
+                if let Some(key) = missing {
+                    let words = format!("Missing required parameter: '{place}.{key}'.");
+                    self.fault(Rule::Shape, format!("{place}.{key}"), words);
+                } else if let Some(words) = unknown_kind(kind, self.dialect) {
+                    self.fault(Rule::Shape, place, words);
+                }
+            }
         }
     }
 
@@ -345,7 +358,8 @@ impl Check<'_> {
     fn silence(&mut self, place: &str, message: &Value) {
         let has_calls = !calls(message).is_empty()
             || message.get("function_call").is_some_and(Value::is_object);
-        let refused = message.get("refusal").is_some_and(Value::is_string);
+        let refused = message.get("refusal").is_some_and(Value::is_string)
+            || message.get(AUDIO).is_some_and(Value::is_object);
         let widest = self.dialect.no_content == NoContent::Null;
         let fine = match message.get("content") {
             Some(Value::String(text)) if text.is_empty() => match self.dialect.no_content {
@@ -440,6 +454,12 @@ impl Check<'_> {
         let words = format!("Unexpected role '{role}' after role '{previous}'");
         self.fault(Rule::Oc7, place, words);
     }
+}
+
+/// Whether an image says where it is; some say it without an object around it.
+fn has_address(part: &Value) -> bool {
+    let image = part.get("image_url").unwrap_or(&Value::Null);
+    image.get("url").unwrap_or(image).is_string()
 }
 
 /// Whether a message of the assistant's is to be gone on with, as Mistral has it.

@@ -1,0 +1,84 @@
+//! What stands in an assistant's message besides content and calls, and goes back with it as it came:
+//! OpenRouter's `reasoning_details`, without which it refuses the calls of some models, and the audio
+//! that OpenAI has kept. Not the readable reasoning; that is a part of its own.
+
+use plimsoll_context::{Opaque, Part};
+use serde_json::{Map, Value};
+
+use super::dialect::{Dialect, Voice};
+use super::parts::ORIGIN;
+use super::types::Extra;
+
+/// The gateway that asks for its details.
+const GATEWAY: &str = "openrouter";
+/// Their key.
+pub(super) const DETAILS: &str = "reasoning_details";
+/// The key of audio.
+pub(super) const AUDIO: &str = "audio";
+/// What of a detail grows from chunk to chunk.
+const GROWS: [&str; 3] = ["text", "summary", "data"];
+
+/// Takes the details of one chunk: a piece of the one before it is put together with it.
+pub(super) fn take(all: &mut Vec<Value>, more: Vec<Value>) {
+    for detail in more.into_iter().filter(Value::is_object) {
+        let same = |key: &str, last: &Value| last.get(key) == detail.get(key);
+        let last = all.last_mut();
+        let last = last.filter(|last| same("type", last) && same("index", last));
+        let Some((Value::Object(last), Value::Object(piece))) = last
+            .filter(|last| last.get("index").is_some())
+            .map(|last| (last, &detail))
+        else {
+            all.push(detail);
+            continue;
+        };
+        for (key, value) in piece {
+            match (last.get_mut(key), value) {
+                (Some(Value::String(text)), Value::String(more))
+                    if GROWS.contains(&key.as_str()) =>
+                {
+                    text.push_str(more);
+                }
+                (_, Value::Null) => {}
+                _ => {
+                    last.insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+}
+
+/// What of the details of one chunk can be read, for a server that says it nowhere else.
+pub(super) fn readable(details: &[Value]) -> String {
+    let text = |detail: &Value| {
+        let mut keys = ["text", "summary"].iter();
+        keys.find_map(|key| detail.get(key)?.as_str().map(str::to_owned))
+    };
+    details.iter().filter_map(text).collect()
+}
+
+/// A key of an assistant's message as a part of it.
+pub(super) fn part(key: &str, value: Value) -> Part {
+    let mut keys = Map::new();
+    keys.insert(key.to_owned(), value);
+    Part::Opaque(Opaque {
+        origin: ORIGIN.into(),
+        data: Value::Object(keys).to_string(),
+    })
+}
+
+/// The keys that a part stands for; `None` for any other part.
+pub(crate) fn keys(opaque: &Opaque) -> Option<Extra> {
+    let own = Some(&opaque.data).filter(|_| opaque.origin == ORIGIN)?;
+    let keys: Extra = serde_json::from_str(own).ok()?;
+    let known = |key: &String| key == DETAILS || key == AUDIO;
+    (!keys.is_empty() && keys.keys().all(known)).then_some(keys)
+}
+
+/// Those of them that the server of a dialect reads.
+pub(super) fn read_by(dialect: &Dialect, mut keys: Extra) -> Extra {
+    keys.retain(|key, _| match key.as_str() {
+        DETAILS => dialect.name == GATEWAY,
+        _ => dialect.voice == Voice::OpenAi,
+    });
+    keys
+}
