@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::local::{Fetched, Kept, LocalError, LocalModels, Progress, Running};
-use plimsoll::providers::{ModelRef, OpenAiChat};
+use plimsoll::providers::{ModelRef, OpenAiChat, Place};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 use serde::Serialize;
@@ -191,6 +191,20 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Sto
 fn sampling() -> serde_json::Map<String, serde_json::Value> {
     let sampling = serde_json::json!({ "top_k": 20, "top_p": 0.8 });
     sampling.as_object().cloned().unwrap_or_default()
+}
+
+/// A model's name with that of our default model where `local` alone is said, and why there is no
+/// such model of ours.
+pub(crate) fn meant(name: String) -> Result<(String, Option<String>), Stop> {
+    let ours = ModelRef::parse(&name).ok();
+    let Some(ours) = ours.filter(|model| model.vendor().place == Place::Ours) else {
+        return Ok((name, None));
+    };
+    let given = name.split_once('/').map(|(_, name)| name.trim());
+    match models()?.model(given) {
+        Ok(model) => Ok((format!("{}/{}", ours.vendor().name, model.name), None)),
+        Err(error) => Ok((ours.to_string(), Some(error.to_string()))),
+    }
 }
 
 fn models() -> Result<LocalModels, Stop> {

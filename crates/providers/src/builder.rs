@@ -46,6 +46,8 @@ const TEMPLATES: [(&str, Template); 12] = [
     ("llama-3_1", Template::Llama31),
 ];
 
+/// Where a key comes from that was given.
+const SETTINGS: &str = "the settings";
 /// Whose models Chat Completions does not go all the way with.
 const OPENAI: &str = "openai";
 /// Keys of a request that Responses does not know: whoever sets one means Chat Completions.
@@ -80,6 +82,7 @@ pub struct OpenAiChatBuilder {
     model: ModelRef,
     base_url: Option<String>,
     key: Option<Secret>,
+    key_from: Option<String>,
     dialect: Option<Dialect>,
     profile: Option<Profile>,
     messages_profile: Option<anthropic::Profile>,
@@ -96,6 +99,7 @@ impl OpenAiChat {
             model,
             base_url: None,
             key: None,
+            key_from: None,
             dialect: None,
             profile: None,
             messages_profile: None,
@@ -118,6 +122,14 @@ impl OpenAiChatBuilder {
     /// A key in place of the environment's; an empty one sends none.
     pub fn key(mut self, key: Secret) -> Self {
         self.key = Some(key);
+        self.key_from = None;
+        self
+    }
+
+    /// The same, and the environment's variable that it comes from, for what is told of it.
+    pub fn key_of(mut self, variable: impl Into<String>, key: Secret) -> Self {
+        self = self.key(key);
+        self.key_from = Some(variable.into());
         self
     }
 
@@ -314,7 +326,7 @@ impl OpenAiChatBuilder {
         let key = match (self.key, &elsewhere) {
             (Some(secret), _) => Some(Key {
                 secret,
-                variable: "the settings",
+                variable: SETTINGS,
             }),
             (None, Some(_)) => find_key(vendor, variables),
             (None, None) => need_key(vendor, variables)?,
@@ -347,7 +359,10 @@ impl OpenAiChatBuilder {
             http,
             full_name: self.model.to_string(),
             model: self.model,
-            key_from: key.as_ref().map(|key| key.variable),
+            key_from: key.as_ref().map(|key| match key.variable {
+                SETTINGS => self.key_from.unwrap_or_else(|| SETTINGS.to_owned()),
+                variable => variable.to_owned(),
+            }),
             secrets,
             tells,
             extra: self.extra,

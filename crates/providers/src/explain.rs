@@ -64,7 +64,7 @@ pub struct Explained {
     /// Where requests go, without any key.
     pub address: String,
     /// The variable that the key comes from; `None` where none is sent.
-    pub key_from: Option<&'static str>,
+    pub key_from: Option<String>,
     /// The dialect or profile that requests are written by.
     pub profile: String,
     /// What is peculiar to it.
@@ -215,7 +215,8 @@ impl OpenAiChatBuilder {
     fn reached(self, variables: Variables<'_>, wishes: &Wishes) -> Result<Reached, ProviderError> {
         let provider = self.genai_with(variables)?;
         let tools = wishes.tools(Vec::new(), &provider);
-        Ok((provider.base_url().to_string(), provider.key_from(), tools))
+        let key_from = provider.key_from().map(str::to_owned);
+        Ok((provider.base_url().to_string(), key_from, tools))
     }
 
     #[cfg(not(feature = "genai"))]
@@ -227,7 +228,7 @@ impl OpenAiChatBuilder {
 }
 
 /// An address, the variable of a key, and tools of its own.
-type Reached = (String, Option<&'static str>, OwnTools);
+type Reached = (String, Option<String>, OwnTools);
 
 fn chat(provider: &OpenAiChat, wishes: &Wishes) -> Explained {
     let dialect = &provider.dialect;
@@ -248,7 +249,7 @@ fn chat(provider: &OpenAiChat, wishes: &Wishes) -> Explained {
     Explained {
         wire: name_of(Wire::Chat),
         address: line.http.base.to_string(),
-        key_from: line.key_from,
+        key_from: line.key_from.clone(),
         profile: dialect.name.clone(),
         peculiarities: with(
             sentences::of_dialect(dialect),
@@ -285,7 +286,7 @@ fn responses(provider: &OpenAiResponses, wishes: &Wishes) -> Explained {
     Explained {
         wire: name_of(Wire::Responses),
         address: line.http.base.to_string(),
-        key_from: line.key_from,
+        key_from: line.key_from.clone(),
         profile: profile.name.clone(),
         peculiarities: with(
             sentences::of_responses(profile),
@@ -329,7 +330,7 @@ fn messages(provider: &AnthropicMessages, wishes: &Wishes) -> Explained {
     Explained {
         wire: name_of(Wire::Messages),
         address: line.http.base.to_string(),
-        key_from: line.key_from,
+        key_from: line.key_from.clone(),
         profile: profile.name.clone(),
         peculiarities: sentences::of_messages(profile),
         thinking: levels(&sent),

@@ -42,6 +42,10 @@ const SURELY_LARGE: Tokens = Tokens(32_768);
 /// The same where the window is not known: a half of the smallest in use.
 const UNKNOWN_WINDOW: Tokens = Tokens(1_024);
 
+/// Of what a minute may carry, the part by which our count of a request may be too low: one that is
+/// refused for ever is worse than one that is made smaller once.
+const UNSURE_PART: u64 = 20;
+
 /// What is known of a call besides its failure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
@@ -92,7 +96,8 @@ impl Asked {
     /// Whether it alone has more than a minute may carry. Where the one before had more too and was let
     /// through, not all of it counts: what is read from a cache does not.
     fn exceeds(&self, limit: Tokens) -> bool {
-        self.weight.is_some_and(|weight| weight > limit)
+        let line = Tokens(limit.0.saturating_sub(limit.0 / UNSURE_PART));
+        self.weight.is_some_and(|weight| weight > line)
             && self.previous.is_none_or(|previous| previous <= limit)
     }
 }
@@ -165,6 +170,16 @@ impl Call<'_> {
                 message: format!("{base} has no certificate that this machine trusts: {why}"),
             };
         }
+        // The connector's words where a proxy of the environment is no HTTP proxy.
+        if let Some((_, scheme)) = why.split_once("unsupported scheme ") {
+            return Failure::Refused {
+                status: None,
+                message: format!(
+                    "{base} is not reached: the proxy that the environment names is one of {scheme}, \
+                     which is not spoken here; set HTTPS_PROXY to one of http, or NO_PROXY"
+                ),
+            };
+        }
         if !error.is_connect() {
             return passing(format!("the connection to {base} broke: {why}"));
         }
@@ -225,7 +240,10 @@ impl Call<'_> {
                 message,
             },
             Verdict::PerMinute { limit } if self.asked.exceeds(limit) => Failure::SoftWindow {
-                used: self.asked.weight,
+                used: self
+                    .asked
+                    .weight
+                    .map(|weight| weight.max(limit + Tokens(1))),
                 limit,
                 message,
             },
@@ -302,8 +320,7 @@ impl Call<'_> {
     fn key_cure(&self) -> String {
         let vendor = self.model.vendor();
         match (self.key_from, vendor.key_variables.first()) {
-            (Some("the settings"), _) => " (the key is that in the settings)".to_owned(),
-            (Some(variable), _) => format!(" (the key is that in ${variable})"),
+            (Some(from), _) => format!(" (the key is that in {from})"),
             (None, Some(variable)) => format!(" (no key was sent: set {variable})"),
             (None, None) => String::new(),
         }

@@ -3,7 +3,7 @@
 
 use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::{
-    self, Connected, Counted, Explained, Fact, ModelFacts, ModelRef, OpenAiChatBuilder,
+    self, BaseUrl, Connected, Counted, Explained, Fact, ModelFacts, ModelRef, OpenAiChatBuilder,
     Peculiarity, Place, ProviderError, Secret, WindowSource, Wishes, resolve_window,
 };
 use plimsoll::{Permission, Tokens};
@@ -88,6 +88,7 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
     let agent = args.sources.resolve()?.agent;
     let settings = agent.settings();
     let name = settings.model.clone().unwrap_or_default();
+    let (name, unknown) = local::meant(name)?;
     let environment = &providers::environment;
     let (model, mut builder) = agent.chat(&name, environment).map_err(Stop::usage)?;
     let vendor = model.vendor();
@@ -108,7 +109,7 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
     }
     let facts = known::facts(&model, agent.own_models())?;
     builder = builder.facts(facts.clone());
-    let mut faults = Vec::new();
+    let mut faults = Vec::from_iter(unknown);
     let (wishes, denied) = wishes(&agent, &mut faults);
     let explained = match builder.clone().explain_with(environment, &wishes) {
         Err(error @ ProviderError::NoKey { .. }) => {
@@ -120,8 +121,12 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
     };
     let explained = explained.map_err(Stop::usage)?;
     faults.extend(explained.hosted_tools.faults.iter().cloned());
-    let usual = vendor.base_url.map(str::to_owned);
-    if address_from == "the usual one" && usual.is_some_and(|usual| usual != explained.address) {
+    // What a configuration says of a provider goes before the environment.
+    let of_variable = providers::find_base_url(vendor, environment);
+    let expected = of_variable.as_deref().or(vendor.base_url);
+    let expected = expected.and_then(|url| BaseUrl::parse(url, vendor.base_url).ok());
+    let guessed = settings.base_url.is_none() && vendor.place != Place::Ours;
+    if guessed && expected.is_none_or(|url| url.to_string() != explained.address) {
         let from = if vendor.blanks.is_empty() {
             "the configuration"
         } else {
@@ -239,7 +244,7 @@ fn trouble(said: &Connected, found: &Found) -> Option<String> {
     let model = &found.model;
     if let Some(status @ (401 | 403)) = said.status {
         let names = model.vendor().key_variables.join(" or ");
-        return Some(match found.explained.key_from {
+        return Some(match &found.explained.key_from {
             Some(from) => format!(
                 "its server refuses the key (status {status}); check what {from} is set to, and that the key may use this model"
             ),
@@ -259,9 +264,9 @@ fn key_of(found: &Found) -> (Value, String) {
     let vendor = found.model.vendor();
     let names = vendor.key_variables.join(" or ");
     let wants = vendor.place == Place::Hosted;
-    let (state, text) = match found.explained.key_from {
-        Some(from) if vendor.key_variables.contains(&from) => ("set", format!("${from} is set")),
-        Some(from) => ("set", format!("from {from}")),
+    let (state, text) = match found.explained.key_from.as_deref() {
+        Some(from) if from.contains(' ') => ("set", format!("from {from}")),
+        Some(from) => ("set", format!("${from} is set")),
         None if wants => ("missing", format!("none; set {names}")),
         None => ("none", "none is needed".to_owned()),
     };

@@ -86,6 +86,86 @@ fn every_wire_is_explained() {
 }
 
 #[test]
+fn a_model_that_chat_does_not_go_all_the_way_with_is_explained_over_responses() {
+    let home = Home::new();
+    for model in ["openai/gpt-5.6-terra", "openai/gpt-5-pro"] {
+        let args = ["doctor", "--model", model];
+        let said = with_key(&home, "OPENAI_API_KEY", &args).done();
+        for words in [
+            "OpenAI Responses, by",
+            "so it goes over Responses.",
+            "accepted: 0 faults",
+        ] {
+            assert!(said.out.contains(words), "{words}\n{}", said.out);
+        }
+    }
+    let args = [
+        "doctor",
+        "--model",
+        "openai/gpt-5-pro",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+    ];
+    let said = home.run(args);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    for words in [
+        "only supported in v1/responses",
+        "openai-responses/gpt-5-pro takes all of it",
+    ] {
+        assert!(said.out.contains(words), "{words}\n{}", said.out);
+    }
+}
+
+#[test]
+fn our_own_models_are_known_by_name() {
+    let home = Home::new();
+    let told = report(&home, "X", "local");
+    let name = told["model"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("local/")
+        .unwrap();
+    assert_eq!(told["explained"]["sample"]["request"]["model"], name);
+    assert_ne!(name, "default");
+    let said = home.run(["doctor", "--model", "local/nope"]);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    let fault = said.out.lines().last().unwrap();
+    assert!(fault.contains("nope") && fault.contains(name), "{fault}");
+}
+
+#[test]
+fn what_a_configuration_says_of_a_provider_is_named() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.data()).unwrap();
+    let file = home.data().join("plimsoll.toml");
+    let mine = "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"MY_KEY\"\n\
+                [providers.groq]\nbase_url = \"http://127.0.0.1:8/v1\"\n";
+    std::fs::write(&file, mine).unwrap();
+    let of = |model: &str| {
+        let args = [
+            "doctor",
+            "--config",
+            file.to_str().unwrap(),
+            "--model",
+            model,
+        ];
+        with_key(&home, "MY_KEY", &args).done().out
+    };
+    let said = of("mine/m");
+    assert!(
+        said.contains("http://127.0.0.1:9/v1 (the configuration)"),
+        "{said}"
+    );
+    assert!(said.contains("$MY_KEY is set"), "{said}");
+    assert!(!said.contains("hush"), "{said}");
+    let said = of("groq/m");
+    assert!(
+        said.contains("http://127.0.0.1:8/v1 (the configuration)"),
+        "{said}"
+    );
+}
+
+#[test]
 fn what_is_missing_sets_the_exit_code() {
     let home = Home::new();
     let said = home.run(["doctor", "--model", "openai/gpt-5"]);

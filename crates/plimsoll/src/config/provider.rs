@@ -132,7 +132,7 @@ impl ProviderSettings {
                     self.name
                 )
             })?;
-            builder = builder.key(Secret::new(&key));
+            builder = builder.key_of(variable, Secret::new(&key));
         }
         for (name, value) in &self.headers {
             builder = builder.header(name, value.clone());

@@ -308,9 +308,21 @@ fn a_minute_that_cannot_carry_the_request_is_not_waited_for() {
         panic!("{:?}", of(weighs(31_000, Some(29_000))));
     };
     assert_eq!((used, limit), (Some(Tokens(31_000)), Tokens(30_000)));
+    // The provider may count a little more than we do.
+    let close = of(weighs(29_000, None));
+    assert!(
+        matches!(
+            close,
+            F::SoftWindow {
+                used: Some(Tokens(30_001)),
+                ..
+            }
+        ),
+        "{close:?}"
+    );
     // The minute is used up; or most of the request is read from the cache, which does not count.
     for asked in [
-        weighs(29_000, None),
+        weighs(28_000, None),
         weighs(40_000, Some(35_000)),
         Asked::default(),
     ] {
@@ -396,4 +408,32 @@ fn a_cure_is_said_once() {
     }
     let packed = call.packed("gzip");
     assert!(!packed.is_retryable() && packed.to_string().contains("`gzip`"));
+}
+
+#[test]
+fn where_chat_refers_to_responses_its_name_is_said() {
+    let said = |model: &str, status: u16, words: &str| {
+        let body = serde_json::json!({ "error": { "message": words } }).to_string();
+        let F::Refused { message, .. } = failure(model, Some(status), &[], &body) else {
+            panic!("{words}")
+        };
+        message
+    };
+    let only = "This model is only supported in v1/responses and not in v1/chat/completions.";
+    let message = said("openai/gpt-5-pro", 404, only);
+    assert!(
+        message.ends_with("; use openai-responses/gpt-5-pro"),
+        "{message}"
+    );
+    let apart = "Function tools with reasoning_effort are not supported for gpt-5.6 in \
+                 /v1/chat/completions. To use function tools, use /v1/responses or set \
+                 reasoning_effort to 'none'.";
+    let message = said("openai-compatible/gpt-5.6", 400, apart);
+    let cure = "; use openai-responses/gpt-5.6 with this --base-url";
+    assert!(message.ends_with(cure), "{message}");
+    let message = said("openai-responses/gpt-5.6", 404, only);
+    assert!(
+        message.ends_with("check the model's name and --base-url"),
+        "{message}"
+    );
 }
