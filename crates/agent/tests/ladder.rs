@@ -9,7 +9,7 @@
 
 mod stage;
 
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Setup};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Lesson, Setup};
 use plimsoll_context::{ContextStrategy, Message, Ppm, Tokens};
 use stage::audit::audit;
 use stage::{Stage, overflow, setup, strategy};
@@ -112,6 +112,61 @@ fn the_window_that_was_learned_is_used_from_then_on() {
     let next = Stage::resume(stage.log.clone(), unknown());
     assert_eq!(next.run.line().window, Some(Tokens(8_192)));
     stage::audit::whole(&stage);
+}
+
+/// What a minute may carry is the line for this session; nobody has named a window.
+#[test]
+fn a_minutes_allowance_is_the_line_for_this_session_alone() {
+    let mut stage = worked(
+        strategy(ContextStrategy::default(), Some(128_000)),
+        12,
+        4_000,
+    );
+    let used = counted(&stage);
+    stage.refuse(Failure::SoftWindow {
+        used: Some(Tokens(used)),
+        limit: Tokens(8_192),
+        message: "Limit 8192, Requested 12000".into(),
+    });
+    assert!(counted(&stage) <= 8_192, "{}", counted(&stage));
+    assert_eq!(stage.run.line().window, Some(Tokens(8_192)));
+    let told = stage.events.iter().find_map(|event| match event {
+        Event::Overflow { message, .. } => Some(message.as_str()),
+        _ => None,
+    });
+    assert!(told.unwrap().contains("rate limit") && told.unwrap().contains("Limit 8192"));
+    stage.text("ok");
+    let lessons: Vec<Lesson> = stage
+        .log
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Learned { lesson, .. } => Some(*lesson),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        lessons,
+        [Lesson::Inferred],
+        "other sessions do not learn it"
+    );
+    audit(&stage);
+    // Where the answer's share was too much, the answer is asked to be shorter.
+    let mut stage = Stage::new(Setup {
+        max_output: Some(Tokens(4_096)),
+        ..strategy(ContextStrategy::default(), Some(128_000))
+    });
+    stage.say(&"word ".repeat(500));
+    let sent = counted(&stage);
+    stage.refuse(Failure::SoftWindow {
+        used: Some(Tokens(sent)),
+        limit: Tokens(4_500),
+        message: "Limit 4500".into(),
+    });
+    let again = &stage.requests.last().unwrap().request;
+    assert_eq!(again.counted, Tokens(sent), "nothing has left");
+    assert!(again.max_output.unwrap() < Tokens(4_096));
+    stage.text("ok");
+    audit(&stage);
 }
 
 /// The provider's count is believed: what we count as 6,000 it counts as 12,000.

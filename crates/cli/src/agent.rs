@@ -9,7 +9,8 @@ use std::time::Duration;
 use plimsoll::config::{AgentConfig, AgentSettings, MakeAgent};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    Agent, AgentBuilder, RECALL_LEAST_WINDOW, SessionId, SessionStore, Tokens, Window, pin_tool,
+    Agent, AgentBuilder, RECALL_LEAST_WINDOW, Session, SessionId, SessionStore, Tokens, Window,
+    pin_tool,
 };
 
 use crate::called::{Asked, Called};
@@ -145,17 +146,25 @@ pub(crate) fn adapt(settings: &mut AgentSettings, fit: Fit) {
 }
 
 /// m in DIR │ window 8192 tokens, as the server says │ session …
-pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, id: &SessionId) -> String {
-    let window = match choice.window {
-        Window::Known(tokens) | Window::Assumed(tokens) => {
-            format!("{tokens} tokens, {}", choice.window_from)
+pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, session: &Session) -> String {
+    let known = match choice.window {
+        Window::Known(tokens) | Window::Assumed(tokens) => Some(tokens),
+        _ => None,
+    };
+    let window = match session.window() {
+        Some(window) if session.view().learned_window() == Some(window) => {
+            format!("{window} tokens, as a refusal told")
         }
-        _ => choice.window_from.to_owned(),
+        // The note above says why.
+        Some(window) if known != Some(window) => format!("{window} tokens"),
+        Some(window) => format!("{window} tokens, {}", choice.window_from),
+        None => choice.window_from.to_owned(),
     };
     format!(
-        "{} in {} │ window {window} │ session {id}",
+        "{} in {} │ window {window} │ session {}",
         choice.provider.model(),
-        settings.root.display()
+        settings.root.display(),
+        session.id()
     )
 }
 

@@ -40,9 +40,6 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         ..
     } = agent::prepare(&args.sources, said, goes_on, None).await?;
     let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new()));
-    if let Some(screen) = &screen {
-        screen.say(&agent::headline(config.settings(), &choice, &id));
-    }
     let consent = ask::consent(args.yes);
     let gate = ask::gate(consent, screen.clone());
     asked.set(Arc::clone(&gate));
@@ -58,6 +55,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         .build()
         .map_err(|error| Stop::usage(config.place(&error)))?;
     let mut session = agent.session(id).await.map_err(|error| stop_of(&error))?;
+    if let Some(screen) = &screen {
+        screen.say(&agent::headline(config.settings(), &choice, &session));
+    }
     let interrupts = tokio::spawn(interrupt(session.remote()));
     let output = drive(&mut session, task.as_deref()).await;
     interrupts.abort();

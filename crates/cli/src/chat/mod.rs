@@ -116,7 +116,6 @@ impl Chat {
             false => Says::Everything,
         };
         let gauge = Arc::new(Gauge::new(editor::colours()));
-        let headline = agent::headline(prepared.config.settings(), &prepared.choice, &id);
         let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
         let data = paths::data()?;
         let line_editor = terminal
@@ -157,6 +156,7 @@ impl Chat {
         let (press, presses) = channel(PRESSES);
         typed::signals(press.clone(), Arc::clone(&keys))
             .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
+        let headline = agent::headline(config.settings(), &choice, &session);
         paper.note(&paper.dim(&headline));
         if is_live {
             greet(&paper, &session);

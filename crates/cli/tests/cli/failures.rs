@@ -61,6 +61,23 @@ fn a_refused_connection_says_what_listens_nowhere() {
 }
 
 #[test]
+fn a_proxy_that_is_not_spoken_to_is_told_at_once() {
+    let home = Home::new();
+    let args = ["run", "--model", "openai/m", "Do it."];
+    let mut command = home.command(args);
+    command.env("OPENAI_API_KEY", "sk-0123456789-hush");
+    for name in ["HTTPS_PROXY", "https_proxy"] {
+        command.env(name, "socks5://127.0.0.1:1");
+    }
+    for name in ["NO_PROXY", "no_proxy"] {
+        command.env_remove(name);
+    }
+    let said = feed(command, b"");
+    said.refused(5, &["one of socks5", "HTTPS_PROXY"]);
+    assert!(!said.err.contains("try 2"), "{}", said.err);
+}
+
+#[test]
 fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
     let home = Home::new();
     let limited = || Answer::error(429, "Rate limit reached");
@@ -68,7 +85,7 @@ fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
     let said = home.agent(&fake, &["Do it."]).done();
     assert_eq!(said.out, "there\n");
     assert!(
-        said.err.contains("try 2 in 0.0 s") && said.err.contains("Rate limit"),
+        said.err.contains("try 2 in 1.") && said.err.contains("Rate limit"),
         "{}",
         said.err
     );
@@ -83,7 +100,7 @@ fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
     // An hour is not waited for.
     let fake = Fake::new([limited().header("retry-after", "3600")]);
     let said = home.agent(&fake, &["Do it."]);
-    said.refused(5, &["rate limit"]);
+    said.refused(5, &["rate limit", "asks to wait 3600 s"]);
     assert_eq!(fake.asked().len(), 1);
 
     // Without a word on how long, it is tried again after a moment.

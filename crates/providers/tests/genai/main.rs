@@ -83,7 +83,12 @@ fn hasty(model: &str, fake: &Fake) -> Genai {
 
 async fn call(provider: &Genai, request: &Request) -> (Result<Reply, Failure>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
-    let sink = |delta| deltas.lock().unwrap().push(delta);
+    // What was used is in the reply too.
+    let sink = |delta| {
+        if !matches!(delta, Delta::Used { .. }) {
+            deltas.lock().unwrap().push(delta);
+        }
+    };
     let reply = provider.call(request, &sink).await;
     (reply, deltas.into_inner().unwrap())
 }

@@ -103,7 +103,12 @@ fn request() -> Request {
 
 async fn call(chat: &OpenAiChat) -> (Result<Reply, Failure>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
-    let sink = |delta| deltas.lock().unwrap().push(delta);
+    // What was used is in the reply too.
+    let sink = |delta| {
+        if !matches!(delta, Delta::Used { .. }) {
+            deltas.lock().unwrap().push(delta);
+        }
+    };
     let reply = chat.call(&request(), &sink).await;
     (reply, deltas.into_inner().unwrap())
 }

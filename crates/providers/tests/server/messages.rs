@@ -32,7 +32,12 @@ fn provider(model: &str, fake: &Fake) -> AnthropicMessages {
 
 async fn call(provider: &AnthropicMessages) -> (Result<Reply, Failure>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
-    let sink = |delta| deltas.lock().unwrap().push(delta);
+    // What was used is in the reply too.
+    let sink = |delta| {
+        if !matches!(delta, Delta::Used { .. }) {
+            deltas.lock().unwrap().push(delta);
+        }
+    };
     let mut request = request();
     request.cache = CachePlan {
         breakpoints: vec![Breakpoint::System, Breakpoint::Message(3)],

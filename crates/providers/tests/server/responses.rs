@@ -27,7 +27,12 @@ fn provider(model: &str, fake: &Fake) -> OpenAiResponses {
 
 async fn call(provider: &OpenAiResponses) -> (Result<Reply, Failure>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
-    let sink = |delta| deltas.lock().unwrap().push(delta);
+    // What was used is in the reply too.
+    let sink = |delta| {
+        if !matches!(delta, Delta::Used { .. }) {
+            deltas.lock().unwrap().push(delta);
+        }
+    };
     let mut request = request();
     request.sampling = Sampling {
         thinking: ThinkingLevel::Minimal,
