@@ -150,7 +150,8 @@ impl StreamState {
             }));
         }
         // With nothing that they led to, they are of no use.
-        if !self.details.is_empty() && !(self.text.is_empty() && self.calls.is_empty()) {
+        let silent = self.text.is_empty() && self.calls.is_empty();
+        if !silent && !self.details.is_empty() {
             let details = Value::Array(self.details.clone());
             parts.push(details::part(DETAILS, details));
         }

@@ -2,7 +2,7 @@
 
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template};
 
-pub fn dialects() -> Vec<Dialect> {
+pub(crate) fn dialects() -> Vec<Dialect> {
     let mut dialects: Vec<Dialect> = Dialect::NAMES
         .iter()
         .filter_map(|name| Dialect::named(name))

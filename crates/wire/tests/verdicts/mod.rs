@@ -3,7 +3,7 @@
 use plimsoll_context::Tokens;
 use plimsoll_wire::overflow::{Overflow, Verdict};
 
-pub fn over(used: impl Into<Option<u64>>, window: impl Into<Option<u64>>) -> Verdict {
+pub(crate) fn over(used: impl Into<Option<u64>>, window: impl Into<Option<u64>>) -> Verdict {
     Verdict::Overflow(Overflow {
         used: used.into().map(Tokens),
         window: window.into().map(Tokens),
@@ -11,7 +11,7 @@ pub fn over(used: impl Into<Option<u64>>, window: impl Into<Option<u64>>) -> Ver
     })
 }
 
-pub fn over_with_output(used: u64, window: u64, output: u64) -> Verdict {
+pub(crate) fn over_with_output(used: u64, window: u64, output: u64) -> Verdict {
     Verdict::Overflow(Overflow {
         used: Some(Tokens(used)),
         window: Some(Tokens(window)),
@@ -20,7 +20,7 @@ pub fn over_with_output(used: u64, window: u64, output: u64) -> Verdict {
     })
 }
 
-pub fn over_by(excess: u64) -> Verdict {
+pub(crate) fn over_by(excess: u64) -> Verdict {
     Verdict::Overflow(Overflow {
         excess: Some(Tokens(excess)),
         ..Overflow::default()
@@ -28,7 +28,7 @@ pub fn over_by(excess: u64) -> Verdict {
 }
 
 /// The output limit alone explains it.
-pub fn clamp(used: u64, window: u64) -> Verdict {
+pub(crate) fn clamp(used: u64, window: u64) -> Verdict {
     Verdict::OutputTooLarge {
         limit: Tokens(window - used),
         used: Some(Tokens(used)),
@@ -36,7 +36,7 @@ pub fn clamp(used: u64, window: u64) -> Verdict {
     }
 }
 
-pub fn cap(limit: u64) -> Verdict {
+pub(crate) fn cap(limit: u64) -> Verdict {
     Verdict::OutputTooLarge {
         limit: Tokens(limit),
         used: None,
@@ -44,7 +44,7 @@ pub fn cap(limit: u64) -> Verdict {
     }
 }
 
-pub fn soft(limit: u64, requested: u64) -> Verdict {
+pub(crate) fn soft(limit: u64, requested: u64) -> Verdict {
     Verdict::SoftWindow {
         limit: Tokens(limit),
         requested: Tokens(requested),
