@@ -64,6 +64,7 @@ fn spent(tokens: u64, tool_calls: u64) -> Spend {
         cost: Cost::of(Some(Money(7))),
         turns: 3,
         tool_calls,
+        ..Spend::default()
     }
 }
 

@@ -20,7 +20,7 @@ fn spend(tokens: u64, money: u64) -> Spend {
         },
         cost: Cost::of(Some(Money(money))),
         turns: 1,
-        tool_calls: 0,
+        ..Spend::default()
     }
 }
 
