@@ -92,7 +92,6 @@ impl OpenAiResponses {
             format: None,
             cache: Some(&request.cache),
             extra: Some(&extra),
-            ..RenderInput::default()
         };
         let messages = self.unread.left_out(&request.messages);
         let messages = messages.iter().map(AsRef::as_ref);
@@ -125,7 +124,9 @@ impl Provider for OpenAiResponses {
         let body = self.body(request)?;
         let reply = self.line.call::<StreamState>(PATH, body, asked, deltas);
         let reply = match reply.await {
-            Err(failure) if self.unread.learn(&failure, &request.messages, deltas) == Cure::Without => {
+            Err(failure)
+                if self.unread.learn(&failure, &request.messages, deltas) == Cure::Without =>
+            {
                 let body = self.body(request)?;
                 let reply = self.line.call::<StreamState>(PATH, body, asked, deltas);
                 reply.await

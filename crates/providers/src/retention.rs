@@ -49,3 +49,64 @@ pub(crate) fn kept<'a>(
     extra.insert(KEY.to_owned(), DAY.into());
     Cow::Owned(extra)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_core::Provider;
+    use serde_json::json;
+
+    use super::*;
+    use crate::explain::question;
+    use crate::{OpenAiChat, OpenAiChatBuilder, Secret};
+
+    fn builder(model: &str) -> OpenAiChatBuilder {
+        let builder = OpenAiChat::builder(model.parse().unwrap());
+        builder
+            .base_url("http://127.0.0.1:1/v1")
+            .key(Secret::new("k"))
+    }
+
+    #[test]
+    fn who_keeps_its_cache_longer() {
+        for (model, head, long) in [
+            ("anthropic/claude-opus-5", true, true),
+            ("anthropic/claude-of-tomorrow", true, true),
+            ("openai/gpt-5", false, true),
+            ("openai/gpt-4o", false, false),
+            ("openai-responses/gpt-5.2", false, true),
+            ("openai-responses/gpt-5.6", false, false),
+            ("openrouter/anthropic/claude-opus-5", false, true),
+            ("openrouter/openai/gpt-5", false, false),
+            ("groq/llama-3.3-70b", false, false),
+            ("ollama/qwen3", false, false),
+        ] {
+            let provider: Arc<dyn Provider> = builder(model).provider_with(&|_| None).unwrap();
+            assert!(provider.keeps(CacheRetention::Usual), "{model}");
+            assert_eq!(provider.keeps(CacheRetention::Head), head, "{model}");
+            assert_eq!(provider.keeps(CacheRetention::Long), long, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_day_is_asked_for_where_it_is_wanted_and_the_host_has_the_last_word() {
+        let sent = |builder: OpenAiChatBuilder, retention| {
+            let mut request = question();
+            request.cache.retention = retention;
+            let chat = builder.build_with(&|_| None).unwrap();
+            let body = chat.rendered(&request).unwrap().body;
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            body.get(KEY).cloned()
+        };
+        let gpt = || builder("openai/gpt-5");
+        assert_eq!(sent(gpt(), CacheRetention::Usual), None);
+        assert_eq!(sent(gpt(), CacheRetention::Long), Some(json!("24h")));
+        let old = builder("openai/gpt-4o");
+        assert_eq!(sent(old, CacheRetention::Long), None);
+        let mut extra = Map::new();
+        extra.insert(KEY.to_owned(), "in_memory".into());
+        let own = gpt().extra(extra);
+        assert_eq!(sent(own, CacheRetention::Long), Some(json!("in_memory")));
+    }
+}
