@@ -55,6 +55,13 @@ impl Catalog {
                  the rest is left out"
             ));
         }
+        match listed.odd {
+            0 => {}
+            1 => notes.push("one of its tools cannot be read and is left out".to_owned()),
+            odd => notes.push(format!(
+                "{odd} of its tools cannot be read and are left out"
+            )),
+        }
         let mut listed = listed.tools;
         listed.sort_by(|one, other| one.name.cmp(&other.name));
         let mut twice = Cow::Borrowed("");

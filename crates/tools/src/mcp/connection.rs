@@ -32,6 +32,7 @@ use super::ear::{Ear, Heard, MCP_NOTICES, MCP_NOTICES_IN, Misuse};
 use super::error::{McpError, chain, short};
 use super::farewell::Farewells;
 use super::http::{self, ENDED, begun_badly, unsent};
+use super::listed;
 use super::server::{McpServer, Reach};
 
 /// The newest of what a server prints on its standard error; shown when it fails.
@@ -79,6 +80,8 @@ pub(super) enum Failure {
 pub(super) struct Listed {
     pub(super) tools: Vec<Described>,
     pub(super) cut: bool,
+    /// Tools that cannot be read.
+    pub(super) odd: usize,
 }
 
 impl Connection {
@@ -137,26 +140,39 @@ impl Connection {
     /// Its tools, page after page, within bounds.
     pub(super) async fn list(&self, limit: Duration) -> Result<Listed, Failure> {
         let pages = async {
-            let mut tools = Vec::new();
+            let (mut tools, mut odd) = (Vec::new(), 0);
             let mut cursor = None;
             for _ in 0..MCP_PAGES {
                 let params = PaginatedRequestParams::default().with_cursor(cursor);
                 let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-                let ServerResult::ListToolsResult(page) = self.ask(request).await? else {
+                let Some(page) = listed::page(self.ask(request).await?) else {
                     let text = "its list of tools cannot be read".to_owned();
                     return Err(Failure::Odd(text));
                 };
                 tools.extend(page.tools);
+                odd += page.odd;
                 if tools.len() > MCP_TOOLS {
                     tools.truncate(MCP_TOOLS);
-                    return Ok(Listed { tools, cut: true });
+                    return Ok(Listed {
+                        tools,
+                        cut: true,
+                        odd,
+                    });
                 }
-                cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+                cursor = page.next.filter(|cursor| !cursor.is_empty());
                 if cursor.is_none() {
-                    return Ok(Listed { tools, cut: false });
+                    return Ok(Listed {
+                        tools,
+                        cut: false,
+                        odd,
+                    });
                 }
             }
-            Ok(Listed { tools, cut: true })
+            Ok(Listed {
+                tools,
+                cut: true,
+                odd,
+            })
         };
         let late = |_| {
             self.heard.was_silent();

@@ -32,6 +32,7 @@ mod fit;
 mod http;
 mod lazy;
 mod link;
+mod listed;
 mod names;
 mod output;
 mod refs;

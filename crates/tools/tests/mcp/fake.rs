@@ -54,6 +54,10 @@ fn serves() {
         eprintln!("no licence: sk-0123456789-hush");
         std::process::exit(7);
     }
+    if fake.is("babbles_at_start") {
+        let mut out = std::io::stdout().lock();
+        while writeln!(out, "DEBUG starting").is_ok() {}
+    }
     if fake.is("waits_for_ever") {
         // As a server that reads nothing: it does not even see that its input ends.
         loop {
@@ -91,6 +95,8 @@ impl Fake {
     fn hear(&mut self, message: &Value) {
         let (id, params) = (&message["id"], &message["params"]);
         match message["method"].as_str().unwrap_or("") {
+            "initialize" if self.is("refuses_to_start") => self.refuse(id, -32000, "no licence"),
+            "initialize" if self.is("starts_oddly") => self.answer(id, json!({ "ready": true })),
             "initialize" => {
                 assert_eq!(params["clientInfo"]["name"], "plimsoll");
                 let about = json!({
@@ -113,6 +119,14 @@ impl Fake {
 
     fn list(&self, id: &Value, params: &Value) {
         self.note("list");
+        if self.is("lists_never") {
+            return;
+        }
+        if self.is("lists_crookedly") {
+            let tools = json!([{ "name": "echo", "inputSchema": null }, { "name": 7 }, { "name": "arguments", "inputSchema": {}, "annotations": 1 }]);
+            self.answer(id, json!({ "tools": tools }));
+            return;
+        }
         if self.is("lists_for_ever") {
             let page: u64 = params["cursor"]
                 .as_str()

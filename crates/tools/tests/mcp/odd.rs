@@ -1,7 +1,7 @@
 //! Servers that behave oddly: they babble, complain, fall silent, ask back, take a tool away while it
 //! is called, list one twice.
 
-use plimsoll_tools::mcp::MCP_SILENCES;
+use plimsoll_tools::mcp::{MCP_SILENCES, McpState};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, begin, call, connect, names, tool};
@@ -143,6 +143,45 @@ async fn an_error_that_names_no_request_is_for_the_one_that_waits() {
     let got = call(&tools, "fake_leaks", json!({})).await;
     assert_eq!(got.unwrap_err(), "bad key [secret]");
     drop(tools);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn one_that_begins_badly_is_left_out_with_what_it_did() {
+    let stage = Stage::new();
+    for (mode, told) in [
+        (
+            "babbles_at_start",
+            "it sent more than 5000 messages in 10 s that nobody asked for, and was ended",
+        ),
+        ("refuses_to_start", "it refuses: no licence"),
+        ("starts_oddly", "expect initialized result"),
+        ("lists_never", "no list of tools within 2 s"),
+    ] {
+        let patience = std::time::Duration::from_secs(if mode == "lists_never" { 2 } else { 60 });
+        let servers = connect(stage.server(mode).timeout(patience)).await;
+        let McpState::Absent(error) = servers.status()[0].state.clone() else {
+            panic!("{mode}: it is there")
+        };
+        assert!(error.to_string().contains(told), "{mode}: {error}");
+        assert!(servers.tools(&[]).is_empty());
+    }
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn one_crooked_tool_does_not_take_the_others_away() {
+    let stage = Stage::new();
+    let servers = connect(stage.server("lists_crookedly")).await;
+    let tools = servers.tools(&[]);
+    assert_eq!(names(&tools), ["fake_arguments", "fake_echo"]);
+    assert_eq!(
+        servers.status()[0].notes,
+        ["one of its tools cannot be read and is left out"]
+    );
+    let got = call(&tools, "fake_echo", json!({"text": "here"})).await;
+    assert_eq!(got.as_deref(), Ok("here"));
+    drop((tools, servers));
     stage.are_gone().await;
 }
 
