@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use plimsoll_agent::ThinkingLevel;
 use plimsoll_context::{CallId, Delta, Part, StopReason, Tokens, ToolCall, Usage};
 use plimsoll_core::Provider;
 use plimsoll_providers::{Secret, VENDORS};
@@ -55,6 +56,60 @@ async fn a_request_carries_what_was_asked_for() {
     assert_eq!(messages[0]["content"], "Be brief.");
     let last = messages.last().unwrap().to_string();
     assert!(last.contains("It is late."), "after the history: {last}");
+}
+
+/// The server refuses tools beside thinking, and a temperature, as OpenAI's does.
+#[tokio::test]
+async fn what_a_model_of_openais_refuses_is_not_sent_to_it() {
+    for (model, level, effort, temperature) in [
+        ("openai/gpt-4o", ThinkingLevel::High, None, true),
+        ("openai/o3", ThinkingLevel::Off, None, false),
+        ("openai/gpt-5", ThinkingLevel::Off, None, false),
+        ("openai/gpt-5.2", ThinkingLevel::High, Some("high"), false),
+        ("openai/gpt-5.4", ThinkingLevel::Off, None, false),
+        ("openai/gpt-5.4-mini", ThinkingLevel::High, None, false),
+        ("openai/gpt-5.5", ThinkingLevel::Off, Some("none"), true),
+        (
+            "openai/gpt-5.6-terra",
+            ThinkingLevel::Off,
+            Some("none"),
+            true,
+        ),
+        (
+            "openai/gpt-5.6-terra",
+            ThinkingLevel::High,
+            Some("none"),
+            true,
+        ),
+        (
+            "openai/gpt-6-sol",
+            ThinkingLevel::Medium,
+            Some("none"),
+            true,
+        ),
+    ] {
+        let fake = Fake::new("openai", [Turn::events([HI, STOP, "[DONE]"])]).await;
+        let mut asks = request();
+        asks.sampling.thinking = level;
+        let reply = chat(model, &fake).call(&asks, &|_| {}).await;
+        reply.unwrap_or_else(|failure| panic!("{model}: {failure}"));
+        let body = fake.asked().remove(0).body;
+        assert_eq!(body["reasoning_effort"].as_str(), effort, "{model}");
+        assert_eq!(body["temperature"].is_number(), temperature, "{model}");
+    }
+    // What is said by hand is sent, and refused in its words with a cure.
+    let fake = Fake::new("openai", [Turn::events([HI, STOP, "[DONE]"])]).await;
+    let extra = json!({"reasoning_effort": "high"})
+        .as_object()
+        .unwrap()
+        .clone();
+    let said = builder("openai/gpt-5.6", &fake).extra(extra);
+    let failure = call(&said.build_with(&|_| None).unwrap())
+        .await
+        .0
+        .unwrap_err();
+    let cure = "use openai-responses/gpt-5.6";
+    assert!(failure.to_string().contains(cure), "{failure}");
 }
 
 #[tokio::test]
