@@ -1,7 +1,7 @@
 //! What fuzzing has found, each with the smallest text that shows it. The targets are in `fuzz/`.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use plimsoll_context::{Message, Part, Reply, ToolSpec};
+use plimsoll_context::{CallId, Message, Part, Reply, ToolCall, ToolSpec};
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
 
@@ -169,5 +169,77 @@ fn an_item_that_nobody_named_is_no_part_of_the_message_after_it() {
             json!({"type": "message", "role": "assistant", "content": "t", "phase": "commentary"});
         assert_eq!(request["input"][1], kept);
         assert_eq!(openai_responses::validate(&request, &profile), []);
+    }
+}
+
+/// What a tool is called is the same where it is declared, chosen and called; of two that would be
+/// called alike the first counts.
+#[test]
+fn a_tool_has_a_legal_name_everywhere() {
+    let tool = |name: &str| ToolSpec {
+        name: name.into(),
+        description: name.into(),
+        schema: json!({"type": "object", "properties": {}}),
+    };
+    for odd in ["fs.read", "fs\u{7f}read", "fs read", "fs@read"] {
+        let tools = [tool("fs_read"), tool(odd), tool("write")];
+        let call = ToolCall {
+            id: CallId("a".into()),
+            name: odd.into(),
+            arguments: "{}".into(),
+            opaque: None,
+        };
+        let messages = [
+            Message::user("q"),
+            Message::Assistant {
+                parts: vec![Part::ToolCall(call)],
+            },
+            Message::result(CallId("a".into()), "done"),
+        ];
+        let input = anthropic::RenderInput {
+            model: "claude-opus-4-6",
+            tools: &tools,
+            tool_choice: anthropic::ToolChoice::Tool(odd.into()),
+            ..anthropic::RenderInput::default()
+        };
+        let profile = anthropic::Profile::of_model("claude-opus-4-6");
+        let sent = anthropic::render(&input, &messages, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&sent.body).unwrap();
+        assert_eq!(anthropic::validate(&body, &profile), [], "{odd:?}");
+        let names = |body: &Value| -> Vec<String> {
+            let tools = body["tools"].as_array().unwrap().iter();
+            tools
+                .map(|tool| tool["name"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(names(&body), ["fs_read", "write"], "{odd:?}");
+        assert_eq!(body["tool_choice"]["name"], "fs_read");
+        assert_eq!(body["messages"][1]["content"][0]["name"], "fs_read");
+        let notes: Vec<_> = sent
+            .notes
+            .iter()
+            .filter(|note| note.message.is_none())
+            .collect();
+        assert_eq!(notes.len(), 2, "{notes:?}");
+
+        let input = openai_responses::RenderInput {
+            model: "m",
+            tools: &tools,
+            tool_choice: openai_responses::ToolChoice::Tool(odd.into()),
+            ..openai_responses::RenderInput::default()
+        };
+        let profile = openai_responses::Profile::openai();
+        let sent = openai_responses::render(&input, &messages, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&sent.body).unwrap();
+        assert_eq!(openai_responses::validate(&body, &profile), [], "{odd:?}");
+        assert_eq!(names(&body), ["fs_read", "write"], "{odd:?}");
+        assert_eq!(body["tool_choice"]["name"], "fs_read");
+        assert_eq!(body["input"][1]["name"], "fs_read");
+        let told = |what| sent.notes.iter().any(|note| note.what == what);
+        assert!(
+            told(openai_responses::LeftOut::RepeatedTool),
+            "{:?}",
+            sent.notes
+        );
     }
 }

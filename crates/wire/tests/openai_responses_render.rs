@@ -524,6 +524,22 @@ fn settings_are_sent_as_the_profile_has_them() {
     assert_eq!(body["input"][1]["role"], "system");
     assert_eq!(left_out(&rendered_.notes), [LeftOut::Effort]);
 
+    // Who does not think takes a temperature.
+    let newer = Profile {
+        efforts: vec![Effort::None, Effort::Low],
+        ..Profile::openai()
+    };
+    for (effort, sent) in [(Effort::None, json!(0.5)), (Effort::Low, Value::Null)] {
+        let input = RenderInput {
+            model: "m",
+            effort: Some(effort),
+            temperature: Some(0.5),
+            ..RenderInput::default()
+        };
+        let (body, _) = rendered(&input, &[Message::user("q")], &newer);
+        assert_eq!(body["temperature"], sent);
+    }
+
     let reasons = Profile {
         summaries: Summaries::Auto,
         ..Profile::openai()

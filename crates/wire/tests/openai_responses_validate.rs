@@ -611,8 +611,51 @@ fn settings_are_what_the_model_takes() {
     assert_eq!(rules(&asked, &Profile::openai()), [""; 0]);
     let warm = json!({"model": "m", "input": "q", "temperature": 0.5});
     assert_eq!(rules(&warm, &Profile::plain()), [""; 0]);
+    // A model that can do without thinking is sampled while it does.
+    let newer = Profile {
+        efforts: vec![Effort::None, Effort::Low],
+        ..Profile::openai()
+    };
+    for key in ["temperature", "top_p"] {
+        let asked = |effort: &str| json!({"model": "m", "input": "q", key: 0.5, "reasoning": {"effort": effort}});
+        assert_eq!(rules(&asked("none"), &newer), [""; 0], "{key}");
+        assert_eq!(rules(&asked("low"), &newer), ["shape"], "{key}");
+        let unsaid = json!({"model": "m", "input": "q", key: 0.5});
+        assert_eq!(rules(&unsaid, &Profile::openai()), ["shape"], "{key}");
+    }
     assert_eq!(Profile::plain().sampling, Sampling::Accepted);
     assert_eq!(Profile::plain().reasoning, ReasoningItems::None);
+}
+
+#[test]
+fn a_choice_names_a_tool_or_the_server_of_one() {
+    let asked = |choice: Value| {
+        json!({"model": "m", "input": "q", "tool_choice": choice, "tools": [
+            {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}},
+            {"type": "mcp", "server_label": "deep", "server_url": "https://mcp.example/mcp"}]})
+    };
+    for choice in [
+        json!("required"),
+        json!({"type": "function", "name": "f"}),
+        json!({"type": "mcp", "server_label": "deep", "name": "ask"}),
+        json!({"type": "mcp", "server_label": "deep"}),
+    ] {
+        assert_eq!(
+            rules(&asked(choice.clone()), &Profile::openai()),
+            [""; 0],
+            "{choice}"
+        );
+    }
+    for choice in [
+        json!({"type": "function", "name": "g"}),
+        json!({"type": "mcp", "server_label": "other", "name": "ask"}),
+    ] {
+        assert_eq!(
+            rules(&asked(choice.clone()), &Profile::openai()),
+            ["shape"],
+            "{choice}"
+        );
+    }
 }
 
 #[test]

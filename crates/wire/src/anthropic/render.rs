@@ -2,6 +2,8 @@
 //! view gives the same bytes. Repairs nothing but the order within one batch; a view that parts a
 //! batch is rendered parted, and `validate.rs` says so.
 
+use std::collections::BTreeSet;
+
 use plimsoll_context::{Breakpoint, CachePlan, Message, Opaque, ToolSpec};
 use serde_json::{Map, Value};
 
@@ -11,7 +13,7 @@ use super::object::{Object, array};
 use super::pause;
 use super::profile::{Profile, UnaskedThinking};
 use super::settings::{self, Settings};
-use super::shape::{MARK, ORIGIN, Shaper, newest, says};
+use super::shape::{MARK, ORIGIN, Shaper, legal_name, newest, says};
 use super::turn::{Block, Role, Turn, What, blocks, marked};
 use crate::error::WireError;
 use crate::frames;
@@ -175,7 +177,10 @@ pub fn render<'a>(
     let mut tools: Vec<&ToolSpec> = input.tools.iter().collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let given = tools.len();
-    tools.dedup_by(|later, first| later.name == first.name);
+    let renamed = tools.iter().any(|tool| legal_name(&tool.name) != tool.name);
+    let renamed = renamed.then_some(LeftOut::ToolName);
+    let mut names = BTreeSet::new();
+    tools.retain(|tool| names.insert(legal_name(&tool.name)));
     let repeated = (tools.len() < given).then_some(LeftOut::RepeatedTool);
     // What was paused goes back as it stands: nothing is said after it.
     let paused = pause::is_paused(&messages);
@@ -215,10 +220,12 @@ pub fn render<'a>(
     if !paused {
         last_word(&mut shaped.turns, profile, &settings);
     }
-    shaped.notes.extend(repeated.map(|what| Note {
-        message: None,
-        what,
-    }));
+    shaped
+        .notes
+        .extend(renamed.into_iter().chain(repeated).map(|what| Note {
+            message: None,
+            what,
+        }));
     shaped.notes.extend(settings.notes.iter().cloned());
 
     let managed = settings
@@ -319,7 +326,7 @@ fn tools_json(
     for tool in tools {
         let schema = schema(&tool.schema)?;
         let json = Object::new()
-            .text("name", &tool.name)
+            .text("name", &legal_name(&tool.name))
             .text("description", &tool.description)
             .raw("input_schema", &schema);
         list.push(json.end());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::profile::{Effort, ForcedTools, Profile, Temperature, ThinkingStyle};
 use super::render::{LeftOut, Note, RenderInput, Thinking};
-use super::shape::says;
+use super::shape::{legal_name, says};
 use super::turn::{Role, Turn};
 use crate::openai_chat::{Delivery, ToolChoice};
 
@@ -136,7 +136,7 @@ impl Settings {
                 return Choice::Free;
             }
             ToolChoice::Required => json!({"type": "any"}),
-            ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
+            ToolChoice::Tool(name) => json!({"type": "tool", "name": legal_name(name)}),
         };
         self.set("tool_choice", choice);
         Choice::Forced

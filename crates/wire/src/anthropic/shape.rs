@@ -419,7 +419,8 @@ pub(super) fn json_object(arguments: &str) -> Cow<'_, str> {
     Cow::Owned(Object::new().text("malformed_arguments", arguments).end())
 }
 
-fn legal_name(name: &str) -> Cow<'_, str> {
+/// A tool's name, in a call, in a choice and where it is declared, as the API takes it.
+pub(super) fn legal_name(name: &str) -> Cow<'_, str> {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(legal) {
         return Cow::Borrowed(name);

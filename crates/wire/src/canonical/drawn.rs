@@ -160,6 +160,7 @@ fn responses(what: openai_responses::LeftOut) -> &'static str {
         Left::Reasoning => "left out reasoning that this provider cannot read",
         Left::LoneReasoning => "left out reasoning of which nothing came",
         Left::Name => "put `_` for what a tool's name may not have",
+        Left::RepeatedTool => "left out a tool with the name of another",
         Left::Temperature | Left::Effort => "left out a setting",
     }
 }

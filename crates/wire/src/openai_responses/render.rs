@@ -3,10 +3,12 @@
 //! from its result is rendered parted, and `validate.rs` says so.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use plimsoll_context::{CachePlan, Message, Opaque, ToolSpec};
 use serde_json::{Map, Value, json};
 
+use super::ids;
 use super::items;
 use super::profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};
 use super::schema;
@@ -93,6 +95,8 @@ pub enum LeftOut {
     LoneReasoning,
     /// A tool's name is sent with `_` for characters that no name may have.
     Name,
+    /// A tool with the name of another is left out: the first one counts.
+    RepeatedTool,
     /// A temperature is left out that the model refuses.
     Temperature,
     /// An effort is left out, because the model takes none.
@@ -158,7 +162,7 @@ fn settings<'a>(
             ToolChoice::Auto => None,
             ToolChoice::None => Some("none".into()),
             ToolChoice::Required => Some("required".into()),
-            ToolChoice::Tool(name) => Some(json!({"type": "function", "name": name})),
+            ToolChoice::Tool(name) => Some(json!({"type": "function", "name": ids::name(name)})),
         };
         request.parallel_tool_calls =
             (profile.parallel_calls == ParallelCalls::OneAtATime).then_some(false);
@@ -183,6 +187,10 @@ fn settings<'a>(
     });
     match profile.sampling {
         Sampling::Accepted => request.temperature = input.temperature,
+        // Who does not think takes one.
+        Sampling::Refused if effort == Some(Effort::None) => {
+            request.temperature = input.temperature;
+        }
         Sampling::Refused if input.temperature.is_some() => {
             notes.push(setting(LeftOut::Temperature));
         }
@@ -242,21 +250,32 @@ fn set(request: &mut Request<'_>, key: &str, value: &Value) {
 fn tools<'a>(input: &RenderInput<'a>, profile: &Profile, notes: &mut Vec<Note>) -> Vec<Tool<'a>> {
     let mut specs: Vec<&ToolSpec> = input.tools.iter().collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
-    let mut tools: Vec<Tool<'a>> = specs
-        .into_iter()
-        .map(|spec| {
-            let parameters = schema::object(&spec.schema);
-            let fits = || schema::unfit_for_strict(&parameters).is_none();
-            let strict = profile.strict == Strict::WhereItFits && fits();
-            Tool::Function {
-                kind: "function".into(),
-                name: Cow::Borrowed(&spec.name),
-                description: Cow::Borrowed(&spec.description),
-                parameters,
-                strict,
-            }
-        })
-        .collect();
+    let mut tools: Vec<Tool<'a>> = Vec::with_capacity(specs.len());
+    let mut names = BTreeSet::new();
+    let mut renamed = Vec::new();
+    for spec in specs {
+        // A tool is named as calls of it are; of two that are named alike the first counts.
+        let name = ids::name(&spec.name);
+        if !names.insert(name.clone()) {
+            renamed.push(setting(LeftOut::RepeatedTool));
+            continue;
+        }
+        if name != spec.name {
+            renamed.push(setting(LeftOut::Name));
+        }
+        let parameters = schema::object(&spec.schema);
+        let fits = || schema::unfit_for_strict(&parameters).is_none();
+        let strict = profile.strict == Strict::WhereItFits && fits();
+        tools.push(Tool::Function {
+            kind: "function".into(),
+            name,
+            description: Cow::Borrowed(&spec.description),
+            parameters,
+            strict,
+        });
+    }
+    renamed.dedup();
+    notes.append(&mut renamed);
     for block in input.hosted_tools {
         match items::own(block) {
             Some((_, raw)) => tools.push(Tool::Raw(raw)),

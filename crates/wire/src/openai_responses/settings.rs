@@ -40,9 +40,14 @@ fn limits(check: &mut Check<'_>, request: &Value) {
             check.fault(Rule::Shape, "prompt_cache_key".into(), words);
         }
     }
-    let temperature = number(request, "temperature");
-    if temperature.is_some() && check.profile.sampling == Sampling::Refused {
-        unsupported(check, "temperature");
+    // Who does not think is sampled as it likes.
+    let effort = request.get("reasoning").and_then(|one| one.get("effort"));
+    let thinks = effort.and_then(Value::as_str) != Some(Effort::None.name());
+    for key in ["temperature", "top_p"] {
+        let refused = check.profile.sampling == Sampling::Refused && thinks;
+        if refused && number(request, key).is_some() {
+            unsupported(check, key);
+        }
     }
     for key in [
         "stop",
@@ -133,11 +138,19 @@ fn tools(check: &mut Check<'_>, request: &Value) {
             check.fault(Rule::Shape, format!("{place}.parameters"), words);
         }
     }
-    let choice = request.get("tool_choice");
-    let Some(chosen) = choice.and_then(|choice| choice.get("name")?.as_str()) else {
+    let Some(choice) = request.get("tool_choice") else {
         return;
     };
-    let known = |tool: &Value| tool.get("name").and_then(Value::as_str) == Some(chosen);
+    let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
+    // A tool of somebody's server is named by that server.
+    let key = match text(choice, "type").as_deref() {
+        Some("mcp") => "server_label",
+        _ => "name",
+    };
+    let Some(chosen) = text(choice, key) else {
+        return;
+    };
+    let known = |tool: &Value| text(tool, key).as_ref() == Some(&chosen);
     if !tools.iter().any(known) {
         let words = format!("Tool choice '{chosen}' not found in 'tools' parameter.");
         check.fault(Rule::Shape, "tool_choice".into(), words);
