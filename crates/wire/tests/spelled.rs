@@ -5,6 +5,7 @@
 use plimsoll_wire::canonical::{Mended, Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn chat() -> Target {
@@ -282,4 +283,99 @@ fn what_is_no_message_is_told_where_it_stands() {
             "messages[1]: it is no message (messages[1].role: expected string, got number); left it out"
         ]
     );
+}
+
+/// A value of any kind where another is expected.
+fn odd() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        Just(json!(5)),
+        Just(json!(true)),
+        Just(json!("x")),
+        Just(json!("")),
+        Just(json!({})),
+        Just(json!([])),
+        Just(json!({"port": 8431})),
+        Just(json!("{\"x\":1}")),
+        Just(json!({"type": "text", "text": "y"})),
+        Just(json!({"text": "y"})),
+        Just(json!({"type": "text", "text": null})),
+        Just(json!({"type": "image_url", "image_url": {"url": "https://a/b.png"}})),
+        Just(json!({"type": "image_url"})),
+        Just(json!({"type": "tool_use", "name": "f", "input": "{}"})),
+        Just(json!({"type": "tool_use", "id": "a", "name": 5})),
+        Just(json!({"type": "tool_result", "content": 5})),
+        Just(json!({"type": "tool_result", "tool_use_id": "a", "content": {"k": [1]}})),
+        Just(json!({"id": "a", "function": {"name": "f", "arguments": 7}})),
+        Just(json!({"function": {"name": "f"}})),
+        Just(json!({"name": "f", "arguments": {"x": 1}})),
+        Just(json!({"type": "custom", "id": 9, "custom": {"input": "ls"}})),
+    ];
+    let list = proptest::collection::vec(leaf.clone(), 0..4).prop_map(Value::from);
+    prop_oneof![leaf, list]
+}
+
+/// A message or an item of which anything may be odd.
+fn entry() -> impl Strategy<Value = Value> {
+    let role = prop_oneof![
+        4 => Just(json!("user")),
+        4 => Just(json!("assistant")),
+        3 => Just(json!("tool")),
+        1 => Just(json!("system")),
+        1 => Just(Value::Null),
+    ];
+    let kind = prop_oneof![
+        4 => Just(Value::Null),
+        1 => Just(json!("message")),
+        2 => Just(json!("function_call")),
+        2 => Just(json!("function_call_output")),
+        1 => Just(json!("custom_tool_call")),
+    ];
+    let keys = prop_oneof![
+        Just("content"),
+        Just("tool_calls"),
+        Just("tool_call_id"),
+        Just("call_id"),
+        Just("name"),
+        Just("arguments"),
+        Just("input"),
+        Just("output"),
+    ];
+    let rest = proptest::collection::vec((keys, odd()), 0..5);
+    (role, kind, rest).prop_map(|(role, kind, rest)| {
+        let mut entry = serde_json::Map::new();
+        for (key, value) in [("role", role), ("type", kind)] {
+            if !value.is_null() {
+                entry.insert(key.into(), value);
+            }
+        }
+        entry.extend(rest.into_iter().map(|(key, value)| (key.to_owned(), value)));
+        Value::Object(entry)
+    })
+}
+
+proptest! {
+    /// Whatever is odd in it, what comes of a request is valid, the same each time, and at rest.
+    #[test]
+    fn whatever_is_odd_is_mended_once(list in proptest::collection::vec(prop_oneof![9 => entry(), 1 => odd()], 0..6)) {
+        for target in [chat(), Target::Chat(Dialect::named("mistral").unwrap()), claude(), responses()] {
+            let key = match target {
+                Target::Responses(_) => "input",
+                _ => "messages",
+            };
+            let mut request = json!({"model": "m", key: list});
+            if matches!(target, Target::Messages(_)) {
+                request["max_tokens"] = json!(100);
+            }
+            let text = request.to_string();
+            let one = mend(&text, &target, Reasoning::Keep).unwrap();
+            prop_assert_eq!(&one.faults, &vec![], "{}\n{}", text, one.request);
+            prop_assert_eq!(&mend(&text, &target, Reasoning::Keep).unwrap(), &one);
+            let again = mend(&one.request, &target, Reasoning::Keep).unwrap();
+            prop_assert_eq!(&again.repairs, &vec![], "{}\n{}\n{}", text, one.request, again.request);
+            prop_assert_eq!(&again.request, &one.request);
+            let after: Value = serde_json::from_str(&one.request).unwrap();
+            prop_assert_eq!(target.validate(&after), vec![]);
+        }
+    }
 }
