@@ -1,6 +1,8 @@
 //! Whether tool calls and tool messages answer each other: OC1, OC2, OC3, OC7's count, V3 and V4.
 //! Part of the validator; it judges and repairs nothing.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::dialect::Voice;
@@ -19,7 +21,7 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
         if asked.is_empty() {
             continue;
         }
-        let mut batch = Batch::of(&asked);
+        let mut batch = Batch::of(asked);
         while let Some((index, tool)) = rest.next_if(|(_, message)| role(message) == "tool") {
             batch.answer(check, index, tool);
         }
@@ -27,38 +29,36 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
     }
 }
 
+/// The calls of a message, and how many of each id are asked and answered: looked up, because a
+/// message may have thousands.
 struct Batch<'m> {
-    asked: Vec<(&'m str, Answered)>,
+    asked: Vec<&'m str>,
+    of: HashMap<&'m str, Counted>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Answered {
-    No,
-    Yes,
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    asked: usize,
+    answered: usize,
 }
 
 impl<'m> Batch<'m> {
-    fn of(asked: &[&'m str]) -> Self {
-        Self {
-            asked: asked.iter().map(|id| (*id, Answered::No)).collect(),
+    fn of(asked: Vec<&'m str>) -> Self {
+        let mut of: HashMap<&'m str, Counted> = HashMap::with_capacity(asked.len());
+        for id in &asked {
+            of.entry(id).or_default().asked += 1;
         }
+        Self { asked, of }
     }
 
+    /// Takes a result; they are paired by their ids, in whatever order they come.
     fn answer(&mut self, check: &mut Check<'_>, index: usize, tool: &Value) {
         let place = format!("messages[{index}].tool_call_id");
         let id = tool.get("tool_call_id").and_then(Value::as_str);
         let id = id.unwrap_or_default();
-        let mut same = self.asked.iter().enumerate();
-        // With an id asked twice, the first open one is meant.
-        let open = same.position(|(_, (asked, done))| *asked == id && *done == Answered::No);
-        match open {
-            Some(at) => {
-                // They are paired by their ids, in whatever order they come.
-                if let Some((_, done)) = self.asked.get_mut(at) {
-                    *done = Answered::Yes;
-                }
-            }
-            None if self.asked.iter().any(|(asked, _)| *asked == id) => {
+        match self.of.get_mut(id) {
+            Some(counted) if counted.answered < counted.asked => counted.answered += 1,
+            Some(_) => {
                 let words = format!("tool call {id} has more than one result");
                 check.fault(Rule::V3, place, words);
             }
@@ -66,22 +66,32 @@ impl<'m> Batch<'m> {
         }
     }
 
+    /// The calls without a result, in their order; with an id asked twice, the first is answered first.
+    fn open(&self) -> Vec<&'m str> {
+        let mut answered: HashMap<&str, usize> = HashMap::new();
+        for (id, counted) in &self.of {
+            answered.insert(id, counted.answered);
+        }
+        let waits = |id: &&'m str| match answered.get_mut(id) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            _ => true,
+        };
+        let mut asked = self.asked.clone();
+        asked.retain(waits);
+        asked
+    }
+
     fn end(self, check: &mut Check<'_>, index: usize, next: Option<(usize, &Value)>) {
         let place = format!("messages[{index}].tool_calls");
         let all = self.asked.len();
-        let mut ids: Vec<&str> = self.asked.iter().map(|(id, _)| *id).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        if ids.len() < all {
+        if self.of.len() < all {
             let words = "two calls of one message have the same id";
             check.fault(Rule::V3, place.clone(), words);
         }
-        let open: Vec<&str> = self
-            .asked
-            .iter()
-            .filter(|(_, done)| *done == Answered::No)
-            .map(|(id, _)| *id)
-            .collect();
+        let open = self.open();
         if open.is_empty() {
             return;
         }
