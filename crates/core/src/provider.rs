@@ -24,7 +24,8 @@ pub trait Provider: Send + Sync {
     }
 
     /// Makes one call. Each piece of the reply goes to `deltas` as it arrives; the whole reply is
-    /// returned. Dropping the future cancels the call.
+    /// returned. Dropping the future cancels the call. What it has used so far goes there too, as
+    /// [`Delta::Used`], so that it counts where no reply follows.
     ///
     /// # Errors
     /// A [`Failure`] with the provider's own text in it.

@@ -291,6 +291,7 @@ async fn what_tools_spend_counts() {
         cost: Cost::of(Some(Money(5))),
         turns: 1,
         tool_calls: 2,
+        ..Spend::default()
     };
     let names = ["returns", "fails", "panics", "hangs"];
     let calls = names.map(|name| (name, json!({})));
