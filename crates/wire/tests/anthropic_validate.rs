@@ -911,7 +911,7 @@ fn settings_are_those_of_the_model() {
             "claude-fable-5",
             never.clone(),
             "thinking.type.disabled",
-            set(&[adapts.clone()]),
+            set(std::slice::from_ref(&adapts)),
         ),
         (BUDGET, both.clone(), one, top_p.clone()),
         ("claude-opus-4-1", both.clone(), one, top_p.clone()),

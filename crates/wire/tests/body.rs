@@ -711,3 +711,41 @@ fn odd_slots_break_nothing() {
         .is_silent()
     );
 }
+
+/// The server would ask for the reasoning by the id of what came of it (OR4).
+#[test]
+fn what_came_of_reasoning_that_is_gone_goes_without_its_id() {
+    let responses = target("openai-responses", None);
+    let body = Body::read(RESPONSES, &responses).unwrap();
+    let turn = body
+        .messages
+        .iter()
+        .position(|message| matches!(message.parts(), [Part::Thinking(_), ..]))
+        .unwrap();
+    let mut parts = body.messages[turn].parts().to_vec();
+    parts.remove(0);
+    let silent = Message::Assistant { parts };
+    let slots: Vec<Slot<'_>> = (0..body.messages.len())
+        .map(|index| match index == turn {
+            true => Slot::Edited(index, &silent),
+            false => Slot::Original(index),
+        })
+        .collect();
+    let before: Value = serde_json::from_str(RESPONSES).unwrap();
+    let ties = openai_responses::tied(before["input"].as_array().unwrap());
+    assert!(
+        ties.contains_key("msg_1") && ties.contains_key("fc_1"),
+        "{ties:?}"
+    );
+    let after: Value = serde_json::from_str(&write(RESPONSES, &responses, &slots)).unwrap();
+    assert_eq!(openai_responses::untied(&after, &ties), None, "{after}");
+    let text = after.to_string();
+    assert!(
+        !text.contains("rs_1") && text.contains("url_citation"),
+        "{text}"
+    );
+    assert!(
+        text.contains("rs_2") && text.contains("ctc_1"),
+        "the others stay: {text}"
+    );
+}
