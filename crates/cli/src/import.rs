@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use plimsoll::store::SqliteStore;
 use plimsoll::wire::canonical;
-use plimsoll::{Entry, LOG_FORMAT, SessionId, SessionStore, new_session_id};
+use plimsoll::{Entry, LOG_FORMAT, Message, Part, SessionId, SessionStore, new_session_id};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
@@ -25,6 +25,9 @@ pub(crate) struct ImportArgs {
     /// What it is written in: openai, openai-responses or anthropic [default: what it looks like]
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
+    /// Take out all thinking, for when the provider refuses a signature
+    #[arg(long)]
+    drop_thinking: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -48,17 +51,17 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
             "there is a session {id} already; give another name with --to"
         )));
     }
-    let count = history.messages.len();
+    let messages = history.messages.into_iter().map(|(_, message)| message);
+    let messages: Vec<Message> = match args.drop_thinking {
+        true => messages.filter_map(unthinking).collect(),
+        false => messages.collect(),
+    };
+    let count = messages.len();
     let mut log = vec![Entry::Opened { format: LOG_FORMAT }];
-    log.extend(
-        history
-            .messages
-            .into_iter()
-            .map(|(_, message)| Entry::Said {
-                message: Arc::new(message),
-                queued: None,
-            }),
-    );
+    log.extend(messages.into_iter().map(|message| Entry::Said {
+        message: Arc::new(message),
+        queued: None,
+    }));
     store.append(&lease, &log).await.map_err(Stop::failed)?;
     if args.json {
         out!(
@@ -75,4 +78,13 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
         "{count} messages; go on with: plimsoll run --session {id} \"...\""
     ));
     Ok(DONE)
+}
+
+/// A message without its thinking; `None` where it was nothing else.
+fn unthinking(message: Message) -> Option<Message> {
+    let Message::Assistant { mut parts } = message else {
+        return Some(message);
+    };
+    parts.retain(|part| !matches!(part, Part::Thinking(_)));
+    (!parts.is_empty()).then_some(Message::Assistant { parts })
 }

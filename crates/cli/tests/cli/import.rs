@@ -107,6 +107,33 @@ fn a_dead_session_goes_on_with_the_newest_claude() {
 }
 
 #[test]
+fn a_signature_that_is_refused_is_given_up_and_the_session_is_not() {
+    // Another account's, say: the server reads no signature but its own.
+    let answer = |_: &Value, _: usize| {
+        Answer::blocks(&[json!({"type": "text", "text": "On 8431."})], "end_turn")
+    };
+    let home = Home::new();
+    imported(&home);
+    let go_on = |id: &str, fake: &Fake| {
+        let url = fake.url();
+        let model = ["run", "--model", "anthropic/claude-opus-4-6", "--base-url"];
+        let rest = [url.as_str(), "--session", id, "And where is that said?"];
+        home.run([&model[..], &rest].concat()).done()
+    };
+    let fake = Fake::messages(answer).lenient();
+    let said = go_on("rescued", &fake);
+    assert_eq!((said.out.as_str(), fake.asked().len()), ("On 8431.\n", 2));
+    assert!(said.err.contains("note: "), "{}", said.err);
+    assert!(said.err.contains("--drop-thinking"), "{}", said.err);
+    let args = "sessions import - --to bare --drop-thinking".split(' ');
+    home.pipe(args, dead()).done();
+    let fake = Fake::messages(answer);
+    let said = go_on("bare", &fake);
+    assert_eq!((said.out.as_str(), fake.asked().len()), ("On 8431.\n", 1));
+    assert!(!said.err.contains("note: "), "{}", said.err);
+}
+
+#[test]
 fn what_cannot_be_imported_is_said_and_nothing_is_begun() {
     let home = Home::new();
     imported(&home);
