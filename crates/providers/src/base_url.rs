@@ -8,11 +8,15 @@ use plimsoll_core::telemetry::ServerAddress;
 use reqwest::Url;
 
 use crate::error::ProviderError;
+use crate::secret::Secret;
 
 /// The ends that people copy along.
 const ENDPOINTS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
 /// The path of the API where none is given, which is where nearly all servers have it.
 const USUAL_PATH: &str = "/v1";
+
+/// What a query may say openly: a version is in every refusal of one.
+const OPEN: [&str; 1] = ["api-version"];
 
 /// The address of an API.
 #[derive(Clone, PartialEq, Eq)]
@@ -96,6 +100,23 @@ impl BaseUrl {
         let name = self.url.host_str().unwrap_or_default();
         let local = name == "localhost" || name.ends_with(".localhost");
         local || ip(&self.url).is_some_and(|ip| ip.is_loopback())
+    }
+
+    /// What its query says, as it stands there and as a server reads it: some servers want a key there,
+    /// and repeat it in what they answer.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let raw = self.url.query().unwrap_or_default().split('&');
+        let raw = raw.map(|piece| piece.split_once('=').unwrap_or(("", piece)));
+        let read = self.url.query_pairs();
+        let read = read.map(|(name, value)| match value.is_empty() {
+            true => (String::new(), name.into_owned()),
+            false => (name.into_owned(), value.into_owned()),
+        });
+        let raw = raw.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let said = raw
+            .chain(read)
+            .filter(|(name, _)| !OPEN.contains(&name.as_str()));
+        said.map(|(_, value)| Secret::new(&value)).collect()
     }
 
     fn with_path(&self, path: &str) -> Url {
@@ -224,6 +245,19 @@ mod tests {
         let base = BaseUrl::parse("https://h/v1?key=hush", None).unwrap();
         assert_eq!(base.to_string(), "https://h/v1");
         assert_eq!(format!("{base:?}"), "BaseUrl(https://h/v1)");
+        let base = "https://h/v1?key=hush%2Fhush+hush&api-version=2024-10-21&hushhushhush";
+        let secrets = BaseUrl::parse(base, None).unwrap().secrets();
+        for said in ["hush%2Fhush+hush", "hush/hush hush", "hushhushhush"] {
+            let struck = secrets
+                .iter()
+                .fold(said.to_owned(), |text, secret| secret.strike_out(text));
+            assert_eq!(struck, "[key]", "{said}");
+        }
+        let said = "there is no version 2024-10-21".to_owned();
+        let struck = secrets
+            .iter()
+            .fold(said.clone(), |text, secret| secret.strike_out(text));
+        assert_eq!(struck, said);
     }
 
     #[test]

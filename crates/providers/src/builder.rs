@@ -352,6 +352,7 @@ impl OpenAiChatBuilder {
         let secrets = self.headers.into_iter().map(|(_, value)| value);
         let secrets = secrets
             .chain(key.iter().map(|key| key.secret.clone()))
+            .chain(http.base.secrets())
             .collect();
         let known = || ModelBook::built_in().facts(&self.model);
         let line = Line {
