@@ -97,6 +97,11 @@ pub enum Delta {
         /// The sentence.
         text: String,
     },
+    /// The server has refused, with this HTTP status. It is for spans, and observers are not told of it.
+    Refused {
+        /// The status.
+        status: u16,
+    },
     /// What the call has used so far, as the provider says; the newest holds. It counts where no
     /// reply follows. It is for the run, and observers are not told of it.
     Used {

@@ -93,7 +93,7 @@ impl Genai {
             .stream;
         let answer = hearing::Answer::new(&self.api, &self.line, calls(request));
         let heard = hearing::hear(stream, &frames, answer, idle, deltas).await;
-        heard.map_err(|broken| failure::of(&call, broken, idle))
+        heard.map_err(|broken| failure::of(&call, broken, idle, deltas))
     }
 }
 

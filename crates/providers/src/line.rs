@@ -122,6 +122,7 @@ impl Line {
         let idle = self.http.timeouts.idle;
         if !answer.status().is_success() {
             let status = answer.status().as_u16();
+            deltas(Delta::Refused { status });
             let headers = answer.headers().clone();
             let body = error_body(pieces(answer), idle).await;
             return Err(call.refused(status, &headers, &body));

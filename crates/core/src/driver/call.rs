@@ -129,6 +129,7 @@ async fn attempts(
                 traced.used(usage);
                 losses.hear(usage);
             }
+            Delta::Refused { status } => traced.refused(status),
             Delta::Warning { text } => tell(Event::Warning { text }),
             delta => {
                 traced.chunk();

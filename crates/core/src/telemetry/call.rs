@@ -1,6 +1,8 @@
 //! The span `chat {model}`: one call of a model, and its metrics. A call that is made again has a span
 //! for each try.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,17 @@ use super::contents::{self, finish};
 use super::server::ServerAddress;
 use super::{Contents, Scene, TARGET, names};
 use crate::provider::Provider;
+
+/// Answering models that metrics of this process tell apart, at most: each is a series of its own with
+/// whoever collects them, and servers may say what they like.
+const MAX_ANSWERING: usize = 64;
+/// Bytes of such a name, at most; the longest of a real model is about half of it.
+const MAX_ANSWERING_NAME: usize = 128;
+/// What all others are called, as the conventions have it.
+const OTHER: &str = "_OTHER";
+
+/// Those that have answered so far.
+static ANSWERING: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// What a call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +48,8 @@ pub(crate) struct CallSpan<'a> {
     first: OnceLock<Duration>,
     /// What it has used so far, as the provider says before its reply is whole.
     used: Mutex<Option<Usage>>,
+    /// The HTTP status with which the server has refused it.
+    refused: OnceLock<u16>,
     ended: bool,
 }
 
@@ -125,6 +140,7 @@ pub(crate) fn trace_call<'a>(
         began: Instant::now(),
         first: OnceLock::new(),
         used: Mutex::new(None),
+        refused: OnceLock::new(),
         ended: false,
     }
 }
@@ -142,6 +158,11 @@ impl CallSpan<'_> {
     /// The provider says what the call has used so far.
     pub(crate) fn used(&self, usage: Usage) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
+    }
+
+    /// The server has refused it, with this HTTP status.
+    pub(crate) fn refused(&self, status: u16) {
+        self.refused.get_or_init(|| status);
     }
 
     fn used_so_far(&self) -> Option<Usage> {
@@ -163,10 +184,10 @@ impl CallSpan<'_> {
                     let said = contents::output(&reply.parts, reply.stop);
                     span.record("gen_ai.output.messages", said);
                 }
-                self.close(model, reply.usage, None);
+                self.close(model.map(answering).as_deref(), reply.usage, None);
             }
             Err(failure) => {
-                if let Some(status) = status(failure) {
+                if let Some(status) = status(failure).or(self.refused.get().copied()) {
                     span.record("http.response.status_code", u64::from(status));
                 }
                 let usage = failure.usage().or(self.used_so_far());
@@ -281,9 +302,37 @@ pub(super) fn error_type(failure: &Failure) -> &'static str {
     }
 }
 
+/// The answering model as a label.
+fn answering(name: &str) -> Cow<'_, str> {
+    let mut known = ANSWERING.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.contains(name) {
+        return name.into();
+    }
+    if name.len() > MAX_ANSWERING_NAME || known.len() >= MAX_ANSWERING {
+        return OTHER.into();
+    }
+    known.insert(name.to_owned());
+    name.into()
+}
+
 fn status(failure: &Failure) -> Option<u16> {
     match failure {
         Failure::Refused { status, .. } | Failure::Transient { status, .. } => *status,
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_do_not_make_labels_without_end() {
+        let long = "m".repeat(MAX_ANSWERING_NAME + 1);
+        assert_eq!(answering(&long), OTHER);
+        let names: Vec<String> = (0..3 * MAX_ANSWERING).map(|n| format!("m-{n}")).collect();
+        let labels: BTreeSet<String> = names.iter().map(|name| answering(name).into()).collect();
+        assert!(labels.len() <= MAX_ANSWERING + 1 && labels.contains(OTHER));
+        assert_eq!(answering("m-0"), "m-0", "who was there stays");
     }
 }

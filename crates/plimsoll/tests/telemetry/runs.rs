@@ -1,12 +1,13 @@
 //! Runs as a collector sees them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use plimsoll::telemetry::Contents;
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
-    Agent, AgentBuilder, Branch, ContextStrategy, Economy, Failure, ParallelOptions, PickFirst,
-    SessionId, Tokens, ToolError, Window, agent_loop_parallel, tool,
+    Agent, AgentBuilder, Branch, ContextStrategy, Delta, Economy, Failure, ParallelOptions,
+    PickFirst, Provider, Reply, Request, SessionId, Tokens, ToolError, Window, agent_loop_parallel,
+    tool,
 };
 use serde_json::{Value, json};
 
@@ -480,6 +481,51 @@ fn a_refusal_as_too_long_is_told_and_so_is_the_limit_that_ends_a_run() {
         &[("plimsoll.outcome", "max_turns")],
     );
     assert_eq!(hits[0].value, 1.0);
+}
+
+/// It is refused each time, with the status of the try.
+struct Refusing(Mutex<Vec<u16>>);
+
+#[async_trait::async_trait]
+impl Provider for Refusing {
+    fn model(&self) -> &'static str {
+        "scripted/model"
+    }
+
+    async fn call(
+        &self,
+        _: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let status = self.0.lock().unwrap().pop().unwrap();
+        deltas(Delta::Refused { status });
+        let message = "no".to_owned();
+        Err(match status {
+            429 => Failure::RateLimited {
+                retry_after_ms: Some(1),
+                message,
+            },
+            _ => Failure::Auth { message },
+        })
+    }
+}
+
+#[test]
+fn a_refused_call_has_the_status_that_it_was_refused_with() {
+    let collector = Collector::start();
+    let refusing = Refusing(Mutex::new(vec![401, 429]));
+    let agent = Agent::builder(refusing).window(Window::Known(Tokens(32_000)));
+    told(&collector.settings(), || run(agent, "s"));
+    let spans = collector.spans();
+    let chats = named(&spans, "chat model");
+    let statuses = chats.iter().map(|chat| {
+        let of = |key: &str| chat.attributes[key].as_str();
+        (of("error.type"), of("http.response.status_code"))
+    });
+    assert_eq!(
+        statuses.collect::<Vec<_>>(),
+        [("rate_limited", "429"), ("auth", "401")]
+    );
 }
 
 #[test]

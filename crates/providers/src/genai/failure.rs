@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use genai::webc::StreamTimeout;
 use plimsoll_agent::Failure;
+use plimsoll_context::Delta;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 
@@ -25,20 +26,30 @@ pub(super) fn unsaid(call: &Call<'_>, error: &genai::Error) -> Failure {
 }
 
 /// What broke an answer, or the way to it.
-pub(super) fn of(call: &Call<'_>, unheard: Unheard, idle: Duration) -> Failure {
+pub(super) fn of(
+    call: &Call<'_>,
+    unheard: Unheard,
+    idle: Duration,
+    deltas: &(dyn Fn(Delta) + Send + Sync),
+) -> Failure {
     match unheard {
         Unheard::Broken(broken) => call.broken(broken),
         Unheard::Error(error) => match *error {
-            genai::Error::WebStream { error, .. } => transport(call, error, idle),
-            error => library(call, error),
+            genai::Error::WebStream { error, .. } => transport(call, error, idle, deltas),
+            error => library(call, error, deltas),
         },
     }
 }
 
 /// The library hides what it is behind a box.
-fn transport(call: &Call<'_>, error: genai::BoxError, idle: Duration) -> Failure {
+fn transport(
+    call: &Call<'_>,
+    error: genai::BoxError,
+    idle: Duration,
+    deltas: &(dyn Fn(Delta) + Send + Sync),
+) -> Failure {
     let error = match error.downcast::<genai::Error>() {
-        Ok(error) => return library(call, *error),
+        Ok(error) => return library(call, *error, deltas),
         Err(error) => error,
     };
     let error = match error.downcast::<StreamTimeout>() {
@@ -59,7 +70,11 @@ fn transport(call: &Call<'_>, error: genai::BoxError, idle: Duration) -> Failure
     }
 }
 
-fn library(call: &Call<'_>, error: genai::Error) -> Failure {
+fn library(
+    call: &Call<'_>,
+    error: genai::Error,
+    deltas: &(dyn Fn(Delta) + Send + Sync),
+) -> Failure {
     match error {
         genai::Error::HttpError {
             status,
@@ -67,8 +82,9 @@ fn library(call: &Call<'_>, error: genai::Error) -> Failure {
             headers,
             ..
         } => {
-            let body = told(bounded(body), &headers);
-            call.refused(status.as_u16(), &headers, &body)
+            let (status, body) = (status.as_u16(), told(bounded(body), &headers));
+            deltas(Delta::Refused { status });
+            call.refused(status, &headers, &body)
         }
         other => call.broken(Broken::Garbled(other.to_string())),
     }

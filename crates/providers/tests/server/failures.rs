@@ -1,7 +1,7 @@
 //! Calls that fail: each failure is told apart, says the cure, and holds no key.
 
 use plimsoll_agent::Failure;
-use plimsoll_context::Tokens;
+use plimsoll_context::{Delta, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_providers::{MAX_ERROR_BODY, OpenAiChat};
 
@@ -11,8 +11,15 @@ use super::{KEY, call, chat, hasty, request};
 const HI: &str = r#"{"choices":[{"index":0,"delta":{"content":"hi"}}]}"#;
 
 async fn failure(answer: Turn) -> Failure {
+    let refused = answer.fail.filter(|status| *status >= 300);
     let fake = Fake::new("openai", [answer]).await;
-    let failure = call(&chat("openai/m", &fake)).await.0.unwrap_err();
+    let (reply, deltas) = call(&chat("openai/m", &fake)).await;
+    let failure = reply.unwrap_err();
+    let told = deltas.iter().filter_map(|delta| match delta {
+        Delta::Refused { status } => Some(*status),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), Vec::from_iter(refused));
     assert_eq!(fake.asked().len(), 1, "nothing is retried here");
     assert!(
         !format!("{failure} {failure:?}").contains("hush"),
@@ -210,4 +217,26 @@ async fn a_full_window_without_an_answer_is_an_overflow() {
         Tokens(4090),
         "it is paid all the same"
     );
+}
+
+#[tokio::test]
+async fn a_key_in_the_address_is_not_repeated() {
+    for (query, echo) in [
+        ("api_key=hush-1234567", "hush-1234567"),
+        ("k=hush%2F1234567", "hush/1234567"),
+        ("k=hush%2F1234567", "hush%2F1234567"),
+        ("api-version=1&hush-1234567", "hush-1234567"),
+    ] {
+        let said = format!("nothing is at /v1/chat/completions?k={echo}");
+        let body = serde_json::json!({"error": {"message": said}}).to_string();
+        let fake = Fake::new("openai", [Turn::body(404, body)]).await;
+        let provider = OpenAiChat::builder("openai/m".parse().unwrap())
+            .base_url(format!("{}/v1?{query}", fake.address))
+            .build_with(&|_| None)
+            .unwrap();
+        let failure = call(&provider).await.0.unwrap_err();
+        let told = format!("{failure} {failure:?} {provider:?}");
+        assert!(told.contains("?k=[key]"), "{told}");
+        assert!(!told.contains("hush"), "{told}");
+    }
 }
