@@ -46,7 +46,7 @@ const fn family(prefix: &'static str, era: Era, max_output: u64, min_cacheable: 
 
 /// Where one name begins like another, the longer first. Sources disagree about some minima; what
 /// a price sheet says goes before them.
-const FAMILIES: [Family; 31] = [
+const FAMILIES: [Family; 32] = [
     family("3-7-sonnet", Era::Budget, 64_000, 1_024),
     family("3-5-haiku", Era::Plain, 8_192, 2_048),
     family("3-5-sonnet", Era::Plain, 8_192, 1_024),
@@ -62,6 +62,7 @@ const FAMILIES: [Family; 31] = [
     family("opus-4", Era::Budget, 32_000, 1_024),
     family("sonnet-4-6", Era::Adaptive, 128_000, 1_024),
     family("sonnet-4-7", Era::Fixed, 128_000, 1_024),
+    family("sonnet-4-5", Era::Budget, 64_000, 1_024),
     family("sonnet-4", Era::Budget, 64_000, 1_024),
     family("haiku-4-5", Era::Budget, 64_000, 4_096),
     family("haiku-4", Era::Budget, 64_000, 4_096),
@@ -112,7 +113,7 @@ const BOTH_SAMPLERS: [&str; 9] = [
     "3-sonnet",
     "opus-4-0",
     "opus-4",
-    "haiku-4",
+    "sonnet-4",
 ];
 
 /// The profile of the model of that name.
@@ -219,7 +220,7 @@ mod tests {
             ("Claude-3-7-Sonnet-latest", "claude-3-7-sonnet"),
             (
                 "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
-                "claude-sonnet-4",
+                "claude-sonnet-4-5",
             ),
             ("claude-haiku-4-5@20251001", "claude-haiku-4-5"),
             ("claude-fable-5.1", "claude-fable-5-1"),
@@ -249,6 +250,14 @@ mod tests {
         assert_eq!(of("claude-opus-5").min_cacheable, Tokens(512));
         assert_eq!(of("claude-opus-4-6").min_cacheable, Tokens(4_096));
         assert_eq!(of("claude-3-opus").default_output, 4_096);
+        assert_eq!(of("claude-sonnet-4-20250514").samplers, Samplers::Both);
+        assert_eq!(of("claude-sonnet-4-5").samplers, Samplers::One);
+        assert_eq!(of("claude-opus-4-1").samplers, Samplers::One);
+        assert_eq!(of("claude-opus-4-5").effort, Effort::Accepted);
+        assert_eq!(of("claude-fable-5").no_thinking, NoThinking::Refused);
+        let unasked = |name: &str| of(name).unasked_thinking;
+        assert_eq!(unasked("claude-haiku-4-5"), UnaskedThinking::Refused);
+        assert_eq!(unasked("claude-opus-4-6"), UnaskedThinking::Accepted);
         assert_eq!(of("claude-opus-9").max_output, None);
     }
 
