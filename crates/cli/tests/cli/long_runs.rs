@@ -143,3 +143,40 @@ fn messages() {
         }
     }
 }
+
+/// A minute that carries less than the window is lived with, also where the server names the limit
+/// alone; no other session takes it for a window.
+#[test]
+fn a_minutes_allowance() {
+    const MINUTE: u64 = 9_000;
+    for (model, mock) in [
+        ("anthropic/claude-sonnet-4-5", Mock::messages_without_keys()),
+        ("openai-responses/gpt-5", Mock::responses()),
+    ] {
+        let home = home();
+        let mocked = Mocked::start(mock.tokens_per_minute(MINUTE));
+        let url = format!("{}/v1", mocked.server.address());
+        let args = ["run", "--model", model, "--base-url", &url, "--policy"];
+        let rest = ["evict", "--set", "max_tokens=1000", "--json", TASK];
+        let said = home.run(args.iter().chain(&rest)).done();
+        let events = said.out.lines();
+        let events: Vec<Value> = events
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let outcome = &events.last().unwrap()["outcome"];
+        assert_eq!(outcome["text"], "All parts are read.", "{model}");
+        let told: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["event"] == "overflow")
+            .collect();
+        let message = told[0]["message"].as_str().unwrap();
+        assert!(message.contains("rate limit"), "{model}: {message}");
+        let asked = mocked.server.requests();
+        let refused = asked.iter().filter(|one| one.status == 429).count();
+        assert_eq!(refused, told.len(), "{model}: none was sent twice");
+        assert!(refused <= 3, "{model}: {refused}");
+        let known = home.run(["doctor", "--json"]).done();
+        let known: Value = serde_json::from_str(&known.out).unwrap();
+        assert_eq!(known["windows"], json!([]), "{model}");
+    }
+}
