@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use plimsoll::mock::{Mock, Recorded, Script, Server, Tally};
 use plimsoll::providers::responses_profile;
 use plimsoll::wire::openai_chat::Dialect;
@@ -49,7 +49,7 @@ pub(crate) struct MockArgs {
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// Its window in tokens; what is longer is refused
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(1..))]
     window: Option<u64>,
     /// Cut what is over the window without a word, as some local servers do
     #[arg(long, requires = "window")]
@@ -58,10 +58,10 @@ pub(crate) struct MockArgs {
     #[arg(long, requires = "window", conflicts_with = "silent")]
     in_stream: bool,
     /// Refuse larger requests as too many tokens for a minute
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(1..))]
     tokens_per_minute: Option<u64>,
     /// Refuse every Nth request as one too many (429)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     busy_every: Option<u64>,
     /// Where it listens on this machine [default: a free port]
     #[arg(long, default_value_t = 0, value_name = "PORT")]

@@ -219,7 +219,7 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
     let after = ModelBook::built_in().clone().overlay(table.book.clone());
     let changes = after.changes(&before);
     let path = known::published_path()?;
-    let stale = !changes.is_empty() || !path.exists();
+    let stale = !changes.is_empty();
     if !check {
         write(&path, &table.text)?;
     }

@@ -128,7 +128,10 @@ async fn show(store: &SqliteStore, id: &str, shown: Shown) -> Result<u8, Stop> {
         Shown::Context { json } => return context(&system, &state, json),
         Shown::Messages => {}
     }
-    out!("session {id}: {} runs, model {model}", state.runs());
+    match state.runs() {
+        0 => out!("session {id}: no run yet"),
+        runs => out!("session {id}: {runs} runs, model {model}"),
+    }
     let info = store.info(&id).await.map_err(Stop::failed)?;
     if let Some(fork) = info.and_then(|info| info.fork) {
         out!(

@@ -25,16 +25,28 @@ impl Script {
     /// # Errors
     /// Where a line is no turn, or where there are too many.
     pub fn parse(text: &str) -> Result<Self, MockError> {
-        let mut turns = VecDeque::new();
+        let mut turns: VecDeque<Turn> = VecDeque::new();
+        let mut repeats = None;
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let turn = serde_json::from_str(line).map_err(|error| MockError::Script {
-                line: at + 1,
-                why: error.to_string(),
-            })?;
+            let bad = |line: usize, why: String| MockError::Script { line, why };
+            let turn: Turn =
+                serde_json::from_str(line).map_err(|error| bad(at + 1, error.to_string()))?;
+            if let Some(line) = repeats {
+                let why = "`repeat` is for the last turn, and more follow".to_owned();
+                return Err(bad(line, why));
+            }
+            repeats = turn.repeat.then_some(at + 1);
+            // With a body of its own an answer may have any status.
+            let fail = turn.fail.filter(|_| turn.body.is_none());
+            let mut statuses = fail.into_iter().chain(turn.fail_in_stream);
+            if let Some(status) = statuses.find(|status| !(400..600).contains(status)) {
+                let why = format!("{status} is no failure; give a status from 400 to 599");
+                return Err(bad(at + 1, why));
+            }
             turns.push_back(turn);
         }
         match turns.len() > MAX_SCRIPT {
@@ -74,6 +86,16 @@ mod tests {
         assert!(
             fault("{\"say\": \"a\"}\n\n{\"sya\": \"b\"}")
                 .starts_with("line 3 of the script cannot be read: unknown field `sya`")
+        );
+        assert_eq!(
+            fault("{\"fail\": 200}"),
+            "line 1 of the script cannot be read: 200 is no failure; give a status from 400 to 599"
+        );
+        assert!(fault("{\"say\": \"a\", \"fail_in_stream\": 600}").contains("600 is no failure"));
+        assert!(Script::parse("{\"fail\": 200, \"body\": \"hm\"}").is_ok());
+        assert!(
+            fault("{\"say\": \"a\", \"repeat\": true}\n\n{\"say\": \"b\"}")
+                .starts_with("line 1 of the script cannot be read: `repeat`")
         );
         assert!(fault("say hello").starts_with("line 1 of the script"));
     }

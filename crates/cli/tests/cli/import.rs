@@ -43,6 +43,8 @@ fn a_dead_session_goes_on_with_a_chat() {
     imported(&home);
     let list = home.run(["sessions", "list"]).done();
     assert!(list.out.contains("rescued") && list.out.contains("Which port?"));
+    let shown = home.run(["sessions", "show", "rescued"]).done();
+    assert!(shown.out.starts_with("session rescued: no run yet\n"));
     let fake = Fake::new([Answer::say("On 8431.")]);
     let args = ["--session", "rescued", "And where is that said?"];
     let said = home.run(with(&fake, &args)).done();
