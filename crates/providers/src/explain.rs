@@ -2,6 +2,7 @@
 //! rendered as every request is and judged by the validator. Sends nothing; `connect.rs` asks.
 
 mod connect;
+mod reach;
 mod sample;
 mod sentences;
 
@@ -253,7 +254,7 @@ fn chat(provider: &OpenAiChat, wishes: &Wishes) -> Explained {
         profile: dialect.name.clone(),
         peculiarities: with(
             sentences::of_dialect(dialect),
-            sentences::of_thinking(&line.model),
+            reach::of_thinking(&line.model),
         ),
         thinking: levels(&sent),
         caching: with(
@@ -290,7 +291,7 @@ fn responses(provider: &OpenAiResponses, wishes: &Wishes) -> Explained {
         profile: profile.name.clone(),
         peculiarities: with(
             sentences::of_responses(profile),
-            sentences::of_detour(&line.model),
+            reach::of_detour(&line.model),
         ),
         thinking: levels(&sent),
         caching: with(

@@ -8,18 +8,16 @@ use plimsoll_wire::anthropic::{
 };
 use plimsoll_wire::openai_chat::{
     Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
-    NoContent, OutputKey, ParallelCalls, Prefill, Reach, SameRole, StreamUsage, SystemPlace,
-    SystemRole, Texts, ToolStyle, UserAfterTool, UserMessage, takes_temperature,
+    NoContent, OutputKey, ParallelCalls, Prefill, SameRole, StreamUsage, SystemPlace, SystemRole,
+    Texts, ToolStyle, UserAfterTool, UserMessage,
 };
 use plimsoll_wire::openai_responses::{self, CacheKey, ReasoningItems, Sampling};
 
 use super::{Peculiarity, takes_images};
-use crate::efforts::goes;
-use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::vendor::{Place, Wire};
+use crate::vendor::Wire;
 
-fn peculiarity(says: impl Into<String>, rules: &[Rule]) -> Peculiarity {
+pub(super) fn peculiarity(says: impl Into<String>, rules: &[Rule]) -> Peculiarity {
     Peculiarity {
         says: says.into(),
         rules: rules.iter().map(|rule| rule.name()).collect(),
@@ -140,39 +138,6 @@ pub(super) fn of_dialect(of: &Dialect) -> Vec<Peculiarity> {
     ]);
     all.extend(echo.map(|says| peculiarity(says, &[Rule::Oc6])));
     all
-}
-
-/// What is peculiar to how a model thinks over Chat Completions.
-pub(super) fn of_thinking(model: &ModelRef) -> Vec<Peculiarity> {
-    let name = model.name();
-    let all = format!("openai-responses/{name} takes all of it.");
-    let says = match goes(model) {
-        Reach::Whole => None,
-        Reach::ToolsUnasked => Some("With tools it is not asked to think: this API refuses both"),
-        Reach::ToolsAtNone => Some("With tools it is told not to think: this API refuses both"),
-        Reach::NoTools => Some("It thinks always, and this API refuses tools then"),
-        Reach::Nothing => Some("This API does not serve it"),
-    };
-    let said = says.map(|says| peculiarity(format!("{says}; {all}"), &[Rule::Shape]));
-    let cold = !takes_temperature(name, None, 0.0) && model.vendor().place != Place::ThisMachine;
-    let cold = cold.then(|| {
-        let says = "A temperature is not sent: the model refuses it.";
-        peculiarity(says, &[Rule::Shape])
-    });
-    said.into_iter().chain(cold).collect()
-}
-
-/// Why a model of a vendor that speaks Chat Completions goes over Responses.
-pub(super) fn of_detour(model: &ModelRef) -> Option<Peculiarity> {
-    let says = match goes(model) {
-        _ if model.vendor().wire != Wire::Chat => return None,
-        Reach::Nothing => "Chat Completions does not serve this model, so it goes over Responses.",
-        _ => {
-            "Chat Completions does not take tools and thinking at once of this model, so it goes \
-             over Responses."
-        }
-    };
-    Some(peculiarity(says, &[Rule::Shape]))
 }
 
 /// The rules of Chat Completions that a dialect is judged by.
