@@ -32,14 +32,18 @@ pub enum Failure {
         /// What it shows.
         message: String,
     },
-    /// The request alone has more tokens than a minute may carry: waiting does not help. The run takes
-    /// it as an overflow of a window that holds for this session.
+    /// The request alone has more tokens than a minute may carry. The run takes it as an overflow of a
+    /// window that holds for this session, once it was not let through after waiting either.
     #[error("the request has more tokens than the provider takes in a minute: {message}")]
     SoftWindow {
         /// The request's size as the provider counts.
         used: Option<Tokens>,
         /// What a minute may carry.
         limit: Tokens,
+        /// How long to wait, in milliseconds, where the same request may pass then: most of it may be
+        /// read from the cache, which does not count. `None` where waiting does not help.
+        #[serde(default)]
+        retry_after_ms: Option<u64>,
         /// The provider's text.
         message: String,
     },
@@ -103,7 +107,13 @@ impl Failure {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::RateLimited { .. } | Self::Transient { .. } | Self::Garbled { .. }
+            Self::RateLimited { .. }
+                | Self::Transient { .. }
+                | Self::Garbled { .. }
+                | Self::SoftWindow {
+                    retry_after_ms: Some(_),
+                    ..
+                }
         )
     }
 
@@ -120,9 +130,9 @@ impl Failure {
     #[must_use]
     pub fn retry_after_ms(&self) -> Option<u64> {
         match self {
-            Self::RateLimited { retry_after_ms, .. } | Self::Transient { retry_after_ms, .. } => {
-                *retry_after_ms
-            }
+            Self::RateLimited { retry_after_ms, .. }
+            | Self::Transient { retry_after_ms, .. }
+            | Self::SoftWindow { retry_after_ms, .. } => *retry_after_ms,
             _ => None,
         }
     }

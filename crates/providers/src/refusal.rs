@@ -93,13 +93,22 @@ impl Asked {
         self.weight.is_some_and(|weight| weight < least)
     }
 
-    /// Whether it alone has more than a minute may carry. Where the one before had more too and was let
-    /// through, not all of it counts: what is read from a cache does not.
+    /// Whether it alone has more than a minute may carry.
     fn exceeds(&self, limit: Tokens) -> bool {
-        let line = Tokens(limit.0.saturating_sub(limit.0 / UNSURE_PART));
-        self.weight.is_some_and(|weight| weight > line)
-            && self.previous.is_none_or(|previous| previous <= limit)
+        self.weight.is_some_and(|weight| weight > sure_part(limit))
     }
+
+    /// Whether it may pass in another minute all the same: what is read from a cache does not count,
+    /// and that may be all but what is new since the request before.
+    fn may_pass(&self, limit: Tokens) -> bool {
+        let new = self.weight.zip(self.previous);
+        new.is_some_and(|(weight, previous)| weight.minus(previous) <= sure_part(limit))
+    }
+}
+
+/// What surely fits into a minute.
+fn sure_part(limit: Tokens) -> Tokens {
+    limit.minus(Tokens(limit.0 / UNSURE_PART))
 }
 
 impl Call<'_> {
@@ -237,6 +246,7 @@ impl Call<'_> {
             Verdict::SoftWindow { limit, requested } => Failure::SoftWindow {
                 used: self.asked.max_output.map(|output| requested.minus(output)),
                 limit,
+                retry_after_ms: None,
                 message,
             },
             Verdict::PerMinute { limit } if self.asked.exceeds(limit) => Failure::SoftWindow {
@@ -245,6 +255,9 @@ impl Call<'_> {
                     .weight
                     .map(|weight| weight.max(limit + Tokens(1))),
                 limit,
+                retry_after_ms: self.asked.may_pass(limit).then(|| {
+                    limit_retry_after_ms(headers, body, SystemTime::now()).unwrap_or_default()
+                }),
                 message,
             },
             Verdict::BodyTooLarge => Failure::BodyTooLarge { message },

@@ -73,6 +73,7 @@ fn what_is_too_long_is_told_with_its_numbers() {
         F::SoftWindow {
             used: Some(Tokens(14_137 - 4_096)),
             limit: Tokens(12_000),
+            retry_after_ms: None,
             message: tpm.into()
         }
     );
@@ -293,7 +294,7 @@ fn words_that_may_mean_anything_are_no_overflow_of_a_small_request() {
 }
 
 #[test]
-fn a_minute_that_cannot_carry_the_request_is_not_waited_for() {
+fn a_minute_that_cannot_carry_the_request_is_waited_for_only_where_a_cache_may_help() {
     let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 30,000 input tokens per minute (org: x). For details, refer to: https://docs.claude.com/en/api/rate-limits."}}"#;
     let of = |asked| {
         refused(
@@ -304,10 +305,27 @@ fn a_minute_that_cannot_carry_the_request_is_not_waited_for() {
             body,
         )
     };
-    let F::SoftWindow { used, limit, .. } = of(weighs(31_000, Some(29_000))) else {
-        panic!("{:?}", of(weighs(31_000, Some(29_000))));
-    };
-    assert_eq!((used, limit), (Some(Tokens(31_000)), Tokens(30_000)));
+    // All but what is new may be read from the cache, which does not count; or none of it is.
+    for (asked, wait) in [
+        (weighs(31_000, Some(29_000)), Some(9_000)),
+        (weighs(40_000, Some(35_000)), Some(9_000)),
+        (weighs(61_000, Some(29_000)), None),
+        (weighs(31_000, None), None),
+    ] {
+        let failure = of(asked);
+        let F::SoftWindow {
+            used,
+            limit,
+            retry_after_ms,
+            ..
+        } = &failure
+        else {
+            panic!("{asked:?}: {failure:?}");
+        };
+        assert_eq!((*used, *limit), (asked.weight, Tokens(30_000)));
+        assert_eq!(*retry_after_ms, wait, "{asked:?}");
+        assert_eq!(failure.is_retryable(), wait.is_some());
+    }
     // The provider may count a little more than we do.
     let close = of(weighs(29_000, None));
     assert!(
@@ -320,12 +338,8 @@ fn a_minute_that_cannot_carry_the_request_is_not_waited_for() {
         ),
         "{close:?}"
     );
-    // The minute is used up; or most of the request is read from the cache, which does not count.
-    for asked in [
-        weighs(28_000, None),
-        weighs(40_000, Some(35_000)),
-        Asked::default(),
-    ] {
+    // The minute is used up.
+    for asked in [weighs(28_000, None), Asked::default()] {
         let failure = of(asked);
         assert!(
             matches!(
