@@ -95,7 +95,7 @@ fn of_messages(turn: usize) -> Vec<Turn> {
     let found = json!({"type": "web_search_tool_result", "tool_use_id": id, "content": [
         {"type": "web_search_result", "title": format!("Sea {turn}"), "url": "https://sea.example",
             "encrypted_content": "c2Vh".repeat(40)}]});
-    if turn % 4 != 0 {
+    if !turn.is_multiple_of(4) {
         return vec![Turn {
             blocks: vec![asks, found],
             ..Turn::default()
