@@ -103,15 +103,17 @@ fn parts_of_chats_stand_in_responses() {
     let url = "data:image/png;base64,AAAA";
     let content = json!([{"type": "input_text", "text": "what is this?"},
         {"type": "image_url", "image_url": {"url": url, "detail": "low"}},
-        {"type": "file", "file": {"file_id": "file-1"}}, {"type": "nothing"}]);
+        {"type": "file", "file": {"file_id": "file-1"}}, {"type": "question", "q": "?"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]);
     let (list, told) = mended(&json!([user(content)]), &responses());
     assert_eq!(
         list[0]["content"],
         json!([{"type": "input_text", "text": "what is this?"},
             {"type": "input_image", "image_url": url, "detail": "low"},
-            {"file_id": "file-1", "type": "input_file"}])
+            {"file_id": "file-1", "type": "input_file"},
+            {"type": "input_text", "text": r#"{"type":"question","q":"?"}"#}])
     );
-    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told.len(), 4, "{told:?}");
 }
 
 #[test]
@@ -138,6 +140,88 @@ fn what_a_tool_said_is_its_text() {
             told[0].starts_with("messages[2].content[0].content: "),
             "{told:?}"
         );
+    }
+}
+
+/// A history with one call, and a result that holds this.
+fn returned(target: &Target, content: &Value) -> Value {
+    let q = user(json!("q"));
+    match target {
+        Target::Chat(_) => {
+            let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+            json!([q, {"role": "assistant", "content": null, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c", "content": content}])
+        }
+        Target::Responses(_) => json!([q,
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": content}]),
+        Target::Messages(_) => json!([q,
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+            user(json!([{"type": "tool_result", "tool_use_id": "c", "content": content}]))]),
+    }
+}
+
+/// What the last result of a history says.
+fn output(list: &Value, target: &Target) -> String {
+    let last = list.as_array().unwrap().last().unwrap();
+    said(&match target {
+        Target::Chat(_) => last.clone(),
+        Target::Responses(_) => json!({"content": last["output"]}),
+        Target::Messages(_) => last["content"][0].clone(),
+    })
+}
+
+#[test]
+fn what_a_tool_returns_is_no_part_because_it_has_a_type() {
+    for target in [chat(), claude(), responses()] {
+        for content in [
+            json!({"type": "success", "rows": [1, 2, 3]}),
+            json!({"type": "error", "error": {"message": "no such row"}}),
+            json!({"type": "text", "value": 8431}),
+            json!({"type": "file", "name": "a.txt", "size": 3}),
+            json!({"type": "image", "width": 640}),
+            json!({"type": "document", "title": "t"}),
+            json!({"type": "reasoning", "because": "x"}),
+            json!({"type": "tool_use", "id": "x", "name": "g", "input": {}}),
+        ] {
+            let (list, told) = mended(&returned(&target, &content), &target);
+            assert_eq!(output(&list, &target), content.to_string(), "{told:?}");
+            let two = json!([content, {"type": "text", "text": "and"}, content]);
+            let (list, told) = mended(&returned(&target, &two), &target);
+            let all = format!("{content}|and|{content}");
+            assert_eq!(output(&list, &target).replace('\n', "|"), all, "{told:?}");
+        }
+        // As MCP has it.
+        let resource =
+            json!({"type": "resource", "resource": {"uri": "file:///a", "text": "important"}});
+        let (list, _) = mended(&returned(&target, &json!([resource])), &target);
+        assert_eq!(output(&list, &target), resource.to_string());
+        // Bytes are not written out as a text.
+        let bytes = json!([{"type": "text", "text": "see"},
+            {"type": "resource", "resource": {"uri": "file:///a", "blob": "AAAA"}},
+            {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);
+        let (list, _) = mended(&returned(&target, &bytes), &target);
+        assert!(!list.to_string().contains("AAAA"), "{list}");
+    }
+}
+
+#[test]
+fn what_somebody_says_is_no_part_because_it_has_a_type() {
+    for target in [chat(), claude(), responses()] {
+        let question = json!({"type": "question", "q": "what is it?"});
+        let (list, told) = mended(&json!([user(question.clone())]), &target);
+        assert_eq!(said(&list[0]), question.to_string(), "{told:?}");
+        let answer = json!({"type": "answer", "a": 42});
+        let history =
+            json!([user(json!("q")), {"role": "assistant", "content": answer}, user(json!("r"))]);
+        let (list, told) = mended(&history, &target);
+        assert_eq!(said(&list[1]), answer.to_string(), "{told:?}");
+        // What a model thinks is not said aloud.
+        let thinking = json!({"type": "reasoning", "text": "secret"});
+        let history =
+            json!([user(json!("q")), {"role": "assistant", "content": thinking}, user(json!("r"))]);
+        let (list, _) = mended(&history, &target);
+        assert!(!list.to_string().contains("secret"), "{list}");
     }
 }
 

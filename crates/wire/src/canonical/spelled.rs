@@ -90,7 +90,8 @@ fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<Strin
         (Target::Messages(_), Some(object)) => {
             let system = object.get("system").filter(|system| *system != "null");
             system.and_then(|system| {
-                part::content(system, "system", part::Wire::Messages, &mut notes)
+                let whose = (part::Wire::Messages, part::Voice::Heard);
+                part::content(system, "system", whose, &mut notes)
             })
         }
         _ => None,

@@ -1,6 +1,6 @@
 //! One message of Chat Completions. Not its ids, which it shares with others.
 
-use super::part::{Wire, content};
+use super::part::{Voice, Wire, content};
 use super::{Notes, id, is_said, list, name, note, object};
 
 /// The message as the wire has it; `None` where it is that already.
@@ -9,7 +9,8 @@ pub(super) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<Strin
     let mut changes: Vec<(&str, Option<String>)> = Vec::new();
     if let Some(said) = message.get("content") {
         let place = format!("{place}.content");
-        let new = content(said, &place, Wire::Chat, notes);
+        let whose = (Wire::Chat, Voice::of(message.get("role")));
+        let new = content(said, &place, whose, notes);
         changes.extend(new.map(|new| ("content", Some(new))));
     }
     if let Some(asked) = message.get("tool_calls").filter(|asked| *asked != "null") {

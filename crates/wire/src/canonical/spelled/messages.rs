@@ -1,6 +1,6 @@
 //! One message of Anthropic's. Not its ids, which it shares with others.
 
-use super::part::{Wire, content};
+use super::part::{Voice, Wire, content};
 use super::{Notes, id, list, name, note, object, quoted, text};
 
 /// The message as the wire has it; `None` where it is that already.
@@ -27,7 +27,8 @@ pub(super) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<Strin
     }
     let raw = message.get("content")?;
     let place = format!("{place}.content");
-    let spelled = content(raw, &place, Wire::Messages, notes);
+    let whose = (Wire::Messages, Voice::of(message.get("role")));
+    let spelled = content(raw, &place, whose, notes);
     let blocks = list(spelled.as_deref().unwrap_or(raw));
     let mut changed = false;
     let mut all: Vec<String> = Vec::new();
@@ -65,7 +66,8 @@ fn block(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
             changes.extend(new.map(|new| ("tool_use_id", Some(new))));
             let place = format!("{place}.content");
             let said = block.get("content");
-            let new = said.and_then(|raw| content(raw, &place, Wire::Messages, notes));
+            let new =
+                said.and_then(|raw| content(raw, &place, (Wire::Messages, Voice::Tool), notes));
             changes.extend(new.map(|new| ("content", Some(new))));
         }
         _ => {}

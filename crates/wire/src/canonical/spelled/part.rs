@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Notes, is_said, list, note, object, quoted, text};
+use super::{Notes, RawObject, is_said, list, note, object, quoted, text};
 
 /// Whose content it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,27 @@ pub(super) enum Wire {
     Chat,
     Responses,
     Messages,
+}
+
+/// Who says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Voice {
+    /// Somebody who is heard: a user, or whoever wrote the system prompt.
+    Heard,
+    Model,
+    /// A tool, whose output may be any JSON.
+    Tool,
+}
+
+impl Voice {
+    /// The voice of a role, as it stands in a message.
+    pub(super) fn of(role: Option<&str>) -> Self {
+        match role {
+            Some("\"assistant\"") => Self::Model,
+            Some("\"tool\"" | "\"function\"") => Self::Tool,
+            _ => Self::Heard,
+        }
+    }
 }
 
 /// What becomes of a part.
@@ -21,7 +42,12 @@ enum Part {
 }
 
 /// A content as the wire has it; `None` where it is that already.
-pub(super) fn content(raw: &str, place: &str, wire: Wire, notes: &mut Notes) -> Option<String> {
+pub(super) fn content(
+    raw: &str,
+    place: &str,
+    (wire, voice): (Wire, Voice),
+    notes: &mut Notes,
+) -> Option<String> {
     if raw == "null" || raw.starts_with('"') {
         return None;
     }
@@ -29,7 +55,7 @@ pub(super) fn content(raw: &str, place: &str, wire: Wire, notes: &mut Notes) -> 
         let mut changed = false;
         let mut all: Vec<String> = Vec::with_capacity(parts.len());
         for (index, raw) in parts.into_iter().enumerate() {
-            match part(raw, &format!("{place}[{index}]"), wire, notes) {
+            match part(raw, &format!("{place}[{index}]"), (wire, voice), notes) {
                 Part::Same => all.push(raw.to_owned()),
                 Part::New(raw) => {
                     changed = true;
@@ -44,11 +70,13 @@ pub(super) fn content(raw: &str, place: &str, wire: Wire, notes: &mut Notes) -> 
             false => format!("[{}]", all.join(",")),
         });
     }
-    let typed =
-        object(raw).filter(|part| text(part.get("type")).or(text(part.get("text"))).is_some());
-    if typed.is_some() {
+    let is_part = object(raw).is_some_and(|part| match text(part.get("type")) {
+        Some(kind) => is_known(&part, &kind, (wire, voice)) || is_elsewhere(&part, &kind, voice),
+        None => is_text(part.get("text")),
+    });
+    if is_part {
         note(notes, place, "put its one part into a list");
-        return Some(match part(raw, place, wire, notes) {
+        return Some(match part(raw, place, (wire, voice), notes) {
             Part::Same => format!("[{raw}]"),
             Part::New(raw) => format!("[{raw}]"),
             Part::Gone => quoted(""),
@@ -58,7 +86,7 @@ pub(super) fn content(raw: &str, place: &str, wire: Wire, notes: &mut Notes) -> 
     Some(quoted(raw))
 }
 
-fn part(raw: &str, place: &str, wire: Wire, notes: &mut Notes) -> Part {
+fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes) -> Part {
     if raw.starts_with('"') {
         return Part::Same;
     }
@@ -66,26 +94,28 @@ fn part(raw: &str, place: &str, wire: Wire, notes: &mut Notes) -> Part {
         note(notes, place, "left it out: it says nothing");
         return Part::Gone;
     }
-    let Some(part) = object(raw) else {
+    let as_text = |notes: &mut Notes| {
         note(notes, place, "made a part of it, with the text that it was");
-        return Part::New(said(raw, wire));
+        Part::New(said(raw, wire, voice))
+    };
+    let Some(part) = object(raw) else {
+        return as_text(notes);
     };
     let kind = text(part.get("type"));
     match kind.as_deref() {
-        None if text(part.get("text")).is_some() => {
+        None if is_text(part.get("text")) => {
             note(notes, place, "gave it the type of a text");
-            Part::New(part.with(&[("type", Some(quoted(text_kind(wire))))]))
+            let kind = quoted(text_kind(wire, voice));
+            Part::New(part.with(&[("type", Some(kind))]))
         }
         None if wire == Wire::Chat && is_said(part.get("image_url")) => {
             note(notes, place, "gave it the type of an image");
             Part::New(part.with(&[("type", Some(quoted("image_url")))]))
         }
-        None => {
-            note(notes, place, "made a part of it, with the text that it was");
-            Part::New(said(raw, wire))
-        }
+        None => as_text(notes),
         Some("text" | "input_text" | "output_text") => match part.get("text") {
             Some(raw) if raw.starts_with('"') => Part::Same,
+            None | Some("null") if says_more(&part) => as_text(notes),
             None | Some("null") => {
                 note(notes, place, "left it out: it says nothing");
                 Part::Gone
@@ -95,7 +125,9 @@ fn part(raw: &str, place: &str, wire: Wire, notes: &mut Notes) -> Part {
                 Part::New(part.with(&[("text", Some(quoted(raw)))]))
             }
         },
-        Some("image_url") if wire == Wire::Chat => {
+        Some("image_url")
+            if wire == Wire::Chat && (voice != Voice::Tool || is_said(part.get("image_url"))) =>
+        {
             let image = part.get("image_url").unwrap_or("null");
             let address = object(image).map_or(text(Some(image)), |image| text(image.get("url")));
             match address {
@@ -106,15 +138,26 @@ fn part(raw: &str, place: &str, wire: Wire, notes: &mut Notes) -> Part {
                 }
             }
         }
-        Some(kind) if wire == Wire::Responses && !is_known(kind) => {
-            of_chat(raw, kind, place, notes)
+        Some(kind) if is_known(&part, kind, (wire, voice)) => match wire {
+            Wire::Responses => of_chat(raw, kind, place, notes).unwrap_or(Part::Same),
+            Wire::Chat | Wire::Messages => Part::Same,
+        },
+        Some(kind)
+            if is_elsewhere(&part, kind, voice)
+                && (wire == Wire::Responses || voice == Voice::Tool) =>
+        {
+            let done = format!("left it out: this API has no such part `{kind}`");
+            note(notes, place, done);
+            Part::Gone
         }
-        Some(_) => Part::Same,
+        // Of a message, servers may know more kinds than are known here.
+        Some(_) if wire != Wire::Responses && voice != Voice::Tool => Part::Same,
+        Some(_) => as_text(notes),
     }
 }
 
-/// A part in the words of Chat Completions, or of nobody.
-fn of_chat(raw: &str, kind: &str, place: &str, notes: &mut Notes) -> Part {
+/// A part in the words of Chat Completions; `None` for any other.
+fn of_chat(raw: &str, kind: &str, place: &str, notes: &mut Notes) -> Option<Part> {
     let value: Value = serde_json::from_str(raw).unwrap_or_default();
     let of = |key: &str| value.get(key).cloned();
     let new = match kind {
@@ -134,39 +177,97 @@ fn of_chat(raw: &str, kind: &str, place: &str, notes: &mut Notes) -> Part {
             Some(file)
         }),
         _ => None,
-    };
-    match new {
-        Some(new) => {
-            note(notes, place, format!("wrote `{kind}` as this API has it"));
-            Part::New(new.to_string())
+    }?;
+    note(notes, place, format!("wrote `{kind}` as this API has it"));
+    Some(Part::New(new.to_string()))
+}
+
+/// Whether it is a part that the wire has, or one of Chat Completions' that Responses has under
+/// another name. What only has the name of one, as the output of a tool may, is none.
+fn is_known(part: &RawObject<'_>, kind: &str, (wire, voice): (Wire, Voice)) -> bool {
+    let holds = |key: &str| object(part.get(key).unwrap_or_default()).is_some();
+    match (wire, kind) {
+        (_, "text" | "input_text" | "output_text") => true,
+        (Wire::Chat | Wire::Responses, "refusal") if voice != Voice::Tool => {
+            is_text(part.get("refusal"))
         }
-        None => {
-            note(
-                notes,
-                place,
-                format!("left it out: this API has no part `{kind}`"),
-            );
-            Part::Gone
+        (Wire::Chat | Wire::Responses, "image_url") => {
+            let image = part.get("image_url");
+            let image = image
+                .and_then(object)
+                .map_or(text(image), |image| text(image.get("url")));
+            image.is_some()
         }
+        (Wire::Chat | Wire::Responses, "file") => holds("file"),
+        (Wire::Chat, "input_audio" | "audio" | "video_url") => holds(kind),
+        (Wire::Responses, kind) => kind.starts_with("input_"),
+        (Wire::Messages, "image" | "document") => holds("source"),
+        (Wire::Messages, "search_result") => is_said(part.get("source")),
+        (Wire::Messages, "tool_reference") => is_said(part.get("tool_name")),
+        // A result holds no calls, no results and no thinking.
+        (Wire::Messages, _) if voice == Voice::Tool => false,
+        (Wire::Messages, "container_upload") => is_said(part.get("file_id")),
+        (Wire::Messages, "tool_use" | "tool_result" | "compaction") => true,
+        (Wire::Messages, "thinking" | "redacted_thinking") => true,
+        (Wire::Messages, kind) => kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
+        _ => false,
     }
 }
 
-/// Whether a message of Responses may have a part of that kind.
-fn is_known(kind: &str) -> bool {
-    kind.starts_with("input_") || kind == "refusal"
-}
-
-fn text_kind(wire: Wire) -> &'static str {
-    match wire {
-        Wire::Responses => "input_text",
-        Wire::Chat | Wire::Messages => "text",
+/// Whether it is a part that another wire has, and that is no text: bytes, and what a model thinks
+/// or asks for. Written as a text, it would be dear, or be said aloud.
+fn is_elsewhere(part: &RawObject<'_>, kind: &str, voice: Voice) -> bool {
+    let at = |key: &str| part.get(key).and_then(object);
+    match kind {
+        "thinking" | "redacted_thinking" | "reasoning" | "tool_use" | "tool_call" => {
+            voice == Voice::Model
+        }
+        "image" if is_text(part.get("data")) => true,
+        "image" | "document" => at("source").is_some(),
+        "audio" if is_text(part.get("data")) => true,
+        "input_audio" | "audio" | "file" | "video_url" => at(kind).is_some(),
+        "image_url" | "input_image" => is_said(part.get("image_url")),
+        "input_file" => ["file_data", "file_id", "file_url"]
+            .iter()
+            .any(|key| is_text(part.get(key))),
+        "resource" => at("resource").is_some_and(|resource| is_text(resource.get("blob"))),
+        _ => false,
     }
 }
 
-fn said(text: &str, wire: Wire) -> String {
+/// Whether a text without a text says something under another key.
+fn says_more(part: &RawObject<'_>) -> bool {
+    let silent = [
+        "type",
+        "text",
+        "id",
+        "annotations",
+        "citations",
+        "logprobs",
+        "cache_control",
+    ];
+    let rest = part.with(&silent.map(|key| (key, None)));
+    let rest: Value = serde_json::from_str(&rest).unwrap_or_default();
+    let mut rest = rest.as_object().into_iter().flatten();
+    rest.any(|(_, value)| !value.is_null())
+}
+
+fn is_text(raw: Option<&str>) -> bool {
+    raw.is_some_and(|raw| raw.starts_with('"'))
+}
+
+fn text_kind(wire: Wire, voice: Voice) -> &'static str {
+    match (wire, voice) {
+        (Wire::Responses, Voice::Model) => "output_text",
+        (Wire::Responses, _) => "input_text",
+        (Wire::Chat | Wire::Messages, _) => "text",
+    }
+}
+
+fn said(text: &str, wire: Wire, voice: Voice) -> String {
     format!(
         "{{\"type\":\"{}\",\"text\":{}}}",
-        text_kind(wire),
+        text_kind(wire, voice),
         quoted(text)
     )
 }

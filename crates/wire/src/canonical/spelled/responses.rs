@@ -1,6 +1,6 @@
 //! One item of Responses. Not its ids, which it shares with others.
 
-use super::part::{Wire, content};
+use super::part::{Voice, Wire, content};
 use super::{Notes, arguments, id, name, note, object, quoted, text};
 
 /// The item as the wire has it; `None` where it is that already.
@@ -54,7 +54,11 @@ fn said<'c>(
             changes.push((key, Some(quoted(""))));
         }
         Some(raw) => {
-            let new = content(raw, &place, Wire::Responses, notes);
+            let voice = match key {
+                "output" => Voice::Tool,
+                _ => Voice::of(item.get("role")),
+            };
+            let new = content(raw, &place, (Wire::Responses, voice), notes);
             changes.extend(new.map(|new| (key, Some(new))));
         }
     }
