@@ -45,6 +45,30 @@ impl Pattern {
         }
         true
     }
+
+    /// Whether it is for texts with that beginning, and for no others.
+    pub(crate) fn begins(&self, beginning: &str) -> bool {
+        let first = self.pieces.first();
+        first.is_some_and(|first| first.starts_with(beginning))
+    }
+
+    /// Whether some text with that beginning may fit.
+    pub(crate) fn may_fit(&self, beginning: &str) -> bool {
+        match self.pieces.as_slice() {
+            [first, _, ..] => first.starts_with(beginning) || beginning.starts_with(first.as_str()),
+            _ => self.begins(beginning),
+        }
+    }
+
+    /// Whether every text with that beginning fits.
+    pub(crate) fn fits_all(&self, beginning: &str) -> bool {
+        match self.pieces.as_slice() {
+            [first, rest @ ..] if !rest.is_empty() => {
+                beginning.starts_with(first.as_str()) && rest.iter().all(String::is_empty)
+            }
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for Pattern {

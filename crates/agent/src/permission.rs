@@ -156,13 +156,26 @@ impl Permissions {
         self.rules.is_empty()
     }
 
-    /// What is wrong with them, one sentence each: rules that can never match one of these tools, and
-    /// too many of them.
+    /// What is wrong with them, one sentence each: rules that can never match one of these tools or of
+    /// those that the provider runs, and too many of them.
     #[must_use]
-    pub fn faults<'a>(&self, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    pub fn faults<'a>(
+        &self,
+        tools: impl IntoIterator<Item = &'a str>,
+        hosted: &[HostedTool],
+    ) -> Vec<String> {
         let tools: Vec<&str> = tools.into_iter().collect();
+        // Which tools a server has is not known here.
+        let servers = hosted.iter().filter_map(HostedTool::server);
+        let servers: Vec<String> = servers.map(beginning).collect();
         let idle = self.rules.iter().zip(1..).filter_map(|(rule, number)| {
-            let fits = tools.iter().any(|tool| rule.tool.fits(tool));
+            let own = hosted.iter().flat_map(HostedTool::names);
+            let fits = tools
+                .iter()
+                .copied()
+                .chain(own)
+                .any(|tool| rule.tool.fits(tool))
+                || servers.iter().any(|server| rule.tool.begins(server));
             (!fits).then(|| {
                 let pattern = rule.tool.to_string();
                 format!("permission rule {number} is for `{pattern}`, and there is no such tool")
@@ -193,11 +206,15 @@ impl Permissions {
     /// assert!(says("web_search", Permission::Ask).unwrap_err().contains("allow or deny it"));
     /// ```
     ///
+    /// The tools of an MCP server are known by the server's label and `_` before their name. Rules that
+    /// deny them, or ask, are kept by an `allowed_tools` that leaves them out.
+    ///
     /// # Errors
     /// A sentence for a rule that cannot be kept: one that wants a person to be asked, or that looks at
-    /// arguments, which nobody sees beforehand.
+    /// arguments, which nobody sees beforehand, or one for tools of an MCP server that may run.
     pub fn hosted(&self, tool: &HostedTool) -> Result<Permission, String> {
         let name = tool.name();
+        let mut whole = Permission::Allow;
         for (rule, number) in self.rules.iter().zip(1..) {
             if !tool.names().any(|name| rule.tool.fits(name)) {
                 continue;
@@ -206,14 +223,74 @@ impl Permissions {
                 (Permission::Allow, Some(_)) => continue,
                 (Permission::Ask, None) => "wants a person to be asked before",
                 (_, Some(_)) => "looks at what is given to",
-                (known, None) => return Ok(known),
+                (known, None) => {
+                    whole = known;
+                    break;
+                }
             };
             return Err(format!(
                 "permission rule {number} {why} `{name}`, which the provider runs by itself without \
                  asking; allow or deny it as a whole, before that rule"
             ));
         }
-        Ok(Permission::Allow)
+        match tool.server() {
+            Some(server) if whole != Permission::Deny => self.server_tools(tool, server)?,
+            _ => {}
+        }
+        Ok(whole)
+    }
+
+    /// Whether what these rules say of the tools of an MCP server is so where the provider runs them.
+    fn server_tools(&self, tool: &HostedTool, server: &str) -> Result<(), String> {
+        let Some(allowed) = tool.allowed_tools() else {
+            return match self.held(tool, server, None) {
+                None => Ok(()),
+                Some(number) => Err(format!(
+                    "permission rule {number} may be for tools of `{server}`, which the provider runs \
+                     without asking; which of them run cannot be kept from here: say `allowed_tools`, \
+                     without those, or connect to it with [[mcp]]"
+                )),
+            };
+        };
+        for one in allowed {
+            if let Some(number) = self.held(tool, server, Some(one)) {
+                return Err(format!(
+                    "permission rule {number} is for `{one}` of `{server}`, which the provider runs \
+                     without asking; leave it out of `allowed_tools`"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the first rule that holds that tool of a server back; any of its tools where
+    /// `one` is `None`.
+    fn held(&self, tool: &HostedTool, server: &str, one: Option<&str>) -> Option<usize> {
+        let beginning = beginning(server);
+        let full = one.map(|one| format!("{beginning}{one}"));
+        let mut is_allowed = false;
+        for (rule, number) in self.rules.iter().zip(1..) {
+            let pattern = &rule.tool;
+            let is_one = [one, full.as_deref()]
+                .into_iter()
+                .flatten()
+                .any(|name| pattern.fits(name));
+            if rule.permission == Permission::Allow {
+                if rule.argument.is_none() {
+                    if is_one || pattern.fits_all(&beginning) {
+                        return None;
+                    }
+                    is_allowed |= tool.names().any(|name| pattern.fits(name));
+                }
+                continue;
+            }
+            let is_meant = is_one || (one.is_none() && pattern.may_fit(&beginning));
+            // Who allows the server as a whole may still deny what has its label.
+            if is_meant && (!is_allowed || pattern.begins(&beginning)) {
+                return Some(number);
+            }
+        }
+        None
     }
 
     /// What the first rule that matches says; `None` where none does.
@@ -241,6 +318,11 @@ impl ArgumentPattern {
             }
         }
     }
+}
+
+/// How the names of a server's tools begin.
+fn beginning(server: &str) -> String {
+    format!("{server}_")
 }
 
 fn texts<'a>(value: &'a Value, leaves: &mut Vec<Cow<'a, str>>) {

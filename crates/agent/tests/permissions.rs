@@ -12,6 +12,7 @@ mod stage;
 use plimsoll_agent::{
     Answer, Event, HookPoint, Permission, PermissionRule, Permissions, Setup, Whom,
 };
+use plimsoll_context::HostedTool;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use stage::audit::audit;
@@ -186,15 +187,104 @@ fn words_of_a_configuration() {
 fn a_rule_for_a_tool_that_there_is_not_is_a_fault() {
     let rules = rules(&["allow read", "deny fs_*", "ask *", "deny baash x=1"]);
     assert_eq!(
-        rules.faults(["read", "bash"]),
+        rules.faults(["read", "bash"], &[]),
         [
             "permission rule 2 is for `fs_*`, and there is no such tool",
             "permission rule 4 is for `baash`, and there is no such tool",
         ]
     );
-    assert!(Permissions::default().faults([]).is_empty());
+    assert!(Permissions::default().faults([], &[]).is_empty());
     let many = Permissions::new(vec![PermissionRule::new("*", Permission::Ask); 1_001]);
-    assert_eq!(many.faults(["read"]).len(), 1);
+    assert_eq!(many.faults(["read"], &[]).len(), 1);
+}
+
+/// The provider runs the tools of an MCP server without asking, so that a rule for one of them is kept
+/// by what is asked for, or not at all.
+#[test]
+fn rules_for_the_tools_of_a_hosted_server_are_kept_or_refused() {
+    let mcp = |allowed: serde_json::Value| {
+        HostedTool(json!({
+            "type": "mcp", "server_label": "gh", "server_url": "https://gh.example",
+            "require_approval": "never", "allowed_tools": allowed
+        }))
+    };
+    let toolset = |enabled: bool| {
+        HostedTool(json!({
+            "type": "mcp_toolset", "mcp_server_name": "gh",
+            "default_config": {"enabled": false}, "configs": {"delete_repo": {"enabled": enabled}}
+        }))
+    };
+    let any = || mcp(json!(null));
+    let reads = || mcp(json!(["read"]));
+    let deletes = || mcp(json!({"tool_names": ["read", "delete_repo"]}));
+    for (tool, set, expected) in [
+        (any(), &["deny gh_delete*"][..], Err("say `allowed_tools`")),
+        (any(), &["ask gh_push"], Err("say `allowed_tools`")),
+        (any(), &["deny *delete*"], Err("say `allowed_tools`")),
+        (any(), &["deny gh_* repo=main"], Err("say `allowed_tools`")),
+        (any(), &["allow gh", "deny gh_delete*"], Err("rule 2")),
+        (any(), &["allow gh_read", "deny gh_*"], Err("rule 2")),
+        (
+            any(),
+            &["allow gh_*", "deny gh_delete*"],
+            Ok(Permission::Allow),
+        ),
+        (any(), &["allow gh", "deny *"], Ok(Permission::Allow)),
+        (any(), &["deny gh_delete*", "deny gh"], Ok(Permission::Deny)),
+        (
+            any(),
+            &["deny bash x=1", "ask ghost_*"],
+            Ok(Permission::Allow),
+        ),
+        (
+            mcp(json!({"read_only": true})),
+            &["deny gh_delete*"],
+            Err("rule 1"),
+        ),
+        (
+            reads(),
+            &["deny gh_delete*", "deny delete_repo"],
+            Ok(Permission::Allow),
+        ),
+        (
+            reads(),
+            &["allow gh_read", "deny gh_*"],
+            Ok(Permission::Allow),
+        ),
+        (
+            deletes(),
+            &["deny gh_delete*"],
+            Err("`delete_repo` of `gh`"),
+        ),
+        (
+            deletes(),
+            &["ask delete_repo"],
+            Err("`delete_repo` of `gh`"),
+        ),
+        (
+            deletes(),
+            &["deny delete_* x=1"],
+            Err("`delete_repo` of `gh`"),
+        ),
+        (
+            toolset(true),
+            &["deny gh_delete*"],
+            Err("`delete_repo` of `gh`"),
+        ),
+        (toolset(false), &["deny gh_delete*"], Ok(Permission::Allow)),
+        (toolset(true), &["deny gh"], Ok(Permission::Deny)),
+    ] {
+        match (rules(set).hosted(&tool), expected) {
+            (Ok(says), Ok(expected)) => assert_eq!(says, expected, "{tool:?} {set:?}"),
+            (Err(why), Err(words)) => assert!(why.contains(words), "{set:?}: {why}"),
+            (says, _) => panic!("{tool:?} {set:?}: {says:?}"),
+        }
+    }
+    // There may be such a tool.
+    let set = rules(&["deny gh_delete*", "deny gl_delete*"]);
+    let faults = set.faults(["read"], &[any()]);
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(faults[0].contains("gl_delete"), "{faults:?}");
 }
 
 proptest! {

@@ -37,7 +37,7 @@ impl HostedTool {
 
     /// All that it is called, its name first; rules for what may run know it by any of them.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        let names = ["name", "server_label", "type"].map(|key| self.text(key));
+        let names = ["name", "server_label", "mcp_server_name", "type"].map(|key| self.text(key));
         names.into_iter().filter(|name| !name.is_empty())
     }
 
@@ -45,6 +45,36 @@ impl HostedTool {
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.names().any(|own| own == name)
+    }
+
+    /// The MCP server whose tools it stands for; `None` where it is one tool.
+    #[must_use]
+    pub fn server(&self) -> Option<&str> {
+        let label = match self.kind() {
+            "mcp" => self.text("server_label"),
+            "mcp_toolset" => self.text("mcp_server_name"),
+            _ => return None,
+        };
+        Some(label)
+    }
+
+    /// The only tools of that server that the provider may run; `None` where that is not said.
+    #[must_use]
+    pub fn allowed_tools(&self) -> Option<Vec<&str>> {
+        let is_on = |tool: &Value| tool.get("enabled").and_then(Value::as_bool);
+        if self.kind() == "mcp_toolset" {
+            let others = self.0.get("default_config").and_then(is_on);
+            if others != Some(false) {
+                return None;
+            }
+            let tools = self.0.get("configs").and_then(Value::as_object);
+            let tools = tools.into_iter().flatten();
+            let tools = tools.filter(|(_, tool)| is_on(tool) != Some(false));
+            return Some(tools.map(|(name, _)| name.as_str()).collect());
+        }
+        let said = self.0.get("allowed_tools")?;
+        let names = said.get("tool_names").unwrap_or(said).as_array()?;
+        names.iter().map(Value::as_str).collect()
     }
 
     /// As it is sent.

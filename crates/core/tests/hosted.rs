@@ -167,6 +167,12 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
             "there is no such tool",
         ),
         (
+            builder()
+                .hosted_tool(json!({"type": "mcp", "server_label": "gh"}))
+                .permissions(rules([("gh_delete*", Deny, "")])),
+            "permission rule 1 may be for tools of `gh`",
+        ),
+        (
             builder().hosted_tool(search()),
             "two tools are named `web_search`",
         ),
@@ -196,6 +202,11 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
         assert_eq!(faults.len(), 1, "{words}: {faults:?}");
         assert!(faults[0].contains(words), "{words}: {faults:?}");
     }
+    // What is left out of what may run is denied.
+    let some = json!({"type": "mcp", "server_label": "gh", "allowed_tools": ["read"]});
+    let some = builder().hosted_tool(some);
+    let some = some.permissions(rules([("gh_delete*", Deny, "")]));
+    assert_eq!(faults(some), [""; 0]);
     // Where it is denied, nobody has to have it.
     let denied = Agent::builder(Without).hosted_tool(search());
     let denied = denied.permissions(rules([("web_search", Deny, "")]));

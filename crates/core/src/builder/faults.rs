@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling};
-use plimsoll_context::{Author, HostedTool, LEAST_SUMMARY, Ppm, Threshold, Tokens};
+use plimsoll_context::{Author, LEAST_SUMMARY, Ppm, Threshold, Tokens};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
@@ -144,8 +144,7 @@ impl AgentBuilder {
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
         // Those are offered by the session, which is not there yet.
         let names = names.chain(RECALL_TOOLS.iter().copied());
-        let names = names.chain(self.hosted_tools.iter().flat_map(HostedTool::names));
-        for text in self.permissions.faults(names) {
+        for text in self.permissions.faults(names, &self.hosted_tools) {
             fault(true, text);
         }
         let mut names = HashSet::new();
