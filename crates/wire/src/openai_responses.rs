@@ -26,7 +26,7 @@ pub use count::validate_count;
 pub use hosted::{hosted_kinds, not_hosted};
 pub(crate) use ids::{is_name, name as legal_name};
 pub use items::ORIGIN;
-pub(crate) use items::{PAIRS, is_clients};
+pub(crate) use items::{PAIRS, is_clients, is_item};
 pub use pairing::{tied, untied};
 pub(crate) use patch::Instructions;
 pub use profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};

@@ -513,6 +513,26 @@ proptest! {
         }
     }
 
+    #[test]
+    fn a_bare_list_is_taken_for_what_it_is(steps in prop::collection::vec(step(), 0..14), bare in any::<bool>()) {
+        for (whole, key, protocol) in [
+            (chat(&steps), "messages", "openai"),
+            (history(&steps, false), "input", "openai-responses"),
+            (claude(&steps, false), "messages", "anthropic"),
+        ] {
+            // One that names no model says no more of itself than its list.
+            let list = match bare || key == "input" {
+                true => whole[key].clone(),
+                false => json!({"max_tokens": 100, "messages": whole[key]}),
+            };
+            let target = Target::of_request(&list);
+            let text = list.to_string();
+            let mended = mend(&text, &target, Reasoning::Keep).unwrap();
+            // Texts alone are the same in all of them.
+            prop_assert!(target.protocol() == protocol || mended.request == text, "{protocol}: {target:?}\n{text}");
+        }
+    }
+
     /// A request as it may come from anywhere: what can be read can be written, whatever is asked.
     #[test]
     fn writing_never_breaks(steps in prop::collection::vec(step(), 1..5), wire in 0_usize..3, picks in prop::collection::vec(any::<usize>(), 60)) {

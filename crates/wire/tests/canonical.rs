@@ -1086,6 +1086,56 @@ fn a_protocol_is_known_by_its_shape() {
         (json!([message("a:use 1")]), "anthropic"),
         (json!({"input": "q"}), "openai-responses"),
         (json!([user("q"), item_call("1")]), "openai-responses"),
+        (
+            json!([{"type": "message", "role": "user", "content": "q"}]),
+            "openai-responses",
+        ),
+        (json!([user("q"), {"type": "mcp_call"}]), "openai-responses"),
+        (
+            json!([user("q"), {"role": "assistant", "content": [{"type": "output_text", "text": "a"}]}]),
+            "openai-responses",
+        ),
+        // Some clients have its words in a chat.
+        (
+            json!({"messages": [{"role": "user", "content": [{"type": "input_text", "text": "q"}]}]}),
+            "openai",
+        ),
+        (
+            json!([{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}]}]),
+            "openai",
+        ),
+        (
+            json!([user("q"), {"type": "message", "role": "assistant", "stop_reason": "end_turn",
+                "content": [{"type": "text", "text": "a"}]}]),
+            "anthropic",
+        ),
+        (
+            json!({"messages": [user("q")], "stop_sequences": ["x"]}),
+            "anthropic",
+        ),
+        (
+            json!({"messages": [user("q")], "tools": [{"name": "f", "input_schema": {"type": "object"}}]}),
+            "anthropic",
+        ),
+        (
+            json!([{"role": "user", "content": [{"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}}]}]),
+            "anthropic",
+        ),
+        // Behind others, a chat has breakpoints, too.
+        (
+            json!({"model": "anthropic/claude-x", "messages": [{"role": "user", "content": [
+                {"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}}]}]}),
+            "openai",
+        ),
+        (
+            json!([{"role": "system", "content": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}]}, user("q")]),
+            "openai",
+        ),
+        (
+            json!([user("q"), asks(&["1"]), {"role": "tool", "tool_call_id": "1", "content": [
+                {"type": "text", "text": "r", "cache_control": {"type": "ephemeral"}}]}]),
+            "openai",
+        ),
     ] {
         assert_eq!(of(request.clone()), protocol, "{request}");
     }
@@ -1093,4 +1143,45 @@ fn a_protocol_is_known_by_its_shape() {
         assert_eq!(Target::of_protocol(name, None).unwrap().protocol(), name);
     }
     assert_eq!(Target::of_protocol("gopher", None), None);
+}
+
+#[test]
+fn what_names_no_model_is_left_as_it_is() {
+    let compaction = json!([
+        {"type": "compaction", "id": "cmp_1", "encrypted_content": "EEEE"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "q"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
+    ]);
+    let of_user = |blocks: Value| json!([{"role": "user", "content": blocks}]);
+    let document = of_user(
+        json!([{"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}},
+        {"type": "text", "text": "what?"}]),
+    );
+    let image = of_user(
+        json!([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}},
+        {"type": "text", "text": "what?"}]),
+    );
+    let found = of_user(
+        json!([{"type": "search_result", "source": "https://x", "title": "t", "content": [{"type": "text", "text": "c"}]},
+        {"type": "text", "text": "what?"}]),
+    );
+    for (request, protocol) in [
+        (compaction, "openai-responses"),
+        (
+            json!({"max_tokens": 100, "messages": document}),
+            "anthropic",
+        ),
+        (json!({"max_tokens": 100, "messages": found}), "anthropic"),
+        (document, "anthropic"),
+        (image, "anthropic"),
+        (found, "anthropic"),
+    ] {
+        let target = Target::of_request(&request);
+        assert_eq!(target.protocol(), protocol, "{request}");
+        let text = request.to_string();
+        let mended = mend(&text, &target, Reasoning::Keep).unwrap();
+        assert_eq!(told(&mended), [""; 0], "{request}");
+        assert_eq!(mended.request, text);
+        assert_eq!(mended.faults, []);
+    }
 }

@@ -38,44 +38,31 @@ impl Target {
         }
     }
 
-    /// The protocol of a request by its shape: `input` is Responses'; a system prompt beside the
-    /// messages, and blocks that only Anthropic has, are Messages'; all else is Chat Completions.
+    /// The protocol of a request, or of a bare list of its messages, by its shape: items are
+    /// Responses'; a system prompt beside the messages, and blocks and settings that only Anthropic
+    /// has, are Messages'; all else is Chat Completions.
     #[must_use]
     pub fn of_request(request: &Value) -> Self {
         let model = request.get("model").and_then(Value::as_str);
+        let responses = Self::Responses(openai_responses::Profile::openai());
         let list = match request {
             Value::Array(list) => Some(list),
-            _ if request.get("input").is_some() => {
-                return Self::Responses(openai_responses::Profile::openai());
-            }
+            _ if request.get("input").is_some() => return responses,
             _ => request.get("messages").and_then(Value::as_array),
         };
         let list = list.map(Vec::as_slice).unwrap_or_default();
-        let typed = |item: &Value, kinds: &[&str]| {
-            let kind = item.get("type").and_then(Value::as_str);
-            kind.is_some_and(|kind| kinds.contains(&kind))
-        };
-        let items = ["function_call", "function_call_output", "reasoning"];
-        if list.iter().any(|item| typed(item, &items)) {
-            return Self::Responses(openai_responses::Profile::openai());
+        if list.iter().any(is_item) || request.is_array() && list.iter().any(has_parts_of_items) {
+            return responses;
         }
-        let blocks = [
-            "tool_use",
-            "tool_result",
-            "thinking",
-            "redacted_thinking",
-            "server_tool_use",
-        ];
-        let content = |item: &Value| {
-            let blocks_of = item.get("content").and_then(Value::as_array);
-            blocks_of.is_some_and(|list| list.iter().any(|block| typed(block, &blocks)))
-        };
-        let beside = request.get("system").is_some();
-        if beside || list.iter().any(content) || model.is_some_and(is_claude) {
-            let named = model.filter(|model| is_claude(model));
+        let named = model.filter(|model| is_claude(model));
+        let shaped = is_set_for_messages(request) || list.iter().any(is_of_messages);
+        if named.is_some() || shaped || model.is_none() && is_marked(list) {
             return Self::Messages(
                 named.map_or_else(anthropic::Profile::compatible, anthropic::Profile::of_model),
             );
+        }
+        if request.is_array() && list.iter().any(|item| kind(item) == "message") {
+            return responses;
         }
         Self::Chat(Dialect::openai())
     }
@@ -114,4 +101,72 @@ impl Target {
 /// A model of Anthropic's on its own API: with a vendor before it, another wire may be meant.
 fn is_claude(model: &str) -> bool {
     model.starts_with("claude")
+}
+
+/// Whether an entry is an item of Responses. A message may be anybody's: what Anthropic answers is
+/// one by its type, too.
+fn is_item(item: &Value) -> bool {
+    let kind = kind(item);
+    let known = kind != "message" && openai_responses::is_item(kind);
+    known || kind.ends_with("_call") || kind.ends_with("_call_output")
+}
+
+/// Whether a message is made of parts that Responses has. Chat Completions has `input_audio`, too.
+fn has_parts_of_items(message: &Value) -> bool {
+    let kinds = ["input_text", "input_image", "input_file", "output_text"];
+    blocks(message)
+        .iter()
+        .any(|part| kinds.contains(&kind(part)))
+}
+
+/// Whether a message is one that only Anthropic has: by what is in it, or as it was answered.
+fn is_of_messages(message: &Value) -> bool {
+    let speaks = matches!(text(message, "role"), "user" | "assistant");
+    let answered = kind(message) == "message" && message.get("stop_reason").is_some();
+    let is_own = |block: &Value| match kind(block) {
+        "tool_use" | "tool_result" | "thinking" | "redacted_thinking" => true,
+        "image" | "document" => speaks && block.get("source").is_some_and(Value::is_object),
+        "search_result" => speaks && block.get("source").is_some(),
+        "container_upload" => speaks && block.get("file_id").is_some(),
+        "compaction" => speaks,
+        kind => kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
+    };
+    answered || blocks(message).iter().any(is_own)
+}
+
+/// Whether a request has settings that only Anthropic has.
+fn is_set_for_messages(request: &Value) -> bool {
+    let own = ["system", "stop_sequences", "anthropic_version"];
+    let tools = request.get("tools").and_then(Value::as_array);
+    let mut tools = tools.into_iter().flatten();
+    own.iter().any(|key| request.get(key).is_some())
+        || tools.any(|tool| tool.get("input_schema").is_some())
+}
+
+/// Whether breakpoints of the cache stand in messages that Anthropic may be sent. Some have them in
+/// Chat Completions: the roles, the calls and the images tell.
+fn is_marked(list: &[Value]) -> bool {
+    let is_marked = |message: &Value| {
+        let mut blocks = blocks(message).iter();
+        blocks.any(|block| block.get(anthropic::MARK).is_some_and(Value::is_object))
+    };
+    let fits = |message: &Value| {
+        let speaks = matches!(text(message, "role"), "user" | "assistant");
+        let mut blocks = blocks(message).iter();
+        speaks && message.get("tool_calls").is_none() && blocks.all(|block| kind(block) == "text")
+    };
+    list.iter().all(fits) && list.iter().any(is_marked)
+}
+
+fn blocks(message: &Value) -> &[Value] {
+    let blocks = message.get("content").and_then(Value::as_array);
+    blocks.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn kind(value: &Value) -> &str {
+    text(value, "type")
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }

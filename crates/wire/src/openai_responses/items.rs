@@ -93,6 +93,11 @@ pub(crate) fn kind(item: &Value) -> &str {
     }
 }
 
+/// Whether an item may be of that kind.
+pub(crate) fn is_item(kind: &str) -> bool {
+    KINDS.contains(&kind)
+}
+
 /// Whether the client says an item of that kind; the model says all others, as far as they are
 /// not messages.
 pub(crate) fn is_clients(kind: &str) -> bool {
