@@ -14,7 +14,7 @@ use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 
 use super::connection::{Connection, Failure};
-use super::ear::{Heard, Listener};
+use super::ear::{Heard, Listener, Wait};
 use super::error::short;
 use super::farewell::Farewells;
 use super::task;
@@ -27,6 +27,7 @@ struct Pending {
     peer: Peer<RoleClient>,
     heard: Arc<Heard>,
     farewells: Arc<Farewells>,
+    wait: Wait,
     /// Taken away once it is answered.
     id: Option<RequestId>,
     token: ProgressToken,
@@ -42,17 +43,15 @@ impl Connection {
         limit: Duration,
         cx: &ToolContext,
     ) -> Result<Value, Failure> {
-        if self.heard.silences() > 0 {
-            self.knock();
-        }
+        let wait = self.waits(limit);
         if self.wants_task(tool) {
-            return self.call_as_task(tool, arguments, limit, cx).await;
+            return self.call_as_task(tool, arguments, wait, cx).await;
         }
-        let answer = self.call_plainly(tool, arguments.clone(), cx).await;
+        let answer = self.call_plainly(tool, arguments.clone(), wait, cx).await;
         let Some(demand) = task::demanded(&answer) else {
             return answer;
         };
-        match self.call_as_task(tool, arguments, limit, cx).await {
+        match self.call_as_task(tool, arguments, wait, cx).await {
             // It was no task that it wanted, or it does not keep any.
             Err(Failure::NoMethod(text)) => Err(Failure::Refused(short(format!(
                 "{demand} (called as a task, it answers: {text})"
@@ -65,6 +64,7 @@ impl Connection {
         &self,
         tool: &str,
         arguments: JsonObject,
+        wait: Wait,
         cx: &ToolContext,
     ) -> Result<Value, Failure> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
@@ -81,6 +81,7 @@ impl Connection {
             peer: self.service.peer().clone(),
             heard: Arc::clone(&self.heard),
             farewells: Arc::clone(&self.farewells),
+            wait,
             id: Some(handle.id.clone()),
             token: handle.progress_token.clone(),
         };
@@ -94,6 +95,16 @@ impl Connection {
             Ok(result) => serde_json::to_value(result).map_err(|error| Failure::Odd(short(error))),
             Err(error) => Err(self.failure(error).await),
         }
+    }
+
+    /// Begins to wait for an answer. A server that was silent the last time is asked for a sign of
+    /// life, so that it is not given up unasked.
+    pub(super) fn waits(&self, limit: Duration) -> Wait {
+        let wait = self.heard.waits(limit);
+        if wait.is_doubtful() {
+            self.knock();
+        }
+        wait
     }
 
     /// Asks for a sign of life; whatever is heard is one.
@@ -111,7 +122,7 @@ impl Drop for Pending {
         self.heard.forget(&self.token);
         let Some(id) = self.id.take() else { return };
         self.heard.gives_up(&id);
-        self.heard.was_silent();
+        self.heard.was_in_vain(&self.wait);
         let farewell = unwanted(self.peer.clone(), id);
         self.farewells.say(farewell);
     }

@@ -37,8 +37,8 @@ use super::server::{McpServer, Reach};
 
 /// The newest of what a server prints on its standard error; shown when it fails.
 pub const MCP_STDERR: Bytes = Bytes(2 * 1024);
-/// Calls in a row that were waited for in vain while not a word was heard of their server: after
-/// these the next call finds another.
+/// Waits in a row that were in vain while not a word was heard of their server, not even of the ping
+/// that was sent with the second: after these the next call finds another. Calls that overlap are one.
 pub const MCP_SILENCES: u32 = 2;
 /// How long a server elsewhere is given to end politely.
 pub const MCP_CLOSE: Duration = Duration::from_secs(6);
@@ -174,8 +174,9 @@ impl Connection {
                 odd,
             })
         };
+        let wait = self.waits(limit);
         let late = |_| {
-            self.heard.was_silent();
+            self.heard.was_in_vain(&wait);
             Err(Failure::Broken(format!(
                 "no list of tools within {} s",
                 limit.as_secs_f32()

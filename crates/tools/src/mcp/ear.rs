@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,17 +23,33 @@ pub const MCP_NOTICES: usize = 5_000;
 /// The time in which they are counted.
 pub const MCP_NOTICES_IN: Duration = Duration::from_secs(10);
 
+/// How long a call has to wait to say something of its server's silence where it is given up; half
+/// of its own limit where that is less. What is given up sooner was interrupted.
+pub const MCP_SILENCE: Duration = Duration::from_secs(10);
+
 /// What was heard of a server besides its answers.
 #[derive(Default)]
 pub(super) struct Heard {
     has_changed: AtomicBool,
-    /// Calls that were given up since it last said anything.
-    silences: AtomicU32,
     inner: Mutex<Inner>,
+}
+
+/// When a request began to be waited for, and what was known of its server's silence then.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    since: Instant,
+    limit: Duration,
+    /// How many messages had come of it.
+    messages: u64,
+    silences: u32,
 }
 
 #[derive(Default)]
 struct Inner {
+    /// What it has said, ever.
+    messages: u64,
+    /// Waits in vain, one after the other, since it last said anything.
+    silences: u32,
     /// The calls that wait; one entry a call.
     calls: HashMap<ProgressToken, ToolContext>,
     /// The requests that have no answer yet; one entry each. As text: some servers make the number
@@ -84,14 +100,34 @@ impl Heard {
         self.lock().misuse
     }
 
-    /// A call was given up.
-    pub(super) fn was_silent(&self) {
-        self.silences.fetch_add(1, Ordering::AcqRel);
+    /// It is waited for an answer from now on.
+    pub(super) fn waits(&self, limit: Duration) -> Wait {
+        let inner = self.lock();
+        Wait {
+            since: Instant::now(),
+            limit,
+            messages: inner.messages,
+            silences: inner.silences,
+        }
     }
 
-    /// How many calls were given up since it last said anything.
+    /// It is not waited for any more, and no answer has come. This is a silence where it was waited
+    /// for long enough. Waits that overlap are one together: each adds to what it found.
+    pub(super) fn was_in_vain(&self, wait: &Wait) {
+        if wait.since.elapsed() < (wait.limit / 2).min(MCP_SILENCE) {
+            return;
+        }
+        let mut inner = self.lock();
+        let before = match inner.messages == wait.messages {
+            true => wait.silences,
+            false => 0,
+        };
+        inner.silences = inner.silences.max(before.saturating_add(1));
+    }
+
+    /// How often it was waited for in vain since it last said anything.
     pub(super) fn silences(&self) -> u32 {
-        self.silences.load(Ordering::Acquire)
+        self.lock().silences
     }
 
     /// So many lines were read of it: whether it may go on. Each that becomes a message is taken off
@@ -130,8 +166,9 @@ impl Heard {
 
     /// One more message has come: whether it may go on.
     fn hears(&self, message: &mut ServerJsonRpcMessage) -> bool {
-        self.silences.store(0, Ordering::Release);
         let mut inner = self.lock();
+        inner.messages = inner.messages.wrapping_add(1);
+        inner.silences = 0;
         inner.renew();
         inner.lines = inner.lines.saturating_sub(1);
         let was_asked = match message {
@@ -174,6 +211,17 @@ impl Inner {
 
     fn is_in_bounds(&self) -> bool {
         self.count.saturating_add(self.lines) <= MCP_NOTICES
+    }
+}
+
+impl Wait {
+    pub(super) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Whether it has to be asked for a sign of life: it was silent the last time.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.silences > 0
     }
 }
 
@@ -258,5 +306,47 @@ fn progress_text(progress: &ProgressNotificationParam) -> String {
     match progress.message.as_deref().filter(|text| !text.is_empty()) {
         Some(message) => format!("{number}: {message}"),
         None => number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_was_waited_for_is_a_silence_and_what_overlaps_is_one() {
+        // The limit, how long it was waited, and what is counted.
+        for (limit, waited, silences) in [
+            (300, 9, 0),
+            (300, 10, 1),
+            (30, 9, 0),
+            (30, 30, 1),
+            (4, 1, 0),
+            (4, 2, 1),
+        ] {
+            let heard = Heard::default();
+            for round in 1..=2 {
+                let waits = [(); 3].map(|()| heard.waits(Duration::from_secs(limit)));
+                tokio::time::advance(Duration::from_secs(waited)).await;
+                for wait in &waits {
+                    heard.was_in_vain(wait);
+                }
+                assert_eq!(heard.silences(), silences * round, "{waited} of {limit} s");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_word_that_was_heard_meanwhile_begins_the_count_anew() {
+        let heard = Heard::default();
+        let limit = Duration::from_secs(30);
+        let word = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+        for _ in 0..3 {
+            let wait = heard.waits(limit);
+            assert!(heard.hears(&mut serde_json::from_str(word).unwrap()));
+            tokio::time::advance(limit).await;
+            heard.was_in_vain(&wait);
+            assert_eq!(heard.silences(), 1);
+        }
     }
 }

@@ -46,7 +46,7 @@ pub use bounded::MCP_MESSAGE_MAX;
 pub use catalog::{MCP_DESCRIPTION_MAX, MCP_PAGES, MCP_TOOLS, MCP_TOOLS_SENT};
 pub use client::MCP_REDIRECTS;
 pub use connection::{MCP_CLOSE, MCP_SILENCES, MCP_STDERR};
-pub use ear::{MCP_NOTICES, MCP_NOTICES_IN};
+pub use ear::{MCP_NOTICES, MCP_NOTICES_IN, MCP_SILENCE};
 pub use error::{MCP_ERROR_MAX, McpError};
 pub use farewell::MCP_FAREWELL;
 pub use http::{MCP_RECONNECT_AFTER, MCP_RECONNECTS};

@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use super::call::unwanted;
 use super::connection::{Connection, Failure};
-use super::ear::{Heard, Listener};
+use super::ear::{Heard, Listener, Wait};
 use super::error::short;
 use super::farewell::{Farewells, MCP_FAREWELL};
 
@@ -47,6 +47,7 @@ struct Wish {
     peer: Peer<RoleClient>,
     heard: Arc<Heard>,
     farewells: Arc<Farewells>,
+    wait: Wait,
     token: ProgressToken,
     /// Until the server says which task it is.
     asked: Option<RequestHandle<RoleClient>>,
@@ -79,10 +80,10 @@ impl Connection {
         &self,
         tool: &str,
         arguments: JsonObject,
-        limit: Duration,
+        wait: Wait,
         cx: &ToolContext,
     ) -> Result<Value, Failure> {
-        let ttl = limit.saturating_add(SPARE).as_millis();
+        let ttl = wait.limit().saturating_add(SPARE).as_millis();
         let ttl = u64::try_from(ttl).unwrap_or(u64::MAX);
         let params = json!({ "name": tool, "arguments": arguments, "task": { "ttl": ttl } });
         let mut request = CustomRequest::new("tools/call", Some(params));
@@ -98,6 +99,7 @@ impl Connection {
             peer: self.service.peer().clone(),
             heard: Arc::clone(&self.heard),
             farewells: Arc::clone(&self.farewells),
+            wait,
             token: handle.progress_token.clone(),
             asked: Some(handle),
             id: None,
@@ -233,7 +235,7 @@ impl Drop for Wish {
             // Which task it is is not known yet; it is listened to for a moment longer.
             (None, Some(handle)) => {
                 self.heard.gives_up(&handle.id);
-                self.heard.was_silent();
+                self.heard.was_in_vain(&self.wait);
                 self.farewells.say(async move {
                     let asked = handle.id.clone();
                     match timeout(MCP_FAREWELL / 2, handle.await_response()).await {

@@ -111,7 +111,10 @@ impl Fake {
             "tools/call" if params["task"].is_object() => self.begin(id, params),
             "tools/call" => self.call(id, params),
             "tasks/get" | "tasks/result" | "tasks/cancel" => self.task(id, message),
-            "ping" => self.answer(id, json!({})),
+            "ping" => {
+                self.note("ping");
+                self.answer(id, json!({}));
+            }
             "" => self.is_answered(message),
             other => self.note(other),
         }

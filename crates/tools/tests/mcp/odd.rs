@@ -1,10 +1,12 @@
 //! Servers that behave oddly: they babble, complain, fall silent, ask back, take a tool away while it
 //! is called, list one twice.
 
+use std::time::Duration;
+
 use plimsoll_tools::mcp::{MCP_SILENCES, McpState};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, begin, call, connect, names, tool};
+use crate::stage::{PATIENCE, Stage, begin, begin_all, call, connect, give_up, names, tool};
 
 #[tokio::test]
 async fn one_that_babbles_is_ended_and_one_that_chats_is_not() {
@@ -51,10 +53,13 @@ async fn many_answers_that_were_asked_for_are_no_flood() {
 async fn one_that_has_fallen_silent_is_started_again() {
     let mut stage = Stage::new();
     let tools = connect(stage.server("more")).await.tools(&[]);
-    begin(&tools, "fake_deaf", json!({})).await;
+    // Calls that are given up together are one silence.
+    let calls = begin_all(&tools, &["fake_deaf", "fake_echo", "fake_hangs"]).await;
     stage.until("call deaf").await;
+    give_up(calls, PATIENCE).await;
     for _ in 1..MCP_SILENCES {
-        begin(&tools, "fake_echo", json!({"text": "hello?"})).await;
+        let calls = begin_all(&tools, &["fake_echo"; 2]).await;
+        give_up(calls, PATIENCE).await;
     }
     let got = call(&tools, "fake_echo", json!({"text": "back"})).await;
     assert_eq!(got.as_deref(), Ok("back"));
@@ -77,6 +82,54 @@ async fn calls_that_are_given_up_do_not_end_a_server_that_is_well() {
     }
     let events = stage.all_until("call asks").await;
     assert!(!events.contains(&"start".to_owned()), "{events:?}");
+    drop(tools);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn calls_that_end_too_late_together_do_not_end_a_server_that_is_well() {
+    let mut stage = Stage::new();
+    let tools = connect(stage.server("more")).await.tools(&[]);
+    stage.until("list").await;
+    for (name, begun) in [
+        ("fake_hangs", "call hangs"),
+        ("fake_task_never_begun", "task task_never_begun"),
+    ] {
+        let calls = begin_all(&tools, &[name; 3]).await;
+        for _ in 0..3 {
+            stage.until(begun).await;
+        }
+        give_up(calls, PATIENCE).await;
+        // It is asked for a sign of life before it is given up.
+        let got = call(&tools, "fake_echo", json!({"text": "back"})).await;
+        assert_eq!(got.as_deref(), Ok("back"));
+        let events = stage.all_until("call echo").await;
+        assert!(!events.contains(&"start".to_owned()), "{events:?}");
+        // It is sent beside the call.
+        if !events.contains(&"ping".to_owned()) {
+            stage.until("ping").await;
+        }
+    }
+    drop(tools);
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn calls_that_are_interrupted_say_nothing_of_their_server() {
+    let mut stage = Stage::new();
+    let tools = connect(stage.server("")).await.tools(&[]);
+    stage.until("list").await;
+    for _ in 0..5 {
+        // Not a word is heard of it between them.
+        let calls = begin_all(&tools, &["fake_hangs"; 2]).await;
+        give_up(calls, Duration::from_secs(1)).await;
+    }
+    let got = call(&tools, "fake_echo", json!({"text": "back"})).await;
+    assert_eq!(got.as_deref(), Ok("back"));
+    let events = stage.all_until("call echo").await;
+    for unwanted in ["start", "ping"] {
+        assert!(!events.contains(&unwanted.to_owned()), "{events:?}");
+    }
     drop(tools);
     stage.are_gone().await;
 }

@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use plimsoll_context::{CallId, Part};
 use plimsoll_core::process::Command;
-use plimsoll_core::{Tool, ToolContext};
+use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput};
 use plimsoll_tools::mcp::{McpServer, McpServers};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::fake::{FOLDER, MODE, TEST};
 
 /// Longer than anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stage {
     pub(crate) folder: tempfile::TempDir,
@@ -152,4 +153,28 @@ pub(crate) async fn begin(tools: &[Arc<dyn Tool>], name: &str, arguments: Value)
         got = tool.call(arguments, context()) => panic!("{name}: {got:?}"),
         () = tokio::task::yield_now() => {}
     }
+}
+
+/// Calls that wait for their answers.
+type Calls = JoinSet<Result<ToolOutput, ToolError>>;
+
+/// Begins these calls together.
+pub(crate) async fn begin_all(tools: &[Arc<dyn Tool>], names: &[&str]) -> Calls {
+    let mut calls = JoinSet::new();
+    for name in names {
+        let tool = tool(tools, name);
+        calls.spawn(async move { tool.call(json!({}), context()).await });
+    }
+    // Each is sent the first time that it is looked at.
+    tokio::task::yield_now().await;
+    assert!(calls.try_join_next().is_none());
+    calls
+}
+
+/// Lets calls wait for so long, and gives them up together.
+pub(crate) async fn give_up(mut calls: Calls, waited: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(waited).await;
+    tokio::time::resume();
+    calls.shutdown().await;
 }
