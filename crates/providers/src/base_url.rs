@@ -74,6 +74,19 @@ impl BaseUrl {
         })
     }
 
+    /// Whether it is another, whose host is a name within its host: a region's.
+    #[must_use]
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        let [own, host] = [self, other].map(|base| base.url.host_str().unwrap_or_default());
+        let region = own.strip_suffix(host);
+        let is_region = region.is_some_and(|region| region.len() > 1 && region.ends_with('.'));
+        let same = |url: &Url| {
+            let port = url.port_or_known_default();
+            (url.scheme().to_owned(), port, url.path().to_owned())
+        };
+        is_region && !host.is_empty() && same(&self.url) == same(&other.url)
+    }
+
     /// The address of an endpoint below it.
     #[must_use]
     pub(crate) fn endpoint(&self, path: &str) -> Url {

@@ -374,10 +374,14 @@ impl OpenAiChatBuilder {
     }
 }
 
-/// Whether an address is the vendor's usual one, however it is written.
+/// Whether an address is the vendor's usual one, however it is written, or that of a region of
+/// OpenAI's: `https://eu.api.openai.com/v1`.
 fn is_usual(url: &str, vendor: &Vendor) -> bool {
-    let usual = |url: &str| BaseUrl::parse(url, vendor.base_url).ok();
-    usual(url).is_some_and(|given| vendor.base_url.and_then(usual) == Some(given))
+    let read = |url: &str| BaseUrl::parse(url, vendor.base_url).ok();
+    let (Some(given), Some(usual)) = (read(url), vendor.base_url.and_then(read)) else {
+        return false;
+    };
+    given == usual || (vendor.name == OPENAI && given.is_within(&usual))
 }
 
 /// The vendor's dialect and, where the server runs a chat template, what the model's family
@@ -547,6 +551,23 @@ mod tests {
             name => env(name),
         };
         assert_eq!(builder("openai/gpt-5.6").wire(&elsewhere), Wire::Chat);
+        for (address, over) in [
+            ("https://eu.api.openai.com/v1", Wire::Responses),
+            ("https://us.api.openai.com", Wire::Responses),
+            ("au.api.openai.com/v1/", Wire::Responses),
+            ("http://eu.api.openai.com/v1", Wire::Chat),
+            ("https://eu.api.openai.com:8443/v1", Wire::Chat),
+            ("https://eu.api.openai.com/v2", Wire::Chat),
+            ("https://api.openai.com.example/v1", Wire::Chat),
+            ("https://evil-api.openai.com/v1", Wire::Chat),
+        ] {
+            let regional = |name: &str| match name {
+                "OPENAI_BASE_URL" => Some(address.to_owned()),
+                name => env(name),
+            };
+            let model = "openai/gpt-5.4-pro";
+            assert_eq!(builder(model).wire(&regional), over, "{address}");
+        }
         for model in [
             "openai/gpt-5",
             "openai/o3",

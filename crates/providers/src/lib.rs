@@ -73,7 +73,7 @@ pub use receive::{MAX_STREAM, SILENCES_AN_EVENT};
 pub use responses::{OpenAiResponses, responses_profile};
 pub use retry_after::MAX_RESET_WAIT;
 pub use secret::Secret;
-pub use target::target;
+pub use target::{NoTarget, target, target_of};
 pub use timeouts::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,
     USAGE_GRACE,

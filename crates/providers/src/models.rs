@@ -23,6 +23,7 @@ pub use row::{
 pub use table::{Change, MAX_MODELS, Published, TableError, published};
 
 use crate::model_ref::ModelRef;
+use crate::retention::{MARKED, keeps_by_mark};
 use crate::vendor::{Place, Vendor};
 
 /// Names further away than this from what was given are no suggestion.
@@ -205,6 +206,13 @@ impl ModelBook {
             };
             facts.prices = Some(Fact {
                 value: free,
+                from: Origin::BuiltIn,
+            });
+        }
+        // Asked for whatever is known of the model, and paid for then.
+        if facts.longer_lives.is_none() && keeps_by_mark(model) {
+            facts.longer_lives = Some(Fact {
+                value: MARKED,
                 from: Origin::BuiltIn,
             });
         }

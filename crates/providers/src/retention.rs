@@ -2,16 +2,24 @@
 //! own way is in `messages.rs`; what it costs is in the facts of a model.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use plimsoll_agent::Request;
 use plimsoll_context::CacheRetention;
+use plimsoll_wire::openai_chat::CacheMarks;
 use serde_json::{Map, Value};
 
+use crate::builder::dialect_of;
 use crate::line::Line;
+use crate::model_ref::ModelRef;
+use crate::vendor::Wire;
 
 /// OpenAI's key for it, and the one longer life that there is: a day.
 const KEY: &str = "prompt_cache_retention";
 const DAY: &str = "24h";
+
+/// The longer life that Anthropic has: an hour.
+pub(crate) const MARKED: Duration = Duration::from_secs(3_600);
 
 /// How a server is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +37,16 @@ pub(crate) fn keeps(line: &Line, retention: CacheRetention, asks: Asks) -> bool 
     match (retention, asks) {
         (CacheRetention::Usual, _) | (CacheRetention::Long, Asks::ByMark) => true,
         (CacheRetention::Long, Asks::ByKey) => line.facts.longer_lives.is_some(),
+        _ => false,
+    }
+}
+
+/// Whether the longer life of a model's cache is asked for at each breakpoint: by Anthropic's own wire,
+/// and by a gateway's to their models.
+pub(crate) fn keeps_by_mark(model: &ModelRef) -> bool {
+    match model.vendor().wire {
+        Wire::Messages => true,
+        Wire::Chat => dialect_of(model).cache == CacheMarks::Parts,
         _ => false,
     }
 }

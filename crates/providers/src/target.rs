@@ -3,12 +3,61 @@
 
 use plimsoll_wire::anthropic;
 use plimsoll_wire::canonical::Target;
+use plimsoll_wire::openai_chat::Reach;
+use serde_json::Value;
 
 use crate::builder::dialect_of;
+use crate::efforts::goes;
 use crate::model_ref::ModelRef;
 use crate::models::ModelBook;
 use crate::responses::responses_profile;
 use crate::vendor::Wire;
+
+/// The vendor whose models go over two wires.
+const OPENAI: &str = "openai";
+
+/// Why there are no rules for a request to a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoTarget {
+    /// The API of its vendor is none of the three wires.
+    #[error("requests to {model} are in none of the shapes that can be repaired: {known}", known = Target::PROTOCOLS.join(", "))]
+    OtherWire {
+        /// Which one, as it is written.
+        model: String,
+    },
+    /// It is one to Chat Completions, which does not serve the model.
+    #[error(
+        "{model} is served over Responses only, and this is a request to Chat Completions: write it \
+         with `input` in place of `messages`, or name a model that Chat Completions serves"
+    )]
+    ResponsesOnly {
+        /// Which one, as it is written.
+        model: String,
+    },
+}
+
+/// Who is to accept this request to a model. Models of OpenAI's are asked over both of their wires,
+/// so that there the request tells which.
+///
+/// # Errors
+/// A [`NoTarget`] where nobody can.
+pub fn target_of(model: &ModelRef, request: &Value) -> Result<Target, NoTarget> {
+    if model.vendor().name == OPENAI {
+        if let Target::Responses(_) = Target::of_request(request) {
+            return Ok(responses(model));
+        }
+        // A history is sent to nobody.
+        let is_request = request.get("messages").is_some() && request.get("model").is_some();
+        if is_request && goes(model) == Reach::Nothing {
+            return Err(NoTarget::ResponsesOnly {
+                model: model.to_string(),
+            });
+        }
+    }
+    target(model).ok_or_else(|| NoTarget::OtherWire {
+        model: model.to_string(),
+    })
+}
 
 /// Who is to accept a request to a model, as far as its name tells; `None` for a vendor whose API is
 /// none of the three wires.
@@ -17,10 +66,7 @@ pub fn target(model: &ModelRef) -> Option<Target> {
     let facts = ModelBook::built_in().facts(model);
     match model.vendor().wire {
         Wire::Chat => Some(Target::Chat(facts.dialect(dialect_of(model)))),
-        Wire::Responses => {
-            let profile = responses_profile(model.name());
-            Some(Target::Responses(facts.responses(profile)))
-        }
+        Wire::Responses => Some(responses(model)),
         Wire::Messages => {
             let profile = anthropic::Profile::of_model(model.name());
             Some(Target::Messages(facts.messages(profile)))
@@ -29,9 +75,15 @@ pub fn target(model: &ModelRef) -> Option<Target> {
     }
 }
 
+fn responses(model: &ModelRef) -> Target {
+    let facts = ModelBook::built_in().facts(model);
+    Target::Responses(facts.responses(responses_profile(model.name())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_model_says_whose_rules_hold() {
@@ -44,6 +96,38 @@ mod tests {
         ] {
             let target = ModelRef::parse(model).ok().as_ref().and_then(target);
             assert_eq!(target.map(|target| target.protocol()), protocol, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_request_to_a_model_of_openais_says_over_which_wire() {
+        let chat = json!({"model": "gpt", "messages": []});
+        let history = json!({"messages": []});
+        let items =
+            json!([{"type": "function_call", "call_id": "c", "name": "n", "arguments": ""}]);
+        let input = json!({"model": "gpt", "input": []});
+        for (model, request, protocol) in [
+            ("openai/gpt-5.4", &input, Ok("openai-responses")),
+            ("openai/gpt-4o", &input, Ok("openai-responses")),
+            ("openai/gpt-5.4-pro", &input, Ok("openai-responses")),
+            ("openai/gpt-5.4-pro", &items, Ok("openai-responses")),
+            ("openai/gpt-5.4", &chat, Ok("openai")),
+            ("openai/gpt-5.4-pro", &history, Ok("openai")),
+            ("openai/gpt-5.4-pro", &chat, Err("write it with `input`")),
+            (
+                "openai-responses/gpt-5.4-pro",
+                &chat,
+                Ok("openai-responses"),
+            ),
+            ("mistral/devstral", &input, Ok("openai")),
+            ("gemini/gemini-3", &chat, Err("none of the shapes")),
+        ] {
+            let target = target_of(&ModelRef::parse(model).unwrap(), request);
+            match (target, protocol) {
+                (Ok(target), Ok(name)) => assert_eq!(target.protocol(), name, "{model} {request}"),
+                (Err(error), Err(words)) => assert!(error.to_string().contains(words), "{error}"),
+                (target, _) => panic!("{model} {request}: {target:?}"),
+            }
         }
     }
 }

@@ -310,3 +310,34 @@ fn what_is_wrong_is_refused_with_its_place() {
         assert!(error.contains(part), "{text}\n{error}");
     }
 }
+
+/// Anthropic's longer life is asked for at each mark, whatever is known of the model: without its
+/// length what a run costs would not be known.
+#[test]
+fn own_prices_without_the_longer_life_have_its_usual_price() {
+    let mine = "[\"anthropic/claude-of-tomorrow\"]
+        input = 1.0
+        output = 5.0
+        cache_read = 0.1
+        cache_write = 1.25
+        [\"openrouter/anthropic/claude-of-tomorrow\"]
+        input = 1.0
+        output = 5.0
+        cache_read = 0.1
+        cache_write = 1.25
+        [\"openai/gpt-of-tomorrow\"]
+        input = 1.0
+        output = 5.0
+        cache_read = 0.1";
+    let book = book(mine, Origin::User);
+    let longer = |name: &str| book.facts(&model(name)).sheet().unwrap().longer;
+    for name in [
+        "anthropic/claude-of-tomorrow",
+        "openrouter/anthropic/claude-of-tomorrow",
+    ] {
+        let longer = longer(name).unwrap();
+        assert_eq!(longer.lives.as_secs(), 3_600, "{name}");
+        assert_eq!(Some(longer.cache_write), dollars(2.0), "{name}");
+    }
+    assert!(longer("openai/gpt-of-tomorrow").is_none());
+}
