@@ -342,6 +342,80 @@ fn calls_and_results_without_an_id_find_each_other() {
 }
 
 #[test]
+fn one_id_is_not_that_of_two_calls() {
+    let q = user(json!("q"));
+    let chats = |ids: &[Option<&str>]| {
+        let call = json!({"type": "function", "function": {"name": "f", "arguments": "{}"}});
+        let mut list = vec![
+            q.clone(),
+            json!({"role": "assistant", "content": "keep me", "tool_calls": vec![call; ids.len()]}),
+        ];
+        list.extend(ids.iter().enumerate().map(|(at, id)| {
+            let mut result = json!({"role": "tool", "content": at.to_string()});
+            if let Some(id) = id {
+                result["tool_call_id"] = json!(id);
+            }
+            result
+        }));
+        Value::from(list)
+    };
+    for (ids, all) in [
+        (&[Some("x"), Some("x")][..], &["x", "call_1_1"][..]),
+        (
+            &[Some("x"), Some("x"), Some("x")],
+            &["x", "call_1_1", "call_1_2"],
+        ),
+        (&[Some("x"), Some("x"), Some("y")], &["x", "call_1_1", "y"]),
+        (&[Some("x"), None, Some("y")], &["x", "call_1_1", "y"]),
+        (
+            &[None, Some("x"), Some("x")],
+            &["call_1_0", "x", "call_1_2"],
+        ),
+    ] {
+        let (list, told) = mended(&chats(ids), &chat());
+        let list = list.as_array().unwrap();
+        let calls = list[1]["tool_calls"].as_array().unwrap();
+        assert_eq!(calls.len(), ids.len(), "{told:?}");
+        assert_eq!(list.len(), ids.len() + 2, "{told:?}");
+        for (at, id) in all.iter().enumerate() {
+            assert_eq!(calls[at]["id"], *id, "{ids:?} {told:?}");
+            assert_eq!(list[at + 2]["tool_call_id"], *id, "{ids:?} {told:?}");
+            assert_eq!(list[at + 2]["content"], at.to_string());
+        }
+    }
+    let call = json!({"type": "function_call", "name": "f", "arguments": "{}"});
+    let output =
+        |said: &str| json!({"type": "function_call_output", "call_id": "x", "output": said});
+    let (list, _) = mended(
+        &json!([q, call, call, output("1"), output("2")]),
+        &responses(),
+    );
+    let ids: Vec<&Value> = list.as_array().unwrap()[1..]
+        .iter()
+        .map(|item| &item["call_id"])
+        .collect();
+    assert_eq!(ids.len(), 4, "{list}");
+    assert_eq!(ids[0], "x");
+    assert_ne!(ids[1], "x");
+    assert_eq!((ids[0], ids[1]), (ids[2], ids[3]));
+    assert_eq!(
+        (&list[3]["output"], &list[4]["output"]),
+        (&json!("1"), &json!("2"))
+    );
+    let call = json!({"type": "tool_use", "name": "f", "input": {}});
+    let result = |said: &str| json!({"type": "tool_result", "tool_use_id": "x", "content": said});
+    let list = json!([q, {"role": "assistant", "content": [call, call]}, user(json!([result("1"), result("2")]))]);
+    let (list, _) = mended(&list, &claude());
+    let (calls, results) = (&list[1]["content"], &list[2]["content"]);
+    assert_eq!(calls[0]["id"], "x");
+    assert_ne!(calls[1]["id"], "x");
+    for (at, said) in ["1", "2"].iter().enumerate() {
+        assert_eq!(calls[at]["id"], results[at]["tool_use_id"], "{list}");
+        assert_eq!(results[at]["content"], *said, "{list}");
+    }
+}
+
+#[test]
 fn a_result_in_the_words_of_chats_is_one() {
     let q = user(json!("q"));
     let result = json!({"role": "tool", "tool_call_id": "a", "content": "r"});

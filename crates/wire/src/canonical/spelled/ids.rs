@@ -1,8 +1,8 @@
 //! Ids for calls and results that have none: a call gets one by its place, a result that of the next
-//! call that waits for one. Nothing of those that have one.
+//! call that waits for one, and so does a second result with one id. Nothing of the others.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::super::target::Target;
 use super::{Entry, Notes, RawObject, list, note, object, quoted, text};
@@ -15,6 +15,8 @@ struct Asked {
     nth: usize,
     what: What,
     id: Option<String>,
+    /// Whether a result of the same turn had its id before it.
+    again: bool,
     /// Whether a model's turn begins with it.
     begins: bool,
 }
@@ -41,6 +43,7 @@ pub(super) fn give(entries: &mut [Entry<'_>], target: &Target, notes: &mut Notes
                 nth,
                 what,
                 id,
+                again: false,
                 begins: std::mem::take(&mut begins),
             });
         }
@@ -74,36 +77,96 @@ fn assign(all: &mut [Asked], target: &Target) {
         let (_, rest) = all.split_at_mut(at);
         let (turn, _) = rest.split_at_mut(end - at);
         at = end;
-        // Results that name a call which nobody has made are those of calls without a name.
-        let unknown = turn.iter().filter(|one| one.what == What::Result);
-        let unknown = unknown.filter_map(|one| one.id.clone());
-        let mut unknown = unknown
-            .filter(|id| !asked.contains(id))
-            .collect::<Vec<_>>()
-            .into_iter();
-        let mut open: Vec<String> = Vec::new();
-        for one in turn.iter_mut() {
-            match (one.what, &one.id) {
-                (What::Call, Some(id)) if !answered.contains(id) => open.push(id.clone()),
-                (What::Call, None) => match unknown.next() {
-                    Some(id) => one.id = Some(id),
-                    None => {
-                        let id = spare(one, &mut taken);
-                        open.push(id.clone());
-                        one.id = Some(id);
-                    }
-                },
-                _ => {}
-            }
+        let mut named: BTreeSet<String> = BTreeSet::new();
+        for one in turn.iter_mut().filter(|one| one.what == What::Result) {
+            one.again = one.id.clone().is_some_and(|id| !named.insert(id));
         }
-        let mut open = open.into_iter();
+        if !in_order(turn, &asked, &answered, &mut taken) {
+            as_they_wait(turn, &asked, &answered, &mut taken);
+        }
         for one in turn.iter_mut().filter(|one| one.id.is_none()) {
-            one.id = open.next();
             // Where it is a message of its own, it says nothing to anybody.
-            if one.id.is_none() && matches!(target, Target::Messages(_)) {
+            if matches!(target, Target::Messages(_)) {
                 one.id = Some(spare(one, &mut taken));
             }
         }
+    }
+}
+
+/// Whether a result names a call which nobody has made: that is one without an id.
+fn is_unknown(one: &Asked, asked: &BTreeSet<String>) -> bool {
+    let id = one.id.as_ref().filter(|_| !one.again);
+    one.what == What::Result && id.is_some_and(|id| !asked.contains(id))
+}
+
+/// Gives the calls of a turn their results in the order in which they stand, where as many results
+/// wait for a call as calls for an id, and nobody else waits.
+fn in_order(
+    turn: &mut [Asked],
+    asked: &BTreeSet<String>,
+    answered: &BTreeSet<String>,
+    taken: &mut BTreeSet<String>,
+) -> bool {
+    let calls = turn.iter().filter(|one| one.what == What::Call);
+    let mut waiting = calls.filter(|one| one.id.as_ref().is_none_or(|id| !answered.contains(id)));
+    let is_open = |one: &&mut Asked| {
+        one.what == What::Result && (one.id.is_none() || one.again || is_unknown(one, asked))
+    };
+    let nameless = waiting.clone().filter(|one| one.id.is_none()).count();
+    let is_named = waiting.any(|one| one.id.is_some());
+    let results = turn.iter_mut().filter(|one| is_open(one));
+    let known = results.map(|one| one.id.clone().filter(|_| !one.again));
+    let mut known: VecDeque<Option<String>> = known.collect();
+    if is_named || known.len() != nameless {
+        return false;
+    }
+    let mut given: VecDeque<String> = VecDeque::new();
+    let calls = turn.iter_mut().filter(|one| one.what == What::Call);
+    for call in calls.filter(|one| one.id.is_none()) {
+        let id = known.pop_front().flatten();
+        let id = id.unwrap_or_else(|| spare(call, taken));
+        given.push_back(id.clone());
+        call.id = Some(id);
+    }
+    for result in turn.iter_mut().filter(is_open) {
+        result.id = given.pop_front().or(result.id.take());
+    }
+    true
+}
+
+/// Gives the calls of a turn the ids that are asked of them, and its results the calls that are left.
+fn as_they_wait(
+    turn: &mut [Asked],
+    asked: &BTreeSet<String>,
+    answered: &BTreeSet<String>,
+    taken: &mut BTreeSet<String>,
+) {
+    let unknown = turn.iter().filter(|one| is_unknown(one, asked));
+    let mut unknown: VecDeque<String> = unknown.filter_map(|one| one.id.clone()).collect();
+    let mut open: VecDeque<String> = VecDeque::new();
+    let mut spares: BTreeSet<String> = BTreeSet::new();
+    for one in turn.iter_mut() {
+        match (one.what, &one.id) {
+            (What::Call, Some(id)) if !answered.contains(id) => open.push_back(id.clone()),
+            (What::Call, None) => {
+                let id = unknown.pop_front().unwrap_or_else(|| {
+                    let id = spare(one, taken);
+                    open.push_back(id.clone());
+                    spares.insert(id.clone());
+                    id
+                });
+                one.id = Some(id);
+            }
+            _ => {}
+        }
+    }
+    for one in turn.iter_mut().filter(|one| one.id.is_none()) {
+        one.id = open.pop_front();
+    }
+    // One that came twice is none of a call that has an id.
+    open.retain(|id| spares.contains(id));
+    for one in turn.iter_mut().filter(|one| one.again) {
+        one.id = open.pop_front().or(one.id.take());
     }
 }
 
@@ -169,9 +232,12 @@ fn with_ids(
         let id = one
             .id
             .as_deref()
-            .filter(|_| text(object.get(key)).is_none())?;
+            .filter(|id| text(object.get(key)).as_deref() != Some(*id))?;
         let done = match one.what {
             What::Call => format!("gave its call the id `{id}`: it had none"),
+            What::Result if one.again => {
+                format!("took it for the result of `{id}`: another had its id before it")
+            }
             What::Result => format!("took it for the result of `{id}`: it named no call"),
         };
         note(notes, entry.place.clone(), done);
