@@ -264,6 +264,14 @@ impl AgentConfig {
             let line = self.found.get("hosted_tools").and_then(Found::line);
             faults.push(line, fault);
         }
+        // The trial below has no rules: those for tools of a program would be faults there.
+        let permissions = self.permissions();
+        for tool in &settings.hosted_tools {
+            if let Err(fault) = permissions.hosted(tool) {
+                let line = self.found.get("permissions").and_then(Found::line);
+                faults.push(line, fault);
+            }
+        }
         // The builder knows what goes together; no model is asked, and no file is read. What a
         // model costs is known when there is one.
         let builder = settings

@@ -226,6 +226,17 @@ fn what_cannot_work_is_a_fault() {
             agents("agents = [\"first mate\"]"),
             "line 3: `first mate` cannot name a tool",
         ),
+        (
+            "hosted_tools = [{ type = \"web_search\" }]\npermissions = [{ tool = \"*\", then = \"ask\" }]"
+                .to_owned(),
+            "line 2: permission rule 1 wants a person to be asked before `web_search`",
+        ),
+        (
+            "hosted_tools = [{ type = \"mcp\", server_label = \"gh\", server_url = \"https://gh.example\", \
+             require_approval = \"never\" }]\npermissions = [{ tool = \"gh_delete*\", then = \"deny\" }]"
+                .to_owned(),
+            "line 2: permission rule 1 may be for tools of `gh`",
+        ),
     ] {
         let error = Config::parse(&text).expect_err(&text);
         let said: Vec<String> = error

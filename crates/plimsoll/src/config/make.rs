@@ -61,7 +61,11 @@ impl AgentConfig {
         let has = |name: &str| all || settings.tools.iter().any(|own| own == name);
         let tools = || plimsoll_tools::NAMES.iter().filter(|name| fits(name));
         let agents = || self.shared.agents.iter().filter(|part| fits(&part.name));
-        let is_called = |tool: &HostedTool| tool.names().any(fits);
+        let is_called = |tool: &HostedTool| {
+            let server = tool.server();
+            let server = server.is_some_and(|name| rule.tool.starts_with(&format!("{name}_")));
+            server || tool.names().any(fits)
+        };
         let is_known = tools().next().is_some()
             || agents().next().is_some()
             || fits("pin")
