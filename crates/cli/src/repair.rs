@@ -96,12 +96,8 @@ pub(crate) fn target(
     }
     if let Some(model) = model {
         let model = ModelRef::parse(model).map_err(Stop::usage)?;
-        return providers::target(&model).ok_or_else(|| {
-            Stop::usage(format!(
-                "requests to {model} are in none of the shapes that can be repaired: {}",
-                Target::PROTOCOLS.join(", ")
-            ))
-        });
+        let request = canonical::parse(text).map_err(chat_file::unread)?;
+        return providers::target_of(&model, &request).map_err(Stop::usage);
     }
     spoken(protocol, text)
 }

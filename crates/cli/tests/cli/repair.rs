@@ -143,6 +143,21 @@ fn what_is_nested_too_deep_is_not_taken_for_another_protocol() {
     }
 }
 
+/// A model of OpenAI's is asked over both of their wires.
+#[test]
+fn a_request_to_responses_is_one_whatever_the_model_is_called_by() {
+    let home = Home::new();
+    let request = json!({"model": "gpt-5.4", "input": [{"role": "user", "content": "Aye?"}]});
+    for command in [
+        &["repair", "--model", "openai/gpt-5.4"][..],
+        &["compact", "--budget", "9000", "--model", "openai/gpt-5.4"],
+    ] {
+        let said = home.pipe(command, &request.to_string()).done();
+        let out: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(out, request, "{command:?}");
+    }
+}
+
 #[test]
 fn what_is_no_chat_is_said() {
     let home = Home::new();
@@ -157,6 +172,13 @@ fn what_is_no_chat_is_said() {
             "openai-responses",
         ),
         (&["repair", "--model", "gopher/x"], "[]", 2, "gopher"),
+        (&["repair", "--model", "gemini/x"], "[]", 2, "none of the"),
+        (
+            &["repair", "--model", "openai/gpt-5.4-pro"],
+            "{\"model\": \"gpt-5.4-pro\", \"messages\": [{\"role\": \"user\", \"content\": \"Aye?\"}]}",
+            2,
+            "write it with `input`",
+        ),
         (&["repair", "no-such-file"], "", 2, "no-such-file"),
         (
             &["repair", "--output", "no/such/folder"],
