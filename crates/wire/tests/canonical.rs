@@ -1082,6 +1082,11 @@ fn a_protocol_is_known_by_its_shape() {
             json!({"model": "claude-opus-4-6", "messages": [user("q")]}),
             "anthropic",
         ),
+        // Claude behind a server of Chat Completions.
+        (
+            json!({"model": "claude-opus-4-6", "messages": [user("q"), asks(&["1"])]}),
+            "openai",
+        ),
         (json!({"system": "s", "messages": [user("q")]}), "anthropic"),
         (json!([message("a:use 1")]), "anthropic"),
         (json!({"input": "q"}), "openai-responses"),

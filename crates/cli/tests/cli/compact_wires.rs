@@ -398,10 +398,9 @@ fn a_damaged_session_is_mended_before_it_is_cut() {
         let again = home.pipe(args, &said.out).done();
         assert_eq!((again.out, again.err), (said.out, String::new()));
     }
-    // Items without their reasoning, and an orphan.
+    // A result without its call.
     let mut request = responses(20);
     let list = request["input"].as_array_mut().unwrap();
-    list.remove(4);
     list.insert(
         7,
         json!({"type": "function_call_output", "call_id": "nobody", "output": "lost"}),
@@ -421,7 +420,7 @@ fn a_damaged_session_is_mended_before_it_is_cut() {
         said.out
     );
     assert!(
-        said.err.contains("(OR4)") && said.err.contains("`nobody`"),
+        said.err.contains("(OR2)") && said.err.contains("`nobody`"),
         "{}",
         said.err
     );

@@ -173,8 +173,9 @@ fn a_minutes_allowance() {
         assert!(message.contains("rate limit"), "{model}: {message}");
         let asked = mocked.server.requests();
         let refused = asked.iter().filter(|one| one.status == 429).count();
-        assert_eq!(refused, told.len(), "{model}: none was sent twice");
-        assert!(refused <= 3, "{model}: {refused}");
+        // Where most of a request may come from the cache, it is tried three times.
+        assert!(told.len() <= 3, "{model}: {told:?}");
+        assert!(refused <= 3 * told.len(), "{model}: {refused}");
         let known = home.run(["doctor", "--json"]).done();
         let known: Value = serde_json::from_str(&known.out).unwrap();
         assert_eq!(known["windows"], json!([]), "{model}");

@@ -55,8 +55,11 @@ impl Target {
             return responses;
         }
         let named = model.filter(|model| is_claude(model));
+        let chats = list.iter().any(is_of_chat);
+        let is_of_messages = |message: &Value| is_of_messages(message, chats);
         let shaped = is_set_for_messages(request) || list.iter().any(is_of_messages);
-        if named.is_some() || shaped || model.is_none() && is_marked(list) {
+        // Claude is served in chats, too.
+        if shaped || named.is_some() && !chats || model.is_none() && is_marked(list) {
             return Self::Messages(
                 named.map_or_else(anthropic::Profile::compatible, anthropic::Profile::of_model),
             );
@@ -119,9 +122,15 @@ fn has_parts_of_items(message: &Value) -> bool {
         .any(|part| kinds.contains(&kind(part)))
 }
 
-/// Whether a message is one that only Anthropic has: by what is in it, or as it was answered.
-fn is_of_messages(message: &Value) -> bool {
-    let speaks = matches!(text(message, "role"), "user" | "assistant");
+/// Whether a message is one that only Chat Completions has.
+fn is_of_chat(message: &Value) -> bool {
+    text(message, "role") == "tool" || message.get("tool_calls").is_some()
+}
+
+/// Whether a message is one that only Anthropic has: by what is in it, or as it was answered. Where
+/// there are messages of a chat too, what programs also put into those says nothing.
+fn is_of_messages(message: &Value, chats: bool) -> bool {
+    let speaks = !chats && matches!(text(message, "role"), "user" | "assistant");
     let answered = kind(message) == "message" && message.get("stop_reason").is_some();
     let is_own = |block: &Value| match kind(block) {
         "tool_use" | "tool_result" | "thinking" | "redacted_thinking" => true,
