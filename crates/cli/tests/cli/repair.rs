@@ -152,7 +152,7 @@ fn a_request_to_responses_is_one_whatever_the_model_is_called_by() {
         &["repair", "--model", "openai/gpt-5.4"][..],
         &["compact", "--budget", "9000", "--model", "openai/gpt-5.4"],
     ] {
-        let said = home.pipe(command, &request.to_string()).done();
+        let said = home.pipe(command, request.to_string()).done();
         let out: Value = serde_json::from_str(&said.out).unwrap();
         assert_eq!(out, request, "{command:?}");
     }
