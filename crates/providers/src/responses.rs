@@ -149,15 +149,9 @@ impl Provider for OpenAiResponses {
     }
 
     fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
-        let strange: Vec<String> = tools.iter().filter_map(not_hosted).collect();
-        if !strange.is_empty() {
-            return strange;
-        }
-        judged(tools, |request| {
-            let body = &self.rendered(request).ok()?.body;
-            let body = serde_json::from_slice(body).ok()?;
-            Some(validate(&body, &self.profile))
-        })
+        let body = |request: &Request| Ok(self.rendered(request)?.body);
+        let validate = |request: &serde_json::Value| validate(request, &self.profile);
+        judged(tools, not_hosted, body, validate)
     }
 
     fn known_window(&self) -> Option<Tokens> {

@@ -17,51 +17,18 @@ use plimsoll_context::{
 };
 use plimsoll_wire::body::{Body, Cut, CutError, Slot};
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
-use plimsoll_wire::openai_chat::{Dialect, Template};
+use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 mod damage;
+mod every_dialect;
+mod targets;
 
 use damage::damage;
-
-const MODELS: [&str; 6] = [
-    "claude-3-5-haiku-latest",
-    "claude-sonnet-4-5",
-    "claude-opus-4-6",
-    "claude-opus-4-8",
-    "claude-opus-5-5",
-    "gopher",
-];
-
-fn chats() -> Vec<Target> {
-    let named = Dialect::NAMES
-        .iter()
-        .filter_map(|name| Dialect::named(name));
-    let mut dialects: Vec<Dialect> = named.collect();
-    for template in [
-        Template::Gemma,
-        Template::Mistral,
-        Template::Qwen,
-        Template::Llama31,
-    ] {
-        dialects.push(Dialect::named("llama.cpp").unwrap().with_template(template));
-    }
-    dialects.into_iter().map(Target::Chat).collect()
-}
-
-fn responses() -> Vec<Target> {
-    let names = openai_responses::Profile::NAMES.iter();
-    let profiles = names.filter_map(|name| openai_responses::Profile::named(name));
-    profiles.map(Target::Responses).collect()
-}
-
-fn claudes() -> Vec<Target> {
-    let profiles = MODELS.iter().map(|name| anthropic::Profile::of_model(name));
-    profiles.map(Target::Messages).collect()
-}
+use targets::{chats, claudes, responses};
 
 /// What a filter does, a configuration's stages among it.
 fn policies() -> Vec<Policy> {

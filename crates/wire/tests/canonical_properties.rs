@@ -3,40 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod every_dialect;
+mod targets;
 
-use every_dialect::dialects;
 use plimsoll_context::{CallId, Message, Opaque, Part, Thinking, ToolCall, ToolResult};
 use plimsoll_wire::canonical::{Reasoning, Target, canonical, mend};
 use plimsoll_wire::openai_chat;
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-/// One model of each kind.
-const MODELS: [&str; 7] = [
-    "claude-3-5-haiku-latest",
-    "claude-sonnet-4-5",
-    "claude-opus-4-6",
-    "claude-opus-4-8",
-    "claude-opus-5-5",
-    "gopher",
-    "compatible",
-];
-
-fn chats() -> Vec<Target> {
-    dialects().into_iter().map(Target::Chat).collect()
-}
-
-fn responses() -> Vec<Target> {
-    let names = openai_responses::Profile::NAMES.iter();
-    let profiles = names.filter_map(|name| openai_responses::Profile::named(name));
-    profiles.map(Target::Responses).collect()
-}
-
-fn claudes() -> Vec<Target> {
-    let profiles = MODELS.iter().map(|name| anthropic::Profile::of_model(name));
-    profiles.map(Target::Messages).collect()
-}
+use targets::{chats, claudes, responses};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod damage;
+mod every_dialect;
 
 use plimsoll_context::{Breakpoint, CachePlan, Message, ToolSpec};
 use plimsoll_wire::canonical::{Target, canonical};
-use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolChoice, ToolStyle};
+use plimsoll_wire::openai_chat::{Dialect, ToolChoice, ToolStyle};
 use plimsoll_wire::openai_responses::{Effort, Strict};
 use plimsoll_wire::overflow::{Verdict, classify};
 use plimsoll_wire::{Fault, anthropic, openai_chat, openai_responses};
@@ -121,24 +122,7 @@ fn requests() -> [Value; 3] {
 }
 
 fn dialects() -> Vec<Dialect> {
-    let named = Dialect::NAMES
-        .iter()
-        .filter_map(|name| Dialect::named(name));
-    let mut dialects: Vec<Dialect> = named.collect();
-    for template in [
-        Template::Gemma,
-        Template::Mistral,
-        Template::Qwen,
-        Template::Llama31,
-    ] {
-        for name in ["openai", "llama.cpp", "mistral"] {
-            dialects.push(Dialect::named(name).unwrap().with_template(template));
-        }
-    }
-    dialects.push(Dialect {
-        echo_reasoning: EchoReasoning::Always,
-        ..Dialect::openai()
-    });
+    let mut dialects = every_dialect::dialects();
     dialects.push(Dialect {
         tools: ToolStyle::JsonSchema,
         ..Dialect::compatible()

@@ -13,6 +13,16 @@ fn failure(model: &str, status: Option<u16>, headers: &[(&'static str, &str)], b
     refused(asked, model, status, headers, body)
 }
 
+fn without_key<'a>(model: &'a ModelRef, base: &'a BaseUrl) -> Call<'a> {
+    Call {
+        model,
+        base,
+        key_from: None,
+        secrets: &[],
+        asked: Asked::default(),
+    }
+}
+
 fn refused(
     asked: Asked,
     model: &str,
@@ -236,13 +246,7 @@ fn texts_are_whole_say_the_cure_and_hold_no_key() {
 fn a_missing_key_is_named() {
     let model: ModelRef = "vllm/m".parse().unwrap();
     let base = BaseUrl::parse("127.0.0.1:8000", None).unwrap();
-    let call = Call {
-        model: &model,
-        base: &base,
-        key_from: None,
-        secrets: &[],
-        asked: Asked::default(),
-    };
+    let call = without_key(&model, &base);
     let body = r#"{"error":"Unauthorized"}"#;
     let failure = call.refused(401, &HeaderMap::new(), body).to_string();
     assert!(
@@ -406,13 +410,7 @@ fn who_may_not_come_in_with_any_key_is_not_told_of_the_key() {
 fn a_cure_is_said_once() {
     let model: ModelRef = "openai/m".parse().unwrap();
     let base = BaseUrl::parse("127.0.0.1:8000", None).unwrap();
-    let call = Call {
-        model: &model,
-        base: &base,
-        key_from: None,
-        secrets: &[],
-        asked: Asked::default(),
-    };
+    let call = without_key(&model, &base);
     let limit = plimsoll_wire::WireError::TooLarge {
         limit: plimsoll_context::Bytes(9),
     };

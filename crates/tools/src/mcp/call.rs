@@ -9,7 +9,6 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, JsonObject,
     PingRequest, ProgressToken, RequestId,
 };
-use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 
@@ -71,12 +70,7 @@ impl Connection {
         let mut request = CallToolRequest::new(params);
         request.extensions.insert(Listener(cx.clone()));
         let request = ClientRequest::CallToolRequest(request);
-        let options = PeerRequestOptions::no_options();
-        let sent = self.service.send_cancellable_request(request, options);
-        let handle = match sent.await {
-            Ok(handle) => handle,
-            Err(error) => return Err(self.failure(error).await),
-        };
+        let handle = self.send(request).await?;
         let mut pending = Pending {
             peer: self.service.peer().clone(),
             heard: Arc::clone(&self.heard),

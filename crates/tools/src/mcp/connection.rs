@@ -15,7 +15,8 @@ use rmcp::model::{
     PaginatedRequestParams, RequestId, ServerResult, Tool as Described,
 };
 use rmcp::service::{
-    ClientInitializeError, PeerRequestOptions, RunningService, ServiceError, serve_client,
+    ClientInitializeError, PeerRequestOptions, RequestHandle, RunningService, ServiceError,
+    serve_client,
 };
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -261,17 +262,26 @@ impl Connection {
 
     /// A request, and its result. It may be dropped before.
     pub(super) async fn ask(&self, request: ClientRequest) -> Result<ServerResult, Failure> {
-        let options = PeerRequestOptions::no_options();
-        let sent = self.service.send_cancellable_request(request, options);
-        let answer = match sent.await {
-            Ok(handle) => {
-                let _asked = Asked(&self.heard, handle.id.clone());
-                handle.await_response().await
-            }
-            Err(error) => Err(error),
+        let handle = self.send(request).await?;
+        let answer = {
+            let _asked = Asked(&self.heard, handle.id.clone());
+            handle.await_response().await
         };
         match answer {
             Ok(result) => Ok(result),
+            Err(error) => Err(self.failure(error).await),
+        }
+    }
+
+    /// Sends a request, whose answer is awaited by what comes back.
+    pub(super) async fn send(
+        &self,
+        request: ClientRequest,
+    ) -> Result<RequestHandle<RoleClient>, Failure> {
+        let options = PeerRequestOptions::no_options();
+        let sent = self.service.send_cancellable_request(request, options);
+        match sent.await {
+            Ok(handle) => Ok(handle),
             Err(error) => Err(self.failure(error).await),
         }
     }

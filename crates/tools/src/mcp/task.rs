@@ -16,7 +16,7 @@ use rmcp::model::{
     CancelTaskParams, CancelTaskRequest, ClientRequest, CustomRequest, GetTaskParams,
     GetTaskRequest, JsonObject, ProgressToken, ServerResult,
 };
-use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
+use rmcp::service::{RequestHandle, ServiceError};
 use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -89,12 +89,7 @@ impl Connection {
         let mut request = CustomRequest::new("tools/call", Some(params));
         request.extensions.insert(Listener(cx.clone()));
         let request = ClientRequest::CustomRequest(request);
-        let options = PeerRequestOptions::no_options();
-        let sent = self.service.send_cancellable_request(request, options);
-        let handle = match sent.await {
-            Ok(handle) => handle,
-            Err(error) => return Err(self.failure(error).await),
-        };
+        let handle = self.send(request).await?;
         let mut wish = Wish {
             peer: self.service.peer().clone(),
             heard: Arc::clone(&self.heard),

@@ -14,9 +14,8 @@ use axum::routing::any;
 use plimsoll_tools::mcp::{McpServer, McpServers, McpState};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 
-use crate::stage::{call, connect, context, names, tool};
+use crate::stage::{Serving, call, connect, context, names, serve, tool};
 
 const TOKEN: &str = "tok-0123456789-hush";
 
@@ -31,13 +30,7 @@ struct Shared {
 struct Elsewhere {
     shared: Arc<Shared>,
     url: String,
-    serving: JoinHandle<()>,
-}
-
-impl Drop for Elsewhere {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
+    _serving: Serving,
 }
 
 impl Elsewhere {
@@ -55,13 +48,11 @@ impl Elsewhere {
             )
             .route("/silent", any(std::future::pending::<String>))
             .with_state(Arc::clone(&shared));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        let (url, _serving) = serve(app).await;
         Self {
             shared,
             url,
-            serving,
+            _serving,
         }
     }
 

@@ -13,9 +13,8 @@ use axum::routing::any;
 use plimsoll_tools::mcp::McpServer;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 
-use crate::stage::{call, connect, context, tool};
+use crate::stage::{Serving, call, connect, context, serve, tool};
 
 #[derive(Default)]
 struct Shared {
@@ -29,13 +28,7 @@ struct Shared {
 struct Odd {
     shared: Arc<Shared>,
     url: String,
-    serving: JoinHandle<()>,
-}
-
-impl Drop for Odd {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
+    _serving: Serving,
 }
 
 impl Odd {
@@ -44,13 +37,12 @@ impl Odd {
         let app = Router::new()
             .route("/mcp", any(answer))
             .with_state(Arc::clone(&shared));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        let (url, _serving) = serve(app).await;
+        let url = format!("{url}/mcp");
         Self {
             shared,
             url,
-            serving,
+            _serving,
         }
     }
 

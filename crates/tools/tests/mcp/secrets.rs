@@ -12,9 +12,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use plimsoll_tools::mcp::{McpServer, McpServers, McpState};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
-use crate::stage::{call, connect};
+use crate::stage::{call, connect, serve};
 
 const TOKEN: &str = "tok-0123456789-hush";
 
@@ -31,13 +30,6 @@ impl Write for Log {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
-}
-
-async fn serve(app: Router) -> (String, JoinHandle<()>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    (url, serving)
 }
 
 /// A server that answers as it should, but where it sends us elsewhere for `moves`.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use plimsoll_context::{CallId, Part};
 use plimsoll_core::process::Command;
 use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput};
@@ -12,7 +13,7 @@ use plimsoll_tools::mcp::{McpServer, McpServers};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::fake::{FOLDER, MODE, TEST};
@@ -113,6 +114,23 @@ pub(crate) fn server_in(name: &str, mode: &str, folder: &Path) -> McpServer {
 
 pub(crate) async fn connect(server: McpServer) -> McpServers {
     McpServers::connect([server], |_| {}).await.unwrap()
+}
+
+/// A server of HTTP under way. Dropping it ends it.
+pub(crate) struct Serving(JoinHandle<()>);
+
+/// Serves on loopback; with the address at which it does.
+pub(crate) async fn serve(app: Router) -> (String, Serving) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (url, Serving(serving))
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 pub(crate) fn tool(tools: &[Arc<dyn Tool>], name: &str) -> Arc<dyn Tool> {

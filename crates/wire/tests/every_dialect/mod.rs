@@ -13,12 +13,15 @@ pub(crate) fn dialects() -> Vec<Dialect> {
         Template::Qwen,
         Template::Llama31,
     ] {
-        dialects.push(Dialect::openai().with_template(template));
-        dialects.push(Dialect::named("llama.cpp").unwrap().with_template(template));
+        for name in ["openai", "llama.cpp", "mistral"] {
+            dialects.push(Dialect::named(name).unwrap().with_template(template));
+        }
     }
-    dialects.push(Dialect {
-        echo_reasoning: EchoReasoning::Always,
-        ..Dialect::mistral()
-    });
+    for dialect in [Dialect::openai(), Dialect::mistral()] {
+        dialects.push(Dialect {
+            echo_reasoning: EchoReasoning::Always,
+            ..dialect
+        });
+    }
     dialects
 }
