@@ -102,7 +102,7 @@ impl Run {
 
     /// Makes the plan, or asks for the summary that it waits for.
     pub(crate) fn plan_asked(&mut self) {
-        let line = match self.line().budget(self.overhead, self.state.calibration) {
+        let line = match self.budget() {
             Ok(line) => line,
             Err(cannot_fit) => {
                 self.warn(cannot_fit.to_string());

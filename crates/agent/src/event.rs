@@ -139,7 +139,16 @@ pub enum Event {
         #[serde(default)]
         size: Bytes,
     },
-    /// A plan is about to be applied.
+    /// Results that the model has not read yet were shortened. Nothing that was sent is rewritten.
+    ResultsShortened {
+        /// How many results.
+        results: usize,
+        /// The request's weight before.
+        tokens_before: Tokens,
+        /// The request's weight after.
+        tokens_after: Tokens,
+    },
+    /// A plan that removes messages or rewrites some that were sent is about to be applied.
     CompactionStarted {
         /// Why.
         why: Trigger,

@@ -183,22 +183,21 @@ impl Run {
     }
 
     fn smaller(&mut self, counted: Tokens, most: Option<Tokens>) -> Option<Plan> {
-        let target = match self.line().budget(self.overhead, self.state.calibration) {
-            Ok(budget) => budget.target,
+        let line = match self.budget() {
+            Ok(budget) => budget,
             Err(cannot_fit) => {
                 self.warn(cannot_fit.to_string());
                 return None;
             }
         };
         let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
-        let goal = target.min(most.minus(self.overhead));
+        let goal = line.target.min(most.minus(self.overhead));
         let budget = Budget {
             limit: goal,
             trigger: goal,
             target: goal,
-            max_result: goal.share(RESULT_SHARE),
-            keep_recent: self.setup.line.keep_recent,
-            overhead: self.overhead,
+            max_result: goal.minus(line.instructions).share(RESULT_SHARE),
+            ..line
         };
         let means = self.means();
         let (view, why) = (&self.state.transcript, Trigger::Overflow);

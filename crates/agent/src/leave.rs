@@ -119,23 +119,35 @@ impl Run {
     /// a fault of ours.
     fn apply(&mut self, leaving: Leaving) -> bool {
         let plan = leaving.plan.clone();
-        self.notify(Event::CompactionStarted {
-            why: plan.why,
-            stages: plan.stages.clone(),
-            tokens: leaving.tokens,
-            messages: leaving.messages,
-        });
+        let compacts = plan.is_compaction();
+        if compacts {
+            self.notify(Event::CompactionStarted {
+                why: plan.why,
+                stages: plan.stages.clone(),
+                tokens: leaving.tokens,
+                messages: leaving.messages,
+            });
+        }
         if !self.record(Entry::Planned { plan: plan.clone() }) {
             return false;
         }
         self.ready = None;
         self.summary_failed = false;
-        self.notify(Event::CompactionEnded {
-            plan,
-            messages_before: leaving.messages,
-            messages_after: self.state.transcript.items().len(),
-            tokens_before: leaving.tokens,
-            tokens_after: self.tokens(),
+        let tokens_after = self.tokens();
+        self.notify(if compacts {
+            Event::CompactionEnded {
+                plan,
+                messages_before: leaving.messages,
+                messages_after: self.state.transcript.items().len(),
+                tokens_before: leaving.tokens,
+                tokens_after,
+            }
+        } else {
+            Event::ResultsShortened {
+                results: plan.edits.len(),
+                tokens_before: leaving.tokens,
+                tokens_after,
+            }
         });
         if self.setup.leave == Leave::Asked {
             self.queue.push_back(Step::Gone(Box::new(leaving)));

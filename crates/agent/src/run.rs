@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CacheBreak, CallId, Draft, Line, Message, Plan, Ready, Recall, Seq, StopReason, Tokens,
-    ToolSpec, Trigger, Usage,
+    Budget, CacheBreak, CallId, CannotFit, Draft, Line, Message, Plan, Ready, Recall, Seq,
+    StopReason, Tokens, ToolSpec, Trigger, Usage,
 };
 
 use crate::compact::{Compacting, Compaction};
@@ -327,6 +327,13 @@ impl Run {
         }
     }
 
+    /// Returns the budget of the next request.
+    pub(crate) fn budget(&self) -> Result<Budget, CannotFit> {
+        let instructions = self.state.transcript.instructions();
+        self.line()
+            .budget(self.overhead, instructions, self.state.calibration)
+    }
+
     /// The weight of what would be sent now.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
@@ -336,7 +343,7 @@ impl Run {
     /// How much more may be sent than would be sent now.
     #[must_use]
     pub fn room(&self) -> Tokens {
-        let budget = self.line().budget(self.overhead, self.state.calibration);
+        let budget = self.budget();
         let limit = budget.map_or(Tokens::ZERO, |budget| budget.limit);
         limit.minus(self.state.transcript.tokens())
     }

@@ -37,6 +37,10 @@ pub struct State {
     guessed: bool,
     /// What tools want pinned and nobody has said yet.
     pub(crate) to_pin: Vec<String>,
+    /// How many turns the session has had.
+    turns: u64,
+    /// The number of the turn in which the view was last compacted.
+    compacted_in: Option<u64>,
     /// How the view grows, turn by turn.
     pub(crate) pace: Pace,
     /// The last request that was answered, by our counter and as reported.
@@ -134,6 +138,8 @@ impl State {
             learned: None,
             guessed: false,
             to_pin: Vec::new(),
+            turns: 0,
+            compacted_in: None,
             pace: Pace::default(),
             heard: None,
             trail: CacheTrail::default(),
@@ -165,6 +171,12 @@ impl State {
         let mut state = Self::new(counter);
         log.into_iter().try_for_each(|entry| state.absorb(entry))?;
         Ok(state)
+    }
+
+    /// Returns `true` if the view was compacted in the turn before the one that comes now.
+    pub(crate) fn compacted_last_turn(&self) -> bool {
+        self.compacted_in
+            .is_some_and(|turn| turn.saturating_add(1) == self.turns)
     }
 
     /// Takes one entry in.
@@ -263,6 +275,7 @@ impl State {
                     self.doom_loop.asked(message);
                 }
                 self.tally.turns += 1;
+                self.turns += 1;
                 self.tally.newest_cost = Cost::of(*cost);
                 self.pay(Cost::of(*cost));
                 if let Some(usage) = usage {
@@ -312,8 +325,11 @@ impl State {
                 self.memory.planned(&released.items, &self.transcript);
                 self.trail.planned(plan);
                 self.cache.planned(plan, self.transcript.items());
-                self.tally.plans += 1;
-                self.tally.freed += released.freed;
+                if plan.is_compaction() {
+                    self.compacted_in = Some(self.turns);
+                    self.tally.plans += 1;
+                    self.tally.freed += released.freed;
+                }
                 if let Some(price) = &plan.price {
                     self.pace.planned(price);
                 }

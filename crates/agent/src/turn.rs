@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CachePlan, CannotFit, Message, Money, Outlook, Part, Ppm, PriceSheet, Proposal, Reply,
-    StopReason, Tokens, Trigger, Usage, price,
+    Budget, CachePlan, CannotFit, Economy, Line, Message, Money, Outlook, Part, Policy, Ppm,
+    PriceSheet, Proposal, Reply, StopReason, TRIGGER, Threshold, Tokens, Trigger, Usage, price,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -56,7 +56,7 @@ impl Run {
         if self.setup.steering == QueueMode::All {
             self.deliver(Waiting::Steer);
         }
-        let budget = match self.line().budget(self.overhead, self.state.calibration) {
+        let budget = match self.budget() {
             Ok(budget) => budget,
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
@@ -80,7 +80,7 @@ impl Run {
 
     /// The turn may begin.
     pub(crate) fn begin_turn(&mut self) {
-        let budget = match self.line().budget(self.overhead, self.state.calibration) {
+        let budget = match self.budget() {
             Ok(budget) => self.priced(&budget),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
@@ -122,13 +122,13 @@ impl Run {
     /// Asks the policy. What it proposes is applied before the request is made; a summary that it
     /// would rather have is asked for first.
     fn keep_under(&mut self, line: &Budget, budget: &Budget) -> Kept {
-        let view = &self.state.transcript;
         if self.vetoed {
-            return match view.tokens() > budget.limit {
-                true => Kept::Not(budget.cannot_fit(view.tokens())),
-                false => Kept::Under,
-            };
+            return self.keep_under_window();
         }
+        if let Some(kept) = self.rest(budget) {
+            return kept;
+        }
+        let view = &self.state.transcript;
         let means = self.means();
         let proposal = self
             .setup
@@ -157,6 +157,41 @@ impl Run {
             }
             None => Kept::Under,
         }
+    }
+
+    /// After a veto the view stays as it is, so only the window limits it, whatever trigger was set.
+    fn keep_under_window(&self) -> Kept {
+        let view = &self.state.transcript;
+        let line = Line {
+            trigger: Threshold::Share(TRIGGER),
+            target: None,
+            ..self.line()
+        };
+        let instructions = view.instructions();
+        match line.budget(self.overhead, instructions, self.state.calibration) {
+            Ok(window) if view.tokens() <= window.limit => Kept::Under,
+            Ok(window) => Kept::Not(window.cannot_fit(view.tokens())),
+            Err(cannot_fit) => Kept::Not(cannot_fit),
+        }
+    }
+
+    /// Keeps the turn after a compaction free of another one: only results that have just arrived
+    /// are shortened, which rewrites nothing that was sent. Returns `None` if there was no
+    /// compaction in the turn before, or if that is not enough.
+    fn rest(&mut self, budget: &Budget) -> Option<Kept> {
+        if !self.state.compacted_last_turn() || self.setup.economy == Economy::Eager {
+            return None;
+        }
+        let means = self.means();
+        let view = &self.state.transcript;
+        let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &means);
+        Some(match proposal.ok()?.plan {
+            Some(plan) => {
+                self.leave(plan, Next::Request);
+                Kept::Waiting
+            }
+            None => Kept::Under,
+        })
     }
 
     /// Sends the view as it stands, with so much of an answer at most as a refusal has left room for.

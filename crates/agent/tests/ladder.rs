@@ -258,10 +258,11 @@ fn a_refused_task_does_not_kill_the_session() {
         stage.refuse(overflow(Some(25_000), Some(4_096)));
         assert!(!stage.run.is_running());
         stage.say("then only this");
-        if stage.last_request() != "u then only this" {
+        let marked = "n [1 message was removed here] / u then only this";
+        if stage.last_request() != marked {
             stage.refuse(overflow(Some(25_000), Some(4_096)));
         }
-        assert_eq!(stage.last_request(), "u then only this");
+        assert_eq!(stage.last_request(), marked);
         stage.text("ok");
         assert_eq!(stage.outcome().reason, EndReason::Answered);
         audit(&stage);
@@ -458,6 +459,46 @@ fn the_answer_always_has_what_is_set_aside_for_it() {
         assert!((least..10_400).contains(&room.0), "{room:?} in {window}");
         assert_eq!(sent.max_output, asked.map(Tokens));
         stage.text("ok");
+    }
+}
+
+/// However large the results are, no two turns in a row are compacted: in the turn after a
+/// compaction only the results that have just arrived are shortened.
+#[test]
+fn no_two_turns_in_a_row_are_compacted() {
+    const WINDOW: u64 = 4_000;
+    let mut setups = vec![("unlimited", strategy(ContextStrategy::Unlimited {}, None))];
+    for name in ["sliding_window", "evict", "extract"] {
+        for (max_tokens, window) in [(None, Some(WINDOW)), (Some(Tokens(2_000)), None)] {
+            let preset = ContextStrategy::named(name, max_tokens).unwrap();
+            setups.push((name, strategy(preset, window)));
+        }
+    }
+    for (name, setup) in setups {
+        for share in [30, 90] {
+            let bytes = usize::try_from(WINDOW * 4 * share / 100).unwrap();
+            let mut stage = Stage::new(setup.clone());
+            stage.say("the task");
+            for turn in 0..12 {
+                while counted(&stage) > WINDOW - 1_000 {
+                    stage.refuse(overflow(Some(counted(&stage)), Some(WINDOW)));
+                }
+                stage.turn(turn, bytes, &mut |_| {});
+            }
+            let mut compacted: Vec<usize> = Vec::new();
+            let mut turns = 0;
+            for entry in &stage.log {
+                match entry {
+                    Entry::Replied { .. } => turns += 1,
+                    Entry::Planned { plan } if plan.is_compaction() => compacted.push(turns),
+                    _ => {}
+                }
+            }
+            assert!(compacted.len() > 2, "{name}, {share} %: {compacted:?}");
+            let in_a_row = compacted.windows(2).any(|pair| pair[1] == pair[0] + 1);
+            assert!(!in_a_row, "{name}, {share} %: {compacted:?}");
+            audit(&stage);
+        }
     }
 }
 

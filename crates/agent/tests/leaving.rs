@@ -194,10 +194,13 @@ fn seqs(stage: &Stage) -> Vec<Seq> {
     items.iter().map(|item| item.seq).collect()
 }
 
+/// A veto leaves the view as it is: it may outgrow the trigger, and only the window ends the run.
 #[test]
-fn a_veto_over_the_limit_ends_the_run_with_a_typed_error() {
+fn after_a_veto_the_run_goes_on_up_to_the_window() {
     for name in NAMES {
-        let mut stage = Stage::new(asked(name));
+        let mut setup = asked(name);
+        setup.line.window = Some(Tokens(20_000));
+        let mut stage = Stage::new(setup);
         stage.say("the task");
         turns(&mut stage, 0, 3);
         let sent = stage.requests.len();
@@ -212,7 +215,14 @@ fn a_veto_over_the_limit_ends_the_run_with_a_typed_error() {
             panic!("{name}: {:?}", stage.outcome());
         };
         assert!(cannot_fit.minimum > cannot_fit.limit, "{name}");
+        assert_eq!(
+            cannot_fit.limit,
+            Tokens(20_000 - 4_096),
+            "{name}: the window"
+        );
         assert!(stage.requests.len() > sent, "{name}");
+        let largest = stage.requests.iter().map(|sent| sent.request.counted).max();
+        assert!(largest > Some(Tokens(12_000)), "{name}: {largest:?}");
         assert_eq!(stage.plans(), 0, "{name}");
         // The session lives: once the host agrees, it goes on.
         stage.verdict = Verdict::Go;

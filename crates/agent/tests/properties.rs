@@ -21,8 +21,9 @@ use plimsoll_agent::{
     Setup, SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    Bytes, CallId, ContextStrategy, Economy, Exchange, Item, Message, Opaque, Part, Pinned, Policy,
-    Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens, ToolResult, Usage,
+    Bytes, CallId, ContextStrategy, Economy, Exchange, Gap, Item, Message, Opaque, Part, Pinned,
+    Policy, Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens, ToolResult,
+    Usage,
 };
 use stage::audit::{carried_on, whole};
 use stage::{Stage, good_summary, overflow, setup, strategy};
@@ -219,7 +220,9 @@ impl Script {
         let unread = next.run.state().transcript().unsent().iter();
         let unread = unread.filter(|item| item.message.is_user());
         let question: Tokens = unread.map(|item| item.tokens).sum();
-        let least = cannot_fit.overhead + task + question + pinned(items);
+        let markers = items.iter().filter(|item| Gap::of(&item.message).is_some());
+        let markers: Tokens = markers.map(|item| item.tokens).sum();
+        let least = cannot_fit.overhead + task + question + pinned(items) + markers;
         assert!(
             least > cannot_fit.limit,
             "{cannot_fit}, but {least} would do: {}",
@@ -675,7 +678,7 @@ fn events_agree_with_the_log() {
         let stage = &script.stage;
         let plans = |entries: &[Entry]| -> Vec<_> {
             let plan = |entry: &Entry| match entry {
-                Entry::Planned { plan } => Some(plan.clone()),
+                Entry::Planned { plan } if plan.is_compaction() => Some(plan.clone()),
                 _ => None,
             };
             entries.iter().filter_map(plan).collect()

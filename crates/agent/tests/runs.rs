@@ -803,7 +803,10 @@ fn a_task_too_large_does_not_kill_the_session() {
     ));
     assert!(stage.requests.is_empty());
     stage.say("then only this");
-    assert_eq!(stage.last_request(), "u then only this");
+    assert_eq!(
+        stage.last_request(),
+        "n [1 message was removed here] / u then only this"
+    );
     stage.text("ok");
     assert_eq!(stage.outcome().reason, EndReason::Answered);
     audit(&stage);
@@ -828,7 +831,10 @@ fn an_exchange_too_large_does_not_kill_the_session() {
         EndReason::CannotFit { .. }
     ));
     stage.say("in pieces, please");
-    assert_eq!(stage.last_request(), "u go / u in pieces, please");
+    assert_eq!(
+        stage.last_request(),
+        "u go / n [2 messages were removed here] / u in pieces, please"
+    );
     stage.text("ok");
     audit(&stage);
 }
@@ -848,7 +854,7 @@ fn an_old_exchange_does_not_kill_the_session_under_a_smaller_window() {
     next.say("and now?");
     assert_eq!(
         next.last_request(),
-        "u go / a done / u and now?",
+        "u go / n [2 messages were removed here] / a done / u and now?",
         "the old exchange may leave"
     );
     next.text("fine");
@@ -857,7 +863,10 @@ fn an_old_exchange_does_not_kill_the_session_under_a_smaller_window() {
     let end = stage.log.len() - 2;
     let mut next = Stage::resume(stage.log[..end].to_vec(), smaller);
     next.say("and now?");
-    assert_eq!(next.last_request(), "u go / u and now?");
+    assert_eq!(
+        next.last_request(),
+        "u go / n [2 messages were removed here] / u and now?"
+    );
     next.text("fine");
     audit(&next);
 }

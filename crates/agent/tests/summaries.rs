@@ -417,7 +417,11 @@ fn one_that_overshoots_is_cut_with_a_marker() {
         &stage
             .run
             .line()
-            .budget(stage.setup.overhead(), Default::default())
+            .budget(
+                stage.setup.overhead(),
+                Default::default(),
+                Default::default(),
+            )
             .unwrap(),
     );
     let weight = stage.setup.counter.message(&Message::Summary {

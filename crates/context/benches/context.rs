@@ -134,7 +134,9 @@ impl View {
 
     /// What the machine does in a turn, as far as it concerns the view.
     fn turn(&mut self) {
-        let budget = self.line.budget(Tokens(1_000), Calibration::default());
+        let budget = self
+            .line
+            .budget(Tokens(1_000), Tokens::ZERO, Calibration::default());
         let budget = budget.expect("there is room beside the overhead");
         let plan = self
             .policy
@@ -168,7 +170,7 @@ fn clamp() {
     let filter = Policy::evict(SessionPruneConfig::default()).for_filter();
     let filter = ("compact", filter, Line::exactly(Tokens(2_000)));
     for (name, policy, line) in presets.into_iter().chain([filter]) {
-        let budget = line.budget(Tokens::ZERO, Calibration::default());
+        let budget = line.budget(Tokens::ZERO, Tokens::ZERO, Calibration::default());
         let budget = budget.expect("there is room");
         let once = |_| {
             let mut view = full.clone();

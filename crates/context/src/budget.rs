@@ -69,19 +69,22 @@ pub struct Budget {
     pub keep_recent: usize,
     /// What is sent besides the view: system prompt, schemas, dynamic context.
     pub overhead: Tokens,
+    /// The part of the view that is never removed: its system messages.
+    pub instructions: Tokens,
 }
 
 /// Not even the protected set fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error(
-    "the request cannot be made smaller than {minimum} tokens ({overhead} of them system prompt \
-     and tools), but only {limit} are allowed; allow at least {minimum}, or shorten the task, the \
-     system prompt or the tools"
+    "the request cannot be made smaller than {minimum} tokens ({overhead} of them instructions, \
+     tools and dynamic context), but only {limit} are allowed; allow at least {minimum}, or shorten \
+     the task, the instructions, the tools or the dynamic context"
 )]
 pub struct CannotFit {
     /// The least that would have to be sent.
     pub minimum: Tokens,
-    /// The part of it that no plan can touch.
+    /// The part of it that no plan can remove: system prompt and other instructions, tools, dynamic
+    /// context.
     pub overhead: Tokens,
     /// What may be sent.
     pub limit: Tokens,
@@ -122,14 +125,47 @@ impl Line {
             .map_or(asked, |window| asked.min(Tokens(window.0 / 4)))
     }
 
-    /// The budget of a view beside `overhead`, both in the counter's tokens.
+    /// Returns the budget of a view that is sent beside `overhead` and of which `instructions` can
+    /// never be removed (see [`Transcript::instructions`](crate::Transcript::instructions)). All
+    /// sizes are in the counter's tokens.
     ///
-    /// room = window − output reserve − overhead; a share is of room, an explicit size has the
-    /// overhead taken off. No line lies above room.
+    /// Available are window − output reserve − overhead − instructions. A share is a share of that;
+    /// from an explicit size the overhead is subtracted. Nothing exceeds what is available.
     ///
     /// # Errors
-    /// When the overhead alone leaves no room.
-    pub fn budget(&self, overhead: Tokens, calibration: Calibration) -> Result<Budget, CannotFit> {
+    /// If the overhead alone leaves no room.
+    pub fn budget(
+        &self,
+        overhead: Tokens,
+        instructions: Tokens,
+        calibration: Calibration,
+    ) -> Result<Budget, CannotFit> {
+        let Ok(budget) = self.beside(overhead + instructions, calibration) else {
+            // There is no room beside the instructions, so the policy has to make it in them, or to
+            // say that it cannot.
+            let budget = self.beside(overhead, calibration)?;
+            return Ok(Budget {
+                instructions,
+                ..budget
+            });
+        };
+        // They are part of the view.
+        let with = |tokens: Tokens| match tokens {
+            Tokens::MAX => tokens,
+            tokens => tokens + instructions,
+        };
+        Ok(Budget {
+            limit: with(budget.limit),
+            trigger: with(budget.trigger),
+            target: with(budget.target),
+            overhead,
+            instructions,
+            ..budget
+        })
+    }
+
+    /// Returns the budget of a view of which everything may be removed.
+    fn beside(&self, overhead: Tokens, calibration: Calibration) -> Result<Budget, CannotFit> {
         let sendable = self.window.map_or(Tokens::MAX, |window| {
             calibration.counted(window.minus(self.reserve()))
         });
@@ -188,17 +224,18 @@ impl Line {
             max_result,
             keep_recent: self.keep_recent.max(1),
             overhead,
+            instructions: Tokens::ZERO,
         })
     }
 }
 
 impl Budget {
-    /// The error for a view that cannot be made lighter than `view`.
+    /// Returns the error for a view that cannot be made lighter than `view` tokens.
     #[must_use]
     pub fn cannot_fit(&self, view: Tokens) -> CannotFit {
         CannotFit {
             minimum: view + self.overhead,
-            overhead: self.overhead,
+            overhead: self.overhead + self.instructions,
             limit: self.limit + self.overhead,
         }
     }
@@ -217,7 +254,7 @@ mod tests {
     use super::*;
 
     fn budget(line: Line, overhead: u64) -> Budget {
-        line.budget(Tokens(overhead), Calibration::default())
+        line.budget(Tokens(overhead), Tokens::ZERO, Calibration::default())
             .unwrap()
     }
 
@@ -236,6 +273,26 @@ mod tests {
         assert_eq!(budget.trigger, Tokens(4_000));
         assert_eq!(budget.target, Tokens(2_750));
         assert_eq!(budget.max_result, Tokens(1_250));
+    }
+
+    #[test]
+    fn instructions_are_no_part_of_a_share() {
+        let line = Line {
+            window: Some(Tokens(8_000)),
+            ..Line::default()
+        };
+        let budget = line
+            .budget(Tokens(500), Tokens(500), Calibration::default())
+            .unwrap();
+        assert_eq!(
+            (budget.limit, budget.trigger, budget.target),
+            (Tokens(5_500), Tokens(4_500), Tokens(3_250)),
+            "500 beside the shares of 5,000"
+        );
+        let exact = Line::exactly(Tokens(2_000));
+        let exact = exact.budget(Tokens(500), Tokens(700), Calibration::default());
+        let exact = exact.unwrap();
+        assert_eq!((exact.limit, exact.target), (Tokens(1_500), Tokens(1_500)));
     }
 
     #[test]
@@ -300,7 +357,7 @@ mod tests {
             ..Line::default()
         };
         let error = line
-            .budget(Tokens(50_000), Calibration::default())
+            .budget(Tokens(50_000), Tokens::ZERO, Calibration::default())
             .unwrap_err();
         assert_eq!(
             error,
@@ -321,7 +378,9 @@ mod tests {
             ..Line::default()
         };
         assert_eq!(
-            line.budget(Tokens(0), calibration).unwrap().limit,
+            line.budget(Tokens(0), Tokens::ZERO, calibration)
+                .unwrap()
+                .limit,
             Tokens(3_000)
         );
     }

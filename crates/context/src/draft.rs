@@ -1,17 +1,20 @@
-//! [`Draft`]: a view with the edits that stages have proposed so far. It refuses what the
-//! invariants forbid, so that no stage can part an exchange, drop one of the protected set or make
-//! anything heavier. Not applied to anything; that is `Transcript::apply`.
+//! [`Draft`]: a view with the edits that stages have proposed so far.
+//!
+//! It refuses what the invariants forbid: no stage can split an exchange, part an answer from its
+//! question, remove one of the protected set or make a message heavier. `Transcript::apply` applies
+//! the resulting plan.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, OnceCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::budget::Budget;
-use crate::counter::TokenCounter;
-use crate::exchange::{Exchange, ExchangeKind};
+use crate::counter::{MESSAGE_OVERHEAD, SUMMARY_FRAME, TokenCounter};
+use crate::exchange::{Exchange, ExchangeKind, turns};
 use crate::fingerprint::Fingerprint;
+use crate::gap::Gap;
 use crate::item::{Form, Item, Seq};
 use crate::means::{Means, Recall, Span, When};
 use crate::message::Message;
@@ -20,6 +23,9 @@ use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;
+
+/// The tokens that two texts may weigh more together than apart.
+const NOTE_SEAM: Tokens = Tokens(2);
 
 /// A view and the edits proposed to it. Making one costs nothing; the exchanges are found when a
 /// stage first asks for them.
@@ -30,7 +36,10 @@ pub struct Draft<'a> {
     means: Cow<'a, Means>,
     structure: OnceCell<Structure>,
     changes: BTreeMap<usize, Change>,
-    tokens: Tokens,
+    /// The weight of all messages that are left, without the markers of new gaps.
+    left: Tokens,
+    /// The weight of these markers, unless something was removed since it was counted.
+    markers: Cell<Option<Tokens>>,
     due: bool,
     stages: Vec<String>,
     wants: Option<Span>,
@@ -47,6 +56,7 @@ enum Summaries {
 #[derive(Debug)]
 struct Structure {
     exchanges: Vec<Exchange>,
+    turns: Vec<Range<usize>>,
     protected: Vec<bool>,
 }
 
@@ -73,7 +83,8 @@ impl<'a> Draft<'a> {
             means: Cow::Owned(Means::default()),
             structure: OnceCell::new(),
             changes: BTreeMap::new(),
-            tokens: transcript.tokens(),
+            left: transcript.tokens(),
+            markers: Cell::new(Some(Tokens::ZERO)),
             due: false,
             stages: Vec::new(),
             wants: None,
@@ -118,17 +129,30 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The weight of the view with the edits so far.
+    /// Returns the weight of the view with the edits so far, the markers of new gaps included.
+    ///
+    /// O(number of edits) after a removal, O(1) otherwise.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
-        self.tokens
+        self.left + self.markers()
+    }
+
+    /// Returns the weight of the markers of new gaps.
+    pub(crate) fn markers(&self) -> Tokens {
+        let markers = self.markers.get().unwrap_or_else(|| {
+            let gaps = self.gaps();
+            let weigh = |(_, gap): &(_, Gap)| self.counter().message(&gap.message());
+            gaps.iter().map(weigh).sum()
+        });
+        self.markers.set(Some(markers));
+        markers
     }
 
     /// Whether the view is over its trigger, or was when an earlier stage asked: a rewrite that
     /// has begun goes on to the target, for one that ends just under the trigger is soon followed
     /// by the next, and each loses the provider's cache.
     pub fn is_due(&mut self, budget: &Budget) -> bool {
-        self.due |= self.tokens > budget.trigger;
+        self.due |= self.tokens() > budget.trigger;
         self.due
     }
 
@@ -156,9 +180,12 @@ impl<'a> Draft<'a> {
         &self.structure().exchanges
     }
 
-    /// Whether an exchange must stay: leading system messages, pins, the first and the newest user
-    /// message, the newest complete exchanges, pending calls, the last summary, whatever the model
-    /// has not read yet, and the end of the view: what stands before it must not become the end.
+    /// Returns `true` if an exchange must stay.
+    ///
+    /// Protected are system messages wherever they stand, pins, the first and the newest user
+    /// message, the newest complete exchanges with the questions that they answer, pending calls,
+    /// the last summary, everything that the model has not read yet, and the last message of the
+    /// view.
     #[must_use]
     pub fn is_protected(&self, exchange: usize) -> bool {
         self.structure()
@@ -204,7 +231,7 @@ impl<'a> Draft<'a> {
                 _ => Change::Shrunk(to),
             };
             self.changes.insert(at, change);
-            self.tokens = self.tokens.minus(freed);
+            self.left = self.left.minus(freed);
         }
         freed
     }
@@ -247,12 +274,17 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Puts one summary in the place of these exchanges and says what that frees: zero where it is
-    /// refused, because one of them may not be covered, or because it would not be lighter.
-    pub fn summarize(&mut self, exchanges: &[usize], text: impl Into<String>) -> Tokens {
-        let to = Message::Summary { text: text.into() };
-        let tokens = self.counter().message(&to);
+    /// Puts one summary in the place of these exchanges and returns the freed tokens.
+    ///
+    /// The summary gets a first line that says how many messages it replaces and how to recall
+    /// them. Returns zero and changes nothing if one of the exchanges may not be covered, if a
+    /// question would be covered and its answer stay, or if the summary would not be lighter.
+    pub fn summarize(&mut self, exchanges: &[usize], text: impl AsRef<str>) -> Tokens {
         let covers = self.positions(exchanges);
+        let to = Message::Summary {
+            text: self.gap(covers.iter().copied()).with_summary(text.as_ref()),
+        };
+        let tokens = self.counter().message(&to);
         let weight: Tokens = covers
             .iter()
             .filter_map(|at| self.current(*at))
@@ -263,10 +295,13 @@ impl<'a> Draft<'a> {
         let (Some(first), true) = (covers.first().copied(), coverable) else {
             return Tokens::ZERO;
         };
-        if freed == Tokens::ZERO || self.summaries == Summaries::Refused {
+        if freed == Tokens::ZERO
+            || self.summaries == Summaries::Refused
+            || self.with_their_answers(exchanges).len() < exchanges.len()
+        {
             return Tokens::ZERO;
         }
-        self.tokens = self.tokens.minus(freed);
+        self.left = self.left.minus(freed);
         for at in &covers {
             self.changes.insert(*at, Change::Covered);
         }
@@ -278,34 +313,119 @@ impl<'a> Draft<'a> {
         freed
     }
 
-    /// Drops an exchange whole and says what that frees: zero where it is protected or gone.
+    /// Returns what a summary of these exchanges weighs besides its own words: the message, the
+    /// frame around it and the line that says what it replaces.
+    #[must_use]
+    pub fn summary_frame(&self, exchanges: &[usize]) -> Tokens {
+        let gap = self.gap(self.positions(exchanges).into_iter());
+        let note = self.counter().text(&gap.with_summary(""));
+        MESSAGE_OVERHEAD + SUMMARY_FRAME + note + NOTE_SEAM
+    }
+
+    /// Removes an exchange, and with a question everything that answers it.
+    ///
+    /// Returns what [`Draft::drop_exchanges`] returns.
     pub fn drop_exchange(&mut self, exchange: usize) -> Tokens {
-        match self.exchanges().get(exchange) {
-            Some(found) if !self.is_protected(exchange) && !self.is_covered(found) => {
-                self.remove(found.at.clone())
-            }
-            _ => Tokens::ZERO,
+        let together: Vec<usize> = if self.is_question(exchange) {
+            self.turn_of(exchange).collect()
+        } else {
+            vec![exchange]
+        };
+        if self.is_removable(exchange) {
+            self.drop_exchanges(&together)
+        } else {
+            Tokens::ZERO
         }
     }
 
-    /// Gives up protected exchanges from before `before`, which stages may not: first those that no
-    /// request has carried, left behind by a run that failed; if there are none, the complete ones
-    /// that stayed for being the newest; if there are none of these either, the summary, made when
-    /// there was more room. For a host whose next question does not fit beside them.
-    /// Says what that frees.
+    /// Removes exchanges, and returns the weight of the removed messages; the marker that takes
+    /// their place is not subtracted from it.
+    ///
+    /// Exchanges that are protected or already removed, markers of gaps, and questions of which an
+    /// answer would stay are left as they are.
+    pub fn drop_exchanges(&mut self, exchanges: &[usize]) -> Tokens {
+        let mut removable = exchanges.to_vec();
+        removable.retain(|index| self.is_removable(*index));
+        let removable = self.with_their_answers(&removable);
+        self.remove(&removable)
+    }
+
+    /// Returns the exchanges that may be removed, oldest first. The exchanges of one entry are to
+    /// be removed together.
+    ///
+    /// An entry is a whole turn, that is a question with everything that answers it. A turn is
+    /// split if its question is protected, or if it weighs more than `turn_limit`: then its steps
+    /// may be removed one by one, and the question only together with the last of them.
+    #[must_use]
+    pub fn removable(&self, turn_limit: Tokens) -> Vec<Vec<usize>> {
+        let mut entries: Vec<Vec<usize>> = Vec::new();
+        for turn in &self.structure().turns {
+            let mut steps: Vec<usize> = turn
+                .clone()
+                .filter(|index| self.is_removable(*index))
+                .collect();
+            if !steps.first().is_some_and(|first| self.is_question(*first)) {
+                entries.extend(steps.into_iter().map(|step| vec![step]));
+                continue;
+            }
+            if steps.len() > 2 && self.weight_of(&steps) > turn_limit {
+                let last = steps.split_off(steps.len() - 1);
+                let mut steps = steps.into_iter();
+                let question = steps.next();
+                entries.extend(steps.map(|step| vec![step]));
+                entries.push(question.into_iter().chain(last).collect());
+            } else {
+                entries.push(steps);
+            }
+        }
+        entries
+    }
+
+    /// Returns the current weight of these exchanges.
+    #[must_use]
+    pub fn weight_of(&self, exchanges: &[usize]) -> Tokens {
+        let found = exchanges.iter().filter_map(|at| self.exchanges().get(*at));
+        let positions = found.flat_map(|exchange| exchange.at.clone());
+        let weights = positions.filter_map(|at| self.current(at));
+        weights.map(|(_, weight)| weight).sum()
+    }
+
+    /// Returns these exchanges without the questions of which an answer is not among them and stays.
+    #[must_use]
+    pub fn with_their_answers(&self, exchanges: &[usize]) -> Vec<usize> {
+        let chosen: BTreeSet<usize> = exchanges.iter().copied().collect();
+        let stays = |index: &usize| !chosen.contains(index) && self.is_step(*index);
+        let keeps_answer =
+            |index: usize| self.is_question(index) && self.turn_of(index).any(|step| stays(&step));
+        let mut whole = exchanges.to_vec();
+        whole.retain(|index| !keeps_answer(*index));
+        whole
+    }
+
+    /// Removes protected exchanges from before `before`, which stages may not.
+    ///
+    /// First those that no request has carried, left behind by a run that failed; if there are
+    /// none, the complete ones that stayed for being the newest; if there are none of these either,
+    /// the summary, made when there was more room. For a host whose next question does not fit
+    /// beside them. Returns by how much the view became lighter.
     pub fn give_up(&mut self, before: Seq) -> Tokens {
         let unsent = self.first_unsent();
-        let freed = self.drop_past(before, |exchange| {
-            exchange.at.end > unsent && exchange.kind != ExchangeKind::System
-        });
-        if freed > Tokens::ZERO {
-            return freed;
+        let is_unsent = |exchange: &Exchange| {
+            let is_message = !matches!(exchange.kind, ExchangeKind::System | ExchangeKind::Gap);
+            exchange.at.end > unsent && is_message
+        };
+        let is_complete = |exchange: &Exchange| exchange.kind == ExchangeKind::Complete;
+        let is_summary = |exchange: &Exchange| exchange.kind == ExchangeKind::Summary;
+        let weight = self.tokens();
+        let meant: [&dyn Fn(&Exchange) -> bool; 3] = [&is_unsent, &is_complete, &is_summary];
+        for is_meant in meant {
+            self.drop_past(before, is_meant);
+            // What is lighter than its marker alone frees nothing.
+            if self.tokens() < weight {
+                break;
+            }
         }
-        let freed = self.drop_past(before, |exchange| exchange.kind == ExchangeKind::Complete);
-        if freed > Tokens::ZERO {
-            return freed;
-        }
-        self.drop_past(before, |exchange| exchange.kind == ExchangeKind::Summary)
+        weight.minus(self.tokens())
     }
 
     /// Notes that a stage had a part in the edits so far.
@@ -337,44 +457,40 @@ impl<'a> Draft<'a> {
         let first = *self.changes.keys().next()?;
         let rewrites_from = (first < self.first_unsent()).then(|| seq(first));
         let before = self.transcript.tokens();
-        let frees = before.minus(self.tokens);
-        let mut edits: Vec<Edit> = Vec::new();
-        let mut open: Option<(usize, usize)> = None;
-        let close = |open: &mut Option<(usize, usize)>, edits: &mut Vec<Edit>| {
-            if let Some((from, to)) = open.take() {
-                edits.push(Edit::Drop {
-                    first: seq(from),
-                    last: seq(to),
-                });
-            }
-        };
+        let frees = before.minus(self.tokens());
+        if frees == Tokens::ZERO {
+            return None;
+        }
+        let mut edits: Vec<(usize, Edit)> = Vec::new();
+        for (run, gap) in self.gaps() {
+            let message = gap.message();
+            let marker = Rendition {
+                tokens: self.counter().message(&message),
+                message: Arc::new(message),
+            };
+            let edit = Edit::Drop {
+                first: seq(run.start),
+                last: seq(run.end - 1),
+                marker: Some(marker),
+            };
+            edits.push((run.start, edit));
+        }
         for (at, change) in self.changes {
             match change {
-                Change::Dropped => match &mut open {
-                    Some((_, to)) if *to + 1 == at => *to = at,
-                    _ => {
-                        close(&mut open, &mut edits);
-                        open = Some((at, at));
-                    }
-                },
-                Change::Shrunk(to) => {
-                    close(&mut open, &mut edits);
-                    edits.push(Edit::Shrink { seq: seq(at), to });
-                }
+                Change::Shrunk(to) => edits.push((at, Edit::Shrink { seq: seq(at), to })),
                 Change::Summary { covers, to } => {
-                    close(&mut open, &mut edits);
                     let covers = ranges(&covers);
-                    edits.push(Edit::Summarize { covers, to });
+                    edits.push((at, Edit::Summarize { covers, to }));
                 }
-                // Named by its summary, which stands before it.
-                Change::Covered => {}
+                // Named by its gap or its summary.
+                Change::Dropped | Change::Covered => {}
             }
         }
-        close(&mut open, &mut edits);
+        edits.sort_by_key(|(at, _)| *at);
         Some(Plan {
             why,
             stages: self.stages,
-            edits,
+            edits: edits.into_iter().map(|(_, edit)| edit).collect(),
             before,
             frees,
             rewrites_from,
@@ -405,58 +521,183 @@ impl<'a> Draft<'a> {
         items.iter().any(|item| item.pin.is_some())
     }
 
-    fn drop_past(&mut self, before: Seq, is_meant: impl Fn(&Exchange) -> bool) -> Tokens {
+    fn drop_past(&mut self, before: Seq, is_meant: &dyn Fn(&Exchange) -> bool) {
         let items = self.items();
-        let past = |exchange: &Exchange| {
+        let is_past = |exchange: &Exchange| {
             let mut range = items.get(exchange.at.clone()).unwrap_or_default().iter();
             range.all(|item| item.seq < before && item.pin.is_none())
         };
-        let found = self.exchanges().iter();
-        let found = found.filter(|exchange| is_meant(exchange) && past(exchange));
-        let ranges: Vec<_> = found.map(|exchange| exchange.at.clone()).collect();
-        ranges.into_iter().map(|range| self.remove(range)).sum()
+        let found = self.exchanges().iter().enumerate();
+        let found = found.filter(|(_, exchange)| is_meant(exchange) && is_past(exchange));
+        let mut gone: BTreeSet<usize> = found.map(|(index, _)| index).collect();
+        // A question leaves with its last answer, unless it is the task or the newest one.
+        let all = 0..self.exchanges().len();
+        let asked: Vec<usize> = all.filter(|index| self.is_question(*index)).collect();
+        let ends = [asked.first(), asked.last()];
+        for question in &asked {
+            let Some(exchange) = self.exchanges().get(*question) else {
+                continue;
+            };
+            let steps: Vec<usize> = self
+                .turn_of(*question)
+                .filter(|index| self.is_step(*index))
+                .collect();
+            let leaves = steps.iter().all(|step| gone.contains(step)) && !steps.is_empty();
+            if leaves && is_past(exchange) && !ends.contains(&Some(question)) {
+                gone.insert(*question);
+            }
+        }
+        let gone: Vec<usize> = gone.into_iter().collect();
+        self.remove(&gone);
     }
 
-    fn remove(&mut self, range: Range<usize>) -> Tokens {
+    /// Removes exchanges. A gap next to one of them becomes part of the new gap.
+    fn remove(&mut self, exchanges: &[usize]) -> Tokens {
         let mut freed = Tokens::ZERO;
-        for at in range {
+        for at in self.positions(exchanges) {
             if let Some((_, weight)) = self.current(at) {
                 freed += weight;
                 self.changes.insert(at, Change::Dropped);
             }
         }
-        self.tokens = self.tokens.minus(freed);
+        self.left = self.left.minus(freed);
+        for index in exchanges {
+            for next_to in [index.checked_sub(1), index.checked_add(1)] {
+                self.absorb_gap(next_to);
+            }
+        }
+        self.markers.set(None);
         freed
+    }
+
+    fn absorb_gap(&mut self, exchange: Option<usize>) {
+        let found = exchange.and_then(|index| self.exchanges().get(index));
+        let Some(at) = found
+            .filter(|found| found.kind == ExchangeKind::Gap && !self.is_covered(found))
+            .map(|found| found.at.start)
+        else {
+            return;
+        };
+        let is_pinned = self.items().get(at).is_some_and(|item| item.pin.is_some());
+        if let (false, Some((_, weight))) = (is_pinned, self.current(at)) {
+            self.changes.insert(at, Change::Dropped);
+            self.left = self.left.minus(weight);
+        }
+    }
+
+    /// Returns the runs of removed messages.
+    fn gaps(&self) -> Vec<(Range<usize>, Gap)> {
+        let dropped = self.changes.iter();
+        let dropped = dropped.filter(|(_, change)| matches!(change, Change::Dropped));
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for (at, _) in dropped {
+            match runs.last_mut() {
+                Some(run) if run.end == *at => run.end = at + 1,
+                _ => runs.push(*at..at + 1),
+            }
+        }
+        let runs = runs.into_iter();
+        runs.map(|run| (run.clone(), self.gap(run))).collect()
+    }
+
+    /// Returns the gap that the removal of these items leaves. Former gaps and summaries among them
+    /// count as the messages that they stand for.
+    fn gap(&self, positions: impl Iterator<Item = usize>) -> Gap {
+        let mut messages: u64 = 0;
+        let mut recall: Option<(Seq, Seq)> = None;
+        for item in positions.filter_map(|at| self.items().get(at)) {
+            let own = (self.means.recall == Recall::Offered
+                && item.form != Form::Edited(Recall::None))
+            .then_some((item.seq, item.seq));
+            let former = match item.message.as_ref() {
+                Message::Summary { text } => Gap::split_summary(text).0,
+                message => Gap::of(message),
+            };
+            let (count, range) = former.map_or((1, own), |gap| (gap.messages, gap.recall));
+            messages = messages.saturating_add(count);
+            // Only an unbroken range is offered: an id in the middle that is not archived would be
+            // a false promise.
+            recall = match (recall, range) {
+                (_, None) => None,
+                (None, range) => range,
+                (Some((first, _)), Some((_, last))) => Some((first, last)),
+            };
+        }
+        Gap {
+            messages: messages.max(1),
+            recall: recall.filter(|_| self.means.recall == Recall::Offered),
+        }
+    }
+
+    /// Returns the turn that an exchange belongs to.
+    fn turn_of(&self, exchange: usize) -> Range<usize> {
+        let turns = &self.structure().turns;
+        let at = turns.partition_point(|turn| turn.end <= exchange);
+        turns.get(at).cloned().unwrap_or_default()
+    }
+
+    fn is_question(&self, exchange: usize) -> bool {
+        let found = self.exchanges().get(exchange);
+        found.is_some_and(|found| found.kind == ExchangeKind::User)
+    }
+
+    /// Returns `true` if an exchange belongs to an answer and is still in the view.
+    fn is_step(&self, exchange: usize) -> bool {
+        self.exchanges().get(exchange).is_some_and(|found| {
+            is_step(found.kind) && self.current(found.at.start).is_some() && !self.is_covered(found)
+        })
+    }
+
+    fn is_removable(&self, exchange: usize) -> bool {
+        self.exchanges().get(exchange).is_some_and(|found| {
+            found.kind != ExchangeKind::Gap
+                && !self.is_protected(exchange)
+                && !self.is_covered(found)
+                && self.current(found.at.start).is_some()
+        })
     }
 
     fn structure(&self) -> &Structure {
         self.structure.get_or_init(|| {
             let exchanges = Exchange::of(self.items());
+            let turns = turns(&exchanges);
             let protected = protected(
                 self.items(),
                 &exchanges,
+                &turns,
                 self.first_unsent(),
                 self.keep_recent,
             );
             Structure {
                 exchanges,
+                turns,
                 protected,
             }
         })
     }
 }
 
-fn protected(items: &[Item], exchanges: &[Exchange], unsent: usize, recent: usize) -> Vec<bool> {
+/// Returns `true` for what answers a question: messages of the model and its tool results.
+fn is_step(kind: ExchangeKind) -> bool {
+    matches!(
+        kind,
+        ExchangeKind::Complete | ExchangeKind::Pending | ExchangeKind::Orphan
+    )
+}
+
+fn protected(
+    items: &[Item],
+    exchanges: &[Exchange],
+    turns: &[Range<usize>],
+    unsent: usize,
+    recent: usize,
+) -> Vec<bool> {
     let last_of = |kind| exchanges.iter().rposition(|exchange| exchange.kind == kind);
     let first_user = exchanges
         .iter()
         .position(|exchange| exchange.kind == ExchangeKind::User);
     let last_user = last_of(ExchangeKind::User);
     let last_summary = last_of(ExchangeKind::Summary);
-    let system = exchanges
-        .iter()
-        .take_while(|exchange| exchange.kind == ExchangeKind::System);
-    let system = system.count();
     let mut complete = exchanges
         .iter()
         .rev()
@@ -464,18 +705,28 @@ fn protected(items: &[Item], exchanges: &[Exchange], unsent: usize, recent: usiz
     let recent_from = complete
         .nth(recent - 1)
         .map_or(0, |exchange| exchange.at.start);
-    exchanges
+    let mut protected: Vec<bool> = exchanges
         .iter()
         .enumerate()
         .map(|(index, exchange)| {
             let range = items.get(exchange.at.clone()).unwrap_or_default();
-            index < system
-                || [first_user, last_user, last_summary].contains(&Some(index))
-                || exchange.kind == ExchangeKind::Pending
+            [first_user, last_user, last_summary].contains(&Some(index))
+                || matches!(exchange.kind, ExchangeKind::System | ExchangeKind::Pending)
                 || (exchange.kind == ExchangeKind::Complete && exchange.at.start >= recent_from)
                 || exchange.at.end > unsent
                 || exchange.at.end == items.len()
                 || range.iter().any(|item| item.pin.is_some())
         })
-        .collect()
+        .collect();
+    // An answer that stays keeps its question.
+    for turn in turns {
+        let kinds = exchanges.get(turn.clone()).unwrap_or_default();
+        let flags = protected.get_mut(turn.clone()).unwrap_or_default();
+        let mut steps = kinds.iter().zip(flags.iter());
+        let answered = steps.any(|(exchange, stays)| *stays && is_step(exchange.kind));
+        if let (true, Some(first), Some(exchange)) = (answered, flags.first_mut(), kinds.first()) {
+            *first |= exchange.kind == ExchangeKind::User;
+        }
+    }
+    protected
 }

@@ -86,6 +86,7 @@ impl Economy {
     ///     max_result: Tokens(8_000),
     ///     keep_recent: 1,
     ///     overhead: Tokens(2_000),
+    ///     instructions: Tokens(0),
     /// };
     /// let mut view = Transcript::new(Arc::new(Chars4));
     /// view.push(Message::user("What is in README.md?"));
@@ -166,8 +167,10 @@ pub fn batch(sheet: Option<&PriceSheet>, kept: Tokens, outlook: &Outlook) -> Tok
 /// Where a plan must be made. A trigger that was set is such a mark; one that was left at its
 /// default is only a habit, and gives way to the safety mark.
 fn mark(line: &Budget) -> Tokens {
-    if line.trigger == line.limit.share(TRIGGER) {
-        line.limit.share(SAFETY_MARK)
+    let room = line.limit.minus(line.instructions);
+    let is_default = line.trigger == line.instructions + room.share(TRIGGER);
+    if is_default {
+        line.instructions + room.share(SAFETY_MARK)
     } else {
         line.trigger
     }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::gap::Gap;
 use crate::item::Item;
 use crate::message::Message;
 
@@ -27,6 +28,8 @@ pub enum ExchangeKind {
     Notice,
     /// A summary of what left the view.
     Summary,
+    /// The marker of a gap: messages were removed here.
+    Gap,
     /// An assistant's message and its results, all of them there.
     Complete,
     /// An assistant's message that still waits for results.
@@ -59,6 +62,23 @@ impl Exchange {
     }
 }
 
+/// Returns the turns of a view, as ranges of exchanges that together cover all of them.
+///
+/// A turn is a user message with everything up to the next user message: its answers, and the steps
+/// that led to them. The first range is empty or has no user message.
+pub(crate) fn turns(exchanges: &[Exchange]) -> Vec<Range<usize>> {
+    let mut turns = Vec::new();
+    let mut start = 0;
+    for (index, exchange) in exchanges.iter().enumerate() {
+        if exchange.kind == ExchangeKind::User {
+            turns.push(start..index);
+            start = index;
+        }
+    }
+    turns.push(start..exchanges.len());
+    turns
+}
+
 fn leading_results(items: &[Item]) -> usize {
     items
         .iter()
@@ -70,6 +90,7 @@ fn kind(first: &Message, results: usize) -> ExchangeKind {
     match first {
         Message::System { .. } => ExchangeKind::System,
         Message::User { .. } => ExchangeKind::User,
+        Message::Notice { .. } if Gap::of(first).is_some() => ExchangeKind::Gap,
         Message::Notice { .. } => ExchangeKind::Notice,
         Message::Summary { .. } => ExchangeKind::Summary,
         Message::ToolResult(_) => ExchangeKind::Orphan,

@@ -220,6 +220,12 @@ impl Message {
         texts.join("\n")
     }
 
+    /// Returns `true` if it instructs the model on behalf of the host.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        matches!(self, Self::System { .. })
+    }
+
     /// Whether a person said it.
     #[must_use]
     pub fn is_user(&self) -> bool {

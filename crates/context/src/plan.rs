@@ -47,12 +47,15 @@ pub enum Edit {
         /// What takes its place.
         to: Rendition,
     },
-    /// Items leave the view: all from the first to the last.
+    /// Items are removed from the view, from the first to the last. A marker takes their place.
     Drop {
-        /// The first to leave.
+        /// The first item to be removed.
         first: Seq,
-        /// The last to leave.
+        /// The last item to be removed.
         last: Seq,
+        /// The marker, a [`Gap`](crate::Gap). `None` only in logs of format 4 and older.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        marker: Option<Rendition>,
     },
     /// A summary takes the place of the first item that it covers; the others leave the view.
     Summarize {
@@ -147,6 +150,14 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// Returns `true` if the plan removes messages or rewrites what was already sent. A plan that
+    /// only shortens results before the model first reads them is no compaction.
+    #[must_use]
+    pub fn is_compaction(&self) -> bool {
+        let removes = |edit: &Edit| !matches!(edit, Edit::Shrink { .. });
+        self.rewrites_from.is_some() || self.edits.iter().any(removes)
+    }
+
     /// The view's weight after.
     #[must_use]
     pub fn after(&self) -> Tokens {

@@ -73,6 +73,13 @@ impl Policy {
         ])
     }
 
+    /// cap → fit, both only for results that no request has carried yet: nothing that was sent is
+    /// rewritten.
+    #[must_use]
+    pub fn arrivals() -> Self {
+        Self::new(vec![Arc::new(Cap::Arrivals), Arc::new(Fit::Arrivals)])
+    }
+
     /// The same stages, the last rung being allowed to cut protected texts as well; for filters.
     #[must_use]
     pub fn for_filter(mut self) -> Self {

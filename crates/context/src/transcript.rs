@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::counter::TokenCounter;
 use crate::exchange::Exchange;
+use crate::gap::Gap;
 use crate::item::{Form, Item, Pin, Pinned, Seq};
 use crate::means::Recall;
 use crate::message::Message;
@@ -20,6 +21,8 @@ pub struct Transcript {
     total: Tokens,
     next: Seq,
     sent: Seq,
+    /// The weight of the system messages. No plan removes one.
+    instructions: Tokens,
     /// How many items are pinned. No plan takes one out.
     pinned: usize,
     counter: Arc<dyn TokenCounter>,
@@ -41,6 +44,7 @@ impl Transcript {
         Self {
             items: Vec::new(),
             total: Tokens::ZERO,
+            instructions: Tokens::ZERO,
             next: Seq(0),
             sent: Seq(0),
             pinned: 0,
@@ -53,6 +57,9 @@ impl Transcript {
         let message = message.into();
         let seq = self.next;
         let tokens = self.counter.message(&message);
+        if message.is_system() {
+            self.instructions += tokens;
+        }
         self.items.push(Item {
             seq,
             message,
@@ -111,7 +118,7 @@ impl Transcript {
         for edit in &plan.edits {
             match edit {
                 Edit::Shrink { seq, .. } => range(*seq, *seq, false),
-                Edit::Drop { first, last } => range(*first, *last, true),
+                Edit::Drop { first, last, .. } => range(*first, *last, true),
                 Edit::Summarize { covers, .. } => {
                     for of in covers {
                         range(of.first, of.last, true);
@@ -142,6 +149,12 @@ impl Transcript {
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.total
+    }
+
+    /// Returns the weight of the system messages in the view, which no plan removes. O(1).
+    #[must_use]
+    pub fn instructions(&self) -> Tokens {
+        self.instructions
     }
 
     /// The view itself, borrowed.
@@ -242,6 +255,8 @@ impl Transcript {
     /// Puts the view back to items that it had before. Their numbers are not given again.
     pub fn rewind(&mut self, items: Vec<Item>) {
         self.total = items.iter().map(|item| item.tokens).sum();
+        let system = items.iter().filter(|item| item.message.is_system());
+        self.instructions = system.map(|item| item.tokens).sum();
         self.pinned = items.iter().filter(|item| item.pin.is_some()).count();
         self.items = items;
     }
@@ -263,10 +278,16 @@ impl Transcript {
             };
             items.push(item.clone());
             self.total = self.total.minus(item.tokens);
-            let (Change::Form(to) | Change::Summary(to)) = change else {
+            if item.message.is_system() {
+                self.instructions = self.instructions.minus(item.tokens);
+            }
+            let (Change::Form(to) | Change::Replaced(to)) = change else {
                 return false;
             };
             self.total += to.tokens;
+            if to.message.is_system() {
+                self.instructions += to.tokens;
+            }
             item.message = to.message;
             item.tokens = to.tokens;
             if item.form == Form::Original {
@@ -302,9 +323,20 @@ impl Transcript {
                     }
                     changes.insert(at, Change::Form(weighed(to)));
                 }
-                Edit::Drop { first, last } => {
-                    let range = find(*first)?..=find(*last)?;
+                Edit::Drop {
+                    first,
+                    last,
+                    marker,
+                } => {
+                    let start = find(*first)?;
+                    let range = start..=find(*last)?;
                     changes.extend(range.map(|at| (at, Change::Dropped)));
+                    if let Some(marker) = marker {
+                        if Gap::of(&marker.message).is_none() {
+                            return Err(PlanError::NotItsForm(*first));
+                        }
+                        changes.insert(start, Change::Replaced(weighed(marker)));
+                    }
                 }
                 Edit::Summarize { covers, to } => {
                     let Some(first) = covers.first().map(|range| range.first) else {
@@ -317,7 +349,7 @@ impl Transcript {
                         let range = find(*first)?..=find(*last)?;
                         changes.extend(range.map(|at| (at, Change::Dropped)));
                     }
-                    changes.insert(find(first)?, Change::Summary(weighed(to)));
+                    changes.insert(find(first)?, Change::Replaced(weighed(to)));
                 }
             }
         }
@@ -375,8 +407,8 @@ enum Change {
     Dropped,
     /// A lighter form of it.
     Form(Rendition),
-    /// A summary that covers it and others.
-    Summary(Rendition),
+    /// A summary or a marker that takes the place of this item and others.
+    Replaced(Rendition),
 }
 
 impl Change {
@@ -384,7 +416,7 @@ impl Change {
     fn left(&self) -> Tokens {
         match self {
             Self::Dropped => Tokens::ZERO,
-            Self::Form(to) | Self::Summary(to) => to.tokens,
+            Self::Form(to) | Self::Replaced(to) => to.tokens,
         }
     }
 }

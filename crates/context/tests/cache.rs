@@ -105,7 +105,9 @@ fn play(turns: &[Turn], strategy: ContextStrategy) -> (usize, usize) {
         window: Some(Tokens(24_000)),
         ..Line::default()
     };
-    let budget = line.budget(TOOLS + SYSTEM, Calibration::default()).unwrap();
+    let budget = line
+        .budget(TOOLS + SYSTEM, Tokens::ZERO, Calibration::default())
+        .unwrap();
     let policy = strategy.policy(SessionPruneConfig::default(), SummaryConfig::default());
     let mut cache = Cache::default();
     let mut trail = CacheTrail::default();

@@ -29,6 +29,7 @@ fn budget(trigger: u64, target: u64) -> Budget {
         max_result: Tokens(1_000_000),
         keep_recent: 1,
         overhead: Tokens(0),
+        instructions: Tokens(0),
     }
 }
 
@@ -161,7 +162,7 @@ fn sections_keep_what_they_are_told() {
                 (c.keep_first_turns, c.keep_recent_turns) = (1, 2);
                 c.summarization = Summarization::Off;
             }),
-            "u:task a:[c1] r:c1 a:[c7] r:c7~ a:[c8] r:c8~",
+            "u:task a:[c1] r:c1 n:[10 messages were removed here] a:[c7] r:c7~ a:[c8] r:c8~",
         ),
         (
             "earlier runs go into the summary whole, the first turns are the newest run's",
@@ -176,7 +177,7 @@ fn sections_keep_what_they_are_told() {
                 (c.keep_first_turns, c.keep_recent_turns) = (1, 2);
                 c.compaction_scope = CompactionScope::FixedCount(0);
             }),
-            "u:one u:task a:[c1] r:c1 S a:[c7] r:c7~ a:[c8] r:c8~",
+            "u:one n:[11 messages were removed here] u:task a:[c1] r:c1 S a:[c7] r:c7~ a:[c8] r:c8~",
         ),
         (
             "within a budget of tokens they are summed up",
@@ -416,7 +417,8 @@ fn stages_of_your_own_take_the_place_of_ours() {
         (
             "cap lines mine extract evict fit".to_owned(),
             // Ours sees to the earlier run only, and theirs was enough.
-            "u:one a:[c1] r:c1 a:[c2] r:c2 a:doneone u:two a:[c4] r:c4 a:[c5] r:c5 a:[c6] r:c6 a:donetwo"
+            "u:one a:[c1] r:c1 a:[c2] r:c2 a:doneone u:two n:[2 messages were removed here] \
+             a:[c4] r:c4 a:[c5] r:c5 a:[c6] r:c6 a:donetwo"
                 .to_owned()
         )
     );
@@ -426,7 +428,8 @@ fn stages_of_your_own_take_the_place_of_ours() {
     };
     let (names, after) = with(block);
     assert_eq!(names, "cap lines mine extract evict fit");
-    assert!(after.starts_with("u:one a:[c2] r:c2"), "{after}");
+    let removed = "u:one n:[2 messages were removed here] a:[c2] r:c2";
+    assert!(after.starts_with(removed), "{after}");
     let both = OwnStages {
         in_memory: mine(2),
         block: mine(1),
@@ -591,19 +594,24 @@ fn a_history_has_so_many_messages() {
         (
             7,
             "u:task a:[c1] r:c1 a:[c2] r:c2 a:[c3,c4] r:c3 r:c4",
-            "u:task a:[c3,c4] r:c3 r:c4",
+            "u:task n:[4 messages were removed here] a:[c3,c4] r:c3 r:c4",
         ),
         // The task and the newest exchange stay, whatever is allowed; no result is left alone.
         (
             2,
             "u:task a:[c1] r:c1 a:[c2,c3] r:c2 r:c3",
-            "u:task a:[c2,c3] r:c2 r:c3",
+            "u:task n:[2 messages were removed here] a:[c2,c3] r:c2 r:c3",
         ),
-        (2, "u:task a:[c1] r:c1 | a:[c2] r:c2", "u:task a:[c2] r:c2"),
+        (
+            2,
+            "u:task a:[c1] r:c1 | a:[c2] r:c2",
+            "u:task n:[2 messages were removed here] a:[c2] r:c2",
+        ),
         (
             1,
             "u:task a:one u:more a:[c1] r:c1",
-            "u:task u:more a:[c1] r:c1",
+            // Its marker would weigh more than the answer.
+            "u:task a:one u:more a:[c1] r:c1",
         ),
     ];
     for (max, before, after) in rows {

@@ -29,7 +29,9 @@ fn preset(name: &str, trigger: Option<u64>, window: u64) -> (Policy, Budget) {
         window: Some(Tokens(window)),
         ..Line::default()
     });
-    let budget = line.budget(Tokens(0), Calibration::default()).unwrap();
+    let budget = line
+        .budget(Tokens(0), Tokens::ZERO, Calibration::default())
+        .unwrap();
     (
         strategy.policy(SessionPruneConfig::default(), SummaryConfig::default()),
         budget,

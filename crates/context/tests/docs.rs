@@ -78,6 +78,7 @@ fn every_strip_of_the_guide_is_what_its_stage_does() {
             max_result: number(&head, "max_result").unwrap_or(Tokens(100)),
             keep_recent: 1,
             overhead: Tokens(0),
+            instructions: Tokens(0),
         };
         let old = view(before);
         let mut new = old.clone();

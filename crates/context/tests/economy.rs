@@ -36,6 +36,7 @@ fn line(limit: u64) -> Budget {
         max_result: Tokens(limit),
         keep_recent: 1,
         overhead: Tokens(0),
+        instructions: Tokens(0),
     }
 }
 

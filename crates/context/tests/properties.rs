@@ -11,15 +11,15 @@
 
 mod histories;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use histories::{Random, history, how_many};
 use plimsoll_context::{
     ArgumentDigest, Bpe, Budget, Calibration, CannotFit, Chars4, CompactionConfig, CompactionScope,
-    ContextConfig, ContextStrategy, Draft, Edit, ExchangeKind, Fingerprint, Line, Means, Memo,
-    Message, OwnStages, Plan, Policy, Ppm, Ready, Recall, Seq, SeqRange, SessionPruneConfig,
-    Summarizer, SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, When,
+    ContextConfig, ContextStrategy, Draft, Edit, ExchangeKind, Fingerprint, Gap, Line, Means, Memo,
+    Message, OwnStages, Plan, Policy, Ppm, Ready, Recall, Rendition, Seq, SeqRange,
+    SessionPruneConfig, Summarizer, SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, When,
 };
 
 /// The least that the last rung leaves of a result, in tokens.
@@ -128,6 +128,11 @@ struct Session {
     view: Transcript,
     /// Every message as it was said.
     said: BTreeMap<Seq, Message>,
+    /// The question that each message of the model and of its tools answers.
+    questions: BTreeMap<Seq, Option<Seq>>,
+    question: Option<Seq>,
+    /// The messages that a summary has replaced.
+    summarized: BTreeSet<Seq>,
     pinned: Vec<Seq>,
     /// The summary that a model has written beside the run.
     ready: Option<Ready>,
@@ -178,6 +183,9 @@ impl Session {
             line,
             view: Transcript::new(counter),
             said: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            question: None,
+            summarized: BTreeSet::new(),
             pinned: Vec::new(),
             ready: None,
             recall: match seed % 2 {
@@ -189,7 +197,10 @@ impl Session {
 
     fn play(&mut self, figures: &mut Figures) {
         figures.histories += 1;
-        let Ok(mut budget) = self.line.budget(self.overhead, Calibration::default()) else {
+        let Ok(mut budget) = self
+            .line
+            .budget(self.overhead, Tokens::ZERO, Calibration::default())
+        else {
             figures.cannot_fit += 1;
             return;
         };
@@ -227,6 +238,13 @@ impl Session {
 
     fn say(&mut self, message: Message) {
         let seq = self.view.push(message.clone());
+        match message {
+            Message::User { .. } => self.question = Some(seq),
+            Message::Assistant { .. } | Message::ToolResult(_) => {
+                self.questions.insert(seq, self.question);
+            }
+            _ => {}
+        }
         self.said.insert(seq, message);
         if self.random.below(200) == 0 {
             assert!(self.view.pin(seq));
@@ -274,6 +292,7 @@ impl Session {
             assert!(self.view.tokens() <= budget.limit, "{}", self.name());
         }
         self.check_whole();
+        self.check_questions();
         self.check_protected(budget);
         self.check_forms();
         Ok(())
@@ -348,7 +367,11 @@ impl Session {
         for edit in &plan.edits {
             match edit {
                 Edit::Summarize { covers, to } => self.covered(covers, &to.message),
-                Edit::Drop { first, last } => self.dropped(*first, *last),
+                Edit::Drop {
+                    first,
+                    last,
+                    marker,
+                } => self.dropped(*first, *last, marker.as_ref()),
                 Edit::Shrink { .. } => {}
             }
         }
@@ -360,13 +383,23 @@ impl Session {
     }
 
     /// A summary that another has followed may leave; it is not the last one when that is covered.
-    fn dropped(&mut self, first: Seq, last: Seq) {
+    /// The marker is what stands there from now on.
+    fn dropped(&mut self, first: Seq, last: Seq, marker: Option<&Rendition>) {
+        let marker = marker.expect("every gap is marked");
+        let gap = Gap::of(&marker.message).expect("it is a marker");
+        let removed = self.said.range(first..=last).map(|(_, said)| match said {
+            Message::Summary { text } => Gap::split_summary(text).0.map_or(1, |gap| gap.messages),
+            said => Gap::of(said).map_or(1, |gap| gap.messages),
+        });
+        assert_eq!(gap.messages, removed.sum::<u64>(), "{}", self.name());
+        assert!(self.recall == Recall::Offered || gap.recall.is_none());
         let is_summary = |message: &Message| matches!(message, Message::Summary { .. });
         let newest = self.said.iter().rev().find(|(_, said)| is_summary(said));
-        let newest = newest.map(|(seq, _)| *seq);
-        self.said.retain(|seq, said| {
-            !(first..=last).contains(seq) || Some(*seq) == newest || !is_summary(said)
-        });
+        if let Some((seq, _)) = newest {
+            assert!(!(first..=last).contains(seq), "{}", self.name());
+        }
+        self.said.retain(|seq, _| !(first..=last).contains(seq));
+        self.said.insert(first, Message::clone(&marker.message));
     }
 
     /// What a summary covers is neither the task nor the newest question; from now on the summary
@@ -386,6 +419,11 @@ impl Session {
             for seq in gone {
                 self.said.remove(&seq);
             }
+            // The last one may have been a marker, which stands for those behind it as well.
+            let behind = (range.last.0 + 1..self.view.next_seq().0)
+                .take_while(|seq| self.view.get(Seq(*seq)).is_none());
+            let numbers = (range.first.0..=range.last.0).chain(behind);
+            self.summarized.extend(numbers.map(Seq));
         }
         assert!(matches!(summary, Message::Summary { .. }));
         self.said.insert(covers[0].first, summary.clone());
@@ -406,7 +444,10 @@ impl Session {
             plan.after() <= budget.target
                 || arrivals && plan.after() <= budget.trigger
                 || (0..draft.exchanges().len()).all(|index| draft.is_protected(index)
-                    || draft.exchanges()[index].kind == ExchangeKind::Summary),
+                    || matches!(
+                        draft.exchanges()[index].kind,
+                        ExchangeKind::Summary | ExchangeKind::Gap
+                    )),
             "{}: {:?} ended at {}, above {}",
             self.name(),
             plan.stages,
@@ -428,6 +469,32 @@ impl Session {
             }
         }
         assert!(open.is_empty(), "{}: {open:?} unanswered", self.name());
+    }
+
+    /// Every answer stands behind its own question, and every gap has a marker.
+    fn check_questions(&self) {
+        let mut question = None;
+        let mut marked = true;
+        let mut next = Seq(0);
+        for item in self.view.items() {
+            let stands_for_others = matches!(*item.message, Message::Summary { .. })
+                || Gap::of(&item.message).is_some();
+            // What a summary replaces behind a message that stays, the summary counts.
+            let replaced = (next.0..item.seq.0).all(|seq| self.summarized.contains(&Seq(seq)));
+            assert!(marked || replaced, "{}: an unmarked gap", self.name());
+            (marked, next) = (stands_for_others, item.seq.next());
+            match *item.message {
+                Message::User { .. } => question = Some(item.seq),
+                Message::Assistant { .. } | Message::ToolResult(_) => assert_eq!(
+                    self.questions[&item.seq],
+                    question,
+                    "{}: {} stands behind another question",
+                    self.name(),
+                    item.seq
+                ),
+                _ => {}
+            }
+        }
     }
 
     /// Task, newest question, newest exchanges, last summary and pins are there; only results of
@@ -470,8 +537,17 @@ impl Session {
                 calls(said).iter().map(|call| &call.id).collect::<Vec<_>>()
             );
         }
-        let system = |message: &Message| matches!(message, Message::System { .. });
-        assert_eq!(all().any(system), now().any(system));
+        let system = |message: &&Message| message.is_system();
+        let (said, kept): (Vec<_>, Vec<_>) = (
+            all().filter(system).collect(),
+            now().filter(system).collect(),
+        );
+        assert_eq!(
+            kept,
+            said,
+            "{}: instructions stay as they were",
+            self.name()
+        );
     }
 
     /// What stays is what was said or a lighter form of it, in the same order.
@@ -510,10 +586,21 @@ impl Session {
         assert_eq!(cannot_fit.limit, budget.limit + self.overhead);
         let draft = Draft::new(&self.view, budget.keep_recent);
         let mut least = Tokens::ZERO;
+        // Between what stays there is a marker.
+        let widest = Gap {
+            messages: 1_000_000,
+            recall: Some((Seq(1_000_000), Seq(1_000_000))),
+        };
+        let marker = self.view.counter().message(&widest.message());
+        let mut in_gap = false;
         for (index, exchange) in draft.exchanges().iter().enumerate() {
             if !draft.is_protected(index) {
+                if !std::mem::replace(&mut in_gap, true) {
+                    least += marker;
+                }
                 continue;
             }
+            in_gap = false;
             assert_ne!(exchange.kind, ExchangeKind::Orphan);
             for item in &self.view.items()[exchange.at.clone()] {
                 least += match *item.message {

@@ -29,6 +29,7 @@ fn budget() -> Budget {
         max_result: Tokens(400),
         keep_recent: 1,
         overhead: Tokens(0),
+        instructions: Tokens(0),
     }
 }
 
@@ -213,7 +214,10 @@ fn one_that_is_ready_is_put_in_where_its_span_is_what_it_was() {
     let Edit::Summarize { to, .. } = &plan.edits[0] else {
         panic!("{plan:?}");
     };
-    assert_eq!(to.message.text(), "all is well");
+    assert_eq!(
+        to.message.text(),
+        "[This summary replaces 6 messages]\n\nall is well"
+    );
     // It is of less than there is by now, but enough.
     let grown = view(&format!("{FULL} a:[c5] r:c5*200"));
     let plan = propose(&grown, &budget(), &means).plan.unwrap();
@@ -308,7 +312,7 @@ fn where_even_a_summary_is_too_much_it_is_left_out() {
     let mut after = tight.clone();
     after.apply(&plan.unwrap()).unwrap();
     assert!(after.tokens() <= budget.limit);
-    assert_eq!(after.items().len(), 3, "task and newest exchange");
+    assert_eq!(after.items().len(), 4, "task, marker and newest exchange");
 }
 
 #[test]

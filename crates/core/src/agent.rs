@@ -159,7 +159,10 @@ impl Agent {
             if offers_recall(&setup, self.recall_names, window, log) {
                 setup.recall = Recall::Offered;
                 // A page that is larger than a result may be would be shortened in its turn.
-                let budget = setup.line.budget(setup.overhead(), Calibration::default());
+                let budget =
+                    setup
+                        .line
+                        .budget(setup.overhead(), Tokens::ZERO, Calibration::default());
                 let most = budget.map_or(MAX_RESULT, |budget| budget.max_result);
                 let recall = RecallTools::new(Arc::clone(&parts.store), id.clone());
                 let recall = recall.for_results(most);

@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 mod call;
+mod evicted;
 mod hooked;
 mod losses;
 mod purse;

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use plimsoll_agent::{Decision, HookPoint, Leaving, Moment};
-use plimsoll_context::{CallId, Item, Message, Tokens, Usage};
+use plimsoll_context::{CallId, Message, Seq, Tokens, Usage};
+use serde::Serialize;
 use serde_json::Value;
 
 use command::{About, Commands};
@@ -31,11 +32,25 @@ pub const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Messages as a hook sees them; it is a copy of the list and not of what is said.
 pub type Messages = Vec<Arc<Message>>;
 
-/// What has left the view, once for every plan.
+/// The messages that one plan has removed from the view or shortened in it.
 #[derive(Debug, Clone)]
 pub struct Evicted {
-    /// The items, as they stood, in view order.
-    pub items: Vec<Item>,
+    /// The messages, in view order. Summaries and markers of earlier plans are not among them.
+    pub items: Vec<EvictedMessage>,
+}
+
+/// A message that a plan has removed or shortened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EvictedMessage {
+    /// Its number in the session: 12 for `m12`.
+    pub seq: Seq,
+    /// `true` if it was removed, `false` if it was shortened.
+    pub removed: bool,
+    /// The name of the tool, if it is a tool result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The whole original, even if an earlier plan had shortened it.
+    pub message: Arc<Message>,
 }
 
 /// A hook, and how long it may take is told with each call.
@@ -267,6 +282,12 @@ impl Hooks {
         tell(name, &self.after_update, update, self.timeout).await
     }
 
+    /// Returns `true` if a hook is told of evicted messages.
+    pub(crate) fn evicts(&self) -> bool {
+        let mut points = self.commands.points();
+        !self.on_evict.is_empty() || points.any(|point| point == HookPoint::OnEvict)
+    }
+
     /// Whether a plan may be applied.
     pub(crate) async fn before_compaction(&self, seen: Seen, leaving: &Leaving) -> Asked<Decision> {
         let point = HookPoint::BeforeCompactionStart;
@@ -280,16 +301,16 @@ impl Hooks {
         asked
     }
 
-    /// Tells what has left: `messages` and `tokens` are what is there now.
-    pub(crate) async fn gone(
+    /// Tells that a plan was applied: `messages` and `tokens` are what is there now.
+    pub(crate) async fn after_compaction(
         &self,
         leaving: &Leaving,
-        seen: Seen,
+        seen: &Seen,
         messages: usize,
         tokens: Tokens,
     ) -> Vec<String> {
         let point = HookPoint::AfterCompactionEnd;
-        let about = self.commands.about(point, &seen).map(|about| {
+        let about = self.commands.about(point, seen).map(|about| {
             about
                 .with("messages_before", leaving.messages)
                 .with("messages_after", messages)
@@ -299,21 +320,20 @@ impl Hooks {
         let args = (leaving.messages, messages, leaving.tokens, tokens);
         let mut faults = self.tell(point, &self.after_compaction, args).await;
         faults.extend(self.commands.tell(about, self.timeout).await);
-        let left = leaving.items.iter().filter(|leaving| leaving.leaves);
-        let items: Vec<Item> = left.map(|leaving| leaving.item.clone()).collect();
-        if !items.is_empty() {
-            let point = HookPoint::OnEvict;
-            let about = self.commands.about(point, &seen).map(|about| {
-                let seqs: Vec<u64> = items.iter().map(|item| item.seq.0).collect();
-                about.with("evicted", seqs)
-            });
-            let evicted = (seen.state, Evicted { items });
-            let mut told = self.tell(point, &self.on_evict, evicted).await;
-            told.extend(self.commands.tell(about, self.timeout).await);
-            let kept = |text| format!("{text}; what left is in the log all the same");
-            faults.extend(told.into_iter().map(kept));
-        }
         faults
+    }
+
+    /// Tells which messages a plan has removed or shortened.
+    pub(crate) async fn on_evict(&self, evicted: Evicted, seen: Seen) -> Vec<String> {
+        let point = HookPoint::OnEvict;
+        let about = self.commands.about(point, &seen);
+        let about = about.map(|about| about.with_all("evicted", &evicted.items));
+        let mut faults = self
+            .tell(point, &self.on_evict, (seen.state, evicted))
+            .await;
+        faults.extend(self.commands.tell(about, self.timeout).await);
+        let kept = |text| format!("{text}; the log has the evicted messages all the same");
+        faults.into_iter().map(kept).collect()
     }
 
     /// What the host wants said: before the next model call, or once there is an answer.

@@ -2,23 +2,23 @@
 //! the archive. Not the machine's part, which has tests of its own, and not the archive's tools.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{
-    EndReason, Entry, Event, Failure, MAX_PINS, MAX_SUMMARY_FAILURES, PinError, Request,
+    EndReason, Entry, Event, Failure, MAX_PINS, MAX_SUMMARY_FAILURES, PinError, Request, State,
 };
 use plimsoll_context::{
-    Bytes, ContextStrategy, Delta, Economy, Edit, Message, Reply, Seq, Tokens, Usage,
+    Bytes, Chars4, ContextStrategy, Delta, Economy, Edit, Message, Reply, Seq, Tokens, Usage,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, ArchiveBounds, Archived, Error, Evicted, HOOK_TIMEOUT, Lease, MemoryStore,
-    Provider, RecallKey, RetryConfig, SessionId, SessionInfo, SessionStore, StoreError, ToolError,
-    Window, pin_tool, tool,
+    Agent, AgentBuilder, Archive, ArchiveBounds, Archived, Error, Evicted, EvictedMessage,
+    HOOK_TIMEOUT, Lease, MemoryStore, Provider, RecallKey, RetryConfig, SessionId, SessionInfo,
+    SessionStore, StoreError, ToolError, Window, pin_tool, tool,
 };
 use serde_json::{Value, json};
 
@@ -195,82 +195,99 @@ async fn the_archive_holds_what_left_before_the_request_that_lacks_it() {
     }
 }
 
-/// What left by a plan, by the log.
-fn left_by_plans(log: &[Entry]) -> Vec<BTreeSet<Seq>> {
-    let plans = log.iter().filter_map(|entry| match entry {
-        Entry::Planned { plan } => Some(plan),
-        _ => None,
-    });
-    let seqs = |edit: &Edit| -> Vec<(Seq, Seq)> {
-        match edit {
-            Edit::Shrink { .. } => Vec::new(),
-            Edit::Drop { first, last } => vec![(*first, *last)],
+/// The messages of a log as they were first said, and for each plan the numbers that its edits name.
+fn said_and_planned(log: &[Entry]) -> (BTreeMap<Seq, Arc<Message>>, Vec<BTreeSet<Seq>>) {
+    let mut said = BTreeMap::new();
+    let mut planned = Vec::new();
+    let mut state = State::new(Arc::new(Chars4));
+    for entry in log {
+        let next = state.transcript().next_seq();
+        state.absorb(entry).unwrap();
+        let items = state.transcript().items().iter();
+        let new = items.filter(|item| item.seq >= next);
+        said.extend(new.map(|item| (item.seq, Arc::clone(&item.message))));
+        let Entry::Planned { plan } = entry else {
+            continue;
+        };
+        let ranges = plan.edits.iter().flat_map(|edit| match edit {
+            Edit::Shrink { seq, .. } => vec![(*seq, *seq)],
+            Edit::Drop { first, last, .. } => vec![(*first, *last)],
             Edit::Summarize { covers, .. } => covers
                 .iter()
                 .map(|range| (range.first, range.last))
                 .collect(),
-        }
-    };
-    let left = plans.map(|plan| {
-        let ranges = plan.edits.iter().flat_map(seqs);
-        ranges
-            .flat_map(|(first, last)| (first.0..=last.0).map(Seq))
-            .collect()
-    });
-    left.filter(|seqs: &BTreeSet<Seq>| !seqs.is_empty())
-        .collect()
+        });
+        let numbers = ranges.flat_map(|(first, last)| (first.0..=last.0).map(Seq));
+        planned.push(numbers.collect());
+    }
+    (said, planned)
 }
 
+/// A3: once a plan, the whole originals of everything that it removes or shortens, whether an
+/// archive holds them or only the log.
 #[tokio::test]
-async fn on_evict_is_called_once_a_plan_with_exactly_what_left() {
-    for name in NAMES {
+async fn on_evict_is_told_of_whole_originals_once_a_plan() {
+    for (name, archive) in NAMES
+        .into_iter()
+        .flat_map(|name| [(name, true), (name, false)])
+    {
         let store = Arc::new(MemoryStore::default());
-        let calls: Arc<Mutex<Vec<Vec<Seq>>>> = Arc::default();
-        let (sink, looked) = (Arc::clone(&calls), Arc::clone(&store));
-        let agent = agent(script(), name)
+        let calls: Arc<Mutex<Vec<Vec<EvictedMessage>>>> = Arc::default();
+        let sink = Arc::clone(&calls);
+        let mut builder = agent(script(), name)
             .store(Arc::clone(&store) as Arc<dyn SessionStore>)
             .summarizer(Arc::new(summariser("all is well")))
+            .max_result(Tokens(700))
             .on_evict(move |state, evicted: Evicted| {
                 assert_eq!(state.session_id, id());
                 assert_eq!(state.extensions.get::<u32>(), Some(&7));
-                let (sink, looked) = (Arc::clone(&sink), Arc::clone(&looked));
+                let sink = Arc::clone(&sink);
                 async move {
                     tokio::task::yield_now().await;
-                    // The plan is in the log by then.
-                    let log = looked.load(&id()).await.unwrap();
-                    let seqs: Vec<Seq> = evicted.items.iter().map(|item| item.seq).collect();
-                    let planned = left_by_plans(&log).pop().unwrap();
-                    assert!(seqs.iter().all(|seq| planned.contains(seq)));
-                    sink.lock().unwrap().push(seqs);
+                    sink.lock().unwrap().push(evicted.items);
                 }
-            })
-            .build()
-            .unwrap();
+            });
+        if !archive {
+            builder = builder.archive(Archive::Off);
+        }
+        let agent = builder.build().unwrap();
         let mut session = agent.session(id()).await.unwrap();
         session.state_mut().extensions.insert(7_u32);
         let output = session.run("go").await.unwrap();
         assert!(output.reason.is_answer(), "{name}");
         let calls = calls.lock().unwrap().clone();
         let log = store.load(&id()).await.unwrap();
-        let plans = left_by_plans(&log);
-        assert_eq!(calls.len(), plans.len(), "{name}");
-        let mut gone = BTreeSet::new();
-        for (told, planned) in calls.iter().zip(&plans) {
-            assert!(told.is_sorted(), "{name}: in view order");
-            // A range of a plan may span items that had left before.
-            assert!(told.iter().all(|seq| planned.contains(seq)), "{name}");
-            for seq in told {
-                // A summary stands where the first that it covers stood, and leaves in its turn.
-                assert!(gone.insert(*seq) || name == "summarize" || name == "extract");
+        let (said, planned) = said_and_planned(&log);
+        assert_eq!(calls.len(), planned.len(), "{name}");
+        assert!(output.plans < calls.len() as u64, "{name}: capping is told");
+        let mut removed = BTreeSet::new();
+        let mut shortened = BTreeSet::new();
+        for (told, planned) in calls.iter().zip(&planned) {
+            assert!(told.is_sorted_by_key(|evicted| evicted.seq), "{name}");
+            assert!(!told.is_empty(), "{name}");
+            for evicted in told {
+                assert!(planned.contains(&evicted.seq), "{name}");
+                assert_eq!(evicted.message, said[&evicted.seq], "{name}: whole");
+                if evicted.removed {
+                    assert!(removed.insert(evicted.seq), "{name}: removed twice");
+                } else {
+                    shortened.insert(evicted.seq);
+                }
             }
         }
-        let view = session.view().transcript();
-        for seq in (0..view.next_seq().0).map(Seq) {
-            let there = view.get(seq).is_some();
-            let summary =
-                there && matches!(*view.get(seq).unwrap().message, Message::Summary { .. });
-            assert!(there != gone.contains(&seq) || summary, "{name}: {seq}");
-        }
+        // Pruning is enough for `evict` here; elsewhere capped results are removed later.
+        let again = shortened.intersection(&removed).count();
+        assert!(again > 1 || name == "evict", "{name}");
+        let items = session.view().transcript().items().iter();
+        let left: BTreeSet<Seq> = items
+            .filter(|item| !removed.contains(&item.seq))
+            .map(|item| item.seq)
+            .collect();
+        let told: BTreeSet<Seq> = left.union(&removed).copied().collect();
+        assert!(
+            said.keys().eq(told.iter()),
+            "{name}: nothing is lost untold"
+        );
     }
 }
 
@@ -376,6 +393,7 @@ async fn before_says_no_and_after_is_told_the_numbers() {
 async fn a_host_that_always_says_no_gets_a_typed_end() {
     let provider = script();
     let agent = agent(provider.clone(), "evict")
+        .window(Window::Known(Tokens(12_000)))
         .before_compaction_start(|_, _| false)
         .build()
         .unwrap();
@@ -384,8 +402,8 @@ async fn a_host_that_always_says_no_gets_a_typed_end() {
         panic!("{:?}", output.reason);
     };
     assert!(cannot_fit.minimum > cannot_fit.limit);
-    // By our counter, which the provider's usage has corrected.
-    let near = Tokens(5_800)..Tokens(6_200);
+    // The window less the answer, by our counter, which the provider's usage has corrected.
+    let near = Tokens(8_500)..Tokens(9_500);
     assert!(near.contains(&cannot_fit.limit), "{cannot_fit}");
     assert_eq!(output.plans, 0);
     assert!(provider.requests().len() > 2);

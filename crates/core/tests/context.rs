@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use plimsoll_agent::Event;
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, CallId, Chars4, CompactionConfig, CompactionScope,
-    ContextConfig, ContextStrategy, Draft, Economy, Part, Policy, Ppm, Reply, Stage, StopReason,
-    Summarization, SummaryConfig, Threshold, Tokens, ToolCall, Trigger,
+    ContextConfig, ContextStrategy, Draft, Economy, Gap, Part, Policy, Ppm, Reply, Stage,
+    StopReason, Summarization, SummaryConfig, Threshold, Tokens, ToolCall, Trigger,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, Error, Observer, SessionId, ToolError, Window, tool};
@@ -35,7 +35,8 @@ impl Observer for Starts {
         match event {
             Event::TurnStart { tokens, .. } => weights.push(tokens.0),
             // A plan is applied after the turn has begun and before its request is made.
-            Event::CompactionEnded { tokens_after, .. } => {
+            Event::CompactionEnded { tokens_after, .. }
+            | Event::ResultsShortened { tokens_after, .. } => {
                 *weights.last_mut().unwrap() = tokens_after.0;
             }
             _ => {}
@@ -439,11 +440,14 @@ async fn a_history_has_so_many_messages() {
     let requests = requests(&[40; 12], |builder| builder.max_history_messages(7)).await;
     for (request, _) in &requests {
         let messages = request["messages"].as_array().unwrap();
-        // The system prompt is not of the history.
-        assert!(messages.len() - 1 <= 7);
         assert_eq!(messages[1]["content"], "the task");
-        let after_task = messages.get(2).map(|message| &message["role"]);
-        assert!(after_task.is_none_or(|role| role == "assistant"));
+        let marked = texts(request)
+            .get(2)
+            .is_some_and(|text| Gap::parse(text).is_some());
+        // Neither the system prompt nor the marker belongs to the history.
+        assert!(messages.len() - 1 - usize::from(marked) <= 7);
+        let behind = messages.get(2 + usize::from(marked));
+        assert!(behind.is_none_or(|message| message["role"] == "assistant"));
     }
     let kept = |request: &Value| request["messages"].as_array().unwrap().len();
     let shrinks = requests

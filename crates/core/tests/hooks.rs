@@ -52,6 +52,7 @@ impl Diary {
             Event::ToolCall { phase, name, .. } => format!("tool {name} {phase:?}"),
             Event::ToolUpdate { name, text, .. } => format!("update {name} {text}"),
             Event::Message { kind, phase, .. } => format!("message {kind:?} {phase:?}"),
+            Event::ResultsShortened { results, .. } => format!("ResultsShortened {results}"),
             Event::CompactionStarted { .. } => "CompactionStarted".to_owned(),
             Event::CompactionEnded { .. } => "CompactionEnded".to_owned(),
             Event::InputRejected { why } => format!("InputRejected {why}"),
@@ -197,7 +198,7 @@ async fn all_hooks_and_events_in_their_order() {
     let diary = Diary::default();
     let provider = ScriptedProvider::new([
         Turn::call("fetch", json!({"words": 300})),
-        Turn::call("fetch", json!({"words": 10})),
+        Turn::call("fetch", json!({"words": 300})),
         Turn::say("Half."),
         Turn::say("All."),
     ]);
@@ -208,7 +209,7 @@ async fn all_hooks_and_events_in_their_order() {
         .tool(fetch())
         .window(Window::Known(Tokens(2_000)))
         .context_strategy(ContextStrategy::SlidingWindow {
-            max_tokens: Some(Tokens(400)),
+            max_tokens: Some(Tokens(160)),
         })
         .get_steering_messages({
             let (steers, diary) = (Arc::clone(&steers), diary.clone());
@@ -257,11 +258,9 @@ async fn all_hooks_and_events_in_their_order() {
         "> after_turn",
         "> before_turn 2 of 3",
         "TurnStart 2 tool_results",
-        "> before_compaction 3",
-        "CompactionStarted",
-        "CompactionEnded",
-        "> after_compaction 3 3",
-        "> before_tool fetch call_2_0 {\"words\":10}",
+        "ResultsShortened 1",
+        "> on_evict 1",
+        "> before_tool fetch call_2_0 {\"words\":300}",
         "tool fetch Start",
         "> before_update fetch half",
         "update fetch half",
@@ -275,6 +274,8 @@ async fn all_hooks_and_events_in_their_order() {
         "> before_turn 3 of 5",
         "TurnStart 3 steer",
         "message Steer Delivered",
+        "ResultsShortened 1",
+        "> on_evict 1",
         "TurnEnd 3",
         "> after_turn",
         "> follow_ups",
@@ -282,11 +283,16 @@ async fn all_hooks_and_events_in_their_order() {
         "message FollowUp Delivered",
         "> before_turn 4 of 8",
         "TurnStart 4 follow_up",
+        "> before_compaction 8",
+        "CompactionStarted",
+        "CompactionEnded",
+        "> after_compaction 8 5",
+        "> on_evict 4",
         "TurnEnd 4",
         "> after_turn",
         "> follow_ups",
         "AgentEnd answered",
-        "> after_loop 9",
+        "> after_loop 6",
         "> after_task answered",
     ];
     similar(&diary.lines(), &expected);

@@ -142,6 +142,7 @@ mod tests {
             max_result: Tokens::MAX,
             keep_recent: 1,
             overhead: Tokens::ZERO,
+            instructions: Tokens(0),
         }
     }
 

@@ -43,7 +43,11 @@ pub fn simulate_with(
         window: Some(window),
         ..Line::default()
     };
-    let budget = line.budget(Tokens::ZERO, Calibration::default()).ok()?;
+    let system = recording.messages.iter();
+    let system = system.filter(|message| message.is_system());
+    let instructions = system.map(|message| counter.message(message)).sum();
+    let budget = line.budget(Tokens::ZERO, instructions, Calibration::default());
+    let budget = budget.ok()?;
     let trail = || Trail::of(recording, &budget, counter);
     Some(match way {
         Way::Plimsoll {
@@ -55,7 +59,8 @@ pub fn simulate_with(
                 target,
                 ..policy.line(line)
             };
-            let budget = line.budget(Tokens::ZERO, Calibration::default()).ok()?;
+            let budget = line.budget(Tokens::ZERO, instructions, Calibration::default());
+            let budget = budget.ok()?;
             ours(recording, policy, economy, &budget, sheet, counter)
         }
         Way::Fifo => {

@@ -31,6 +31,7 @@ mod standing;
 use std::collections::BTreeSet;
 
 use plimsoll_context::{Message, Opaque, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec};
+use serde_json::Value;
 
 pub use crate::openai_chat::Slot;
 pub use cut::{Cut, CutError};
@@ -52,6 +53,8 @@ pub struct Body<'a> {
     pub tools: Vec<ToolSpec>,
     /// The tools that the provider runs, as they are.
     pub hosted_tools: Vec<Opaque>,
+    /// The names of the tools that the model does not see yet.
+    deferred: BTreeSet<String>,
     /// How many messages there are.
     count: usize,
     /// Messages that stand for others, or for what no message can say again.
@@ -126,7 +129,12 @@ impl<'a> Body<'a> {
             Wire::Messages(chat) => opening::of(chat, &messages),
             Wire::Chat(_) | Wire::Responses(_) => None,
         };
+        let deferred = match &wire {
+            Wire::Messages(chat) => chat.deferred.clone(),
+            Wire::Chat(_) | Wire::Responses(_) => BTreeSet::new(),
+        };
         Ok(Self {
+            deferred,
             opening,
             count: messages.len(),
             standing: standing::of(&messages, target),
@@ -156,21 +164,30 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// What stands beside the messages and is sent with them: the tools. The system prompt is one of
-    /// the messages.
+    /// Returns the weight of the tools that are sent beside the messages. The system prompt is one of
+    /// the messages. Tools whose loading is deferred weigh nothing until a tool reference loads them.
     #[must_use]
     pub fn overhead(&self, counter: &dyn TokenCounter) -> Tokens {
-        let tools: Tokens = self.tools.iter().map(|tool| counter.tool(tool)).sum();
+        let tools = self.tools.iter();
+        let tools = tools.filter(|tool| !self.deferred.contains(&tool.name));
         let hosted = self.hosted_tools.iter();
+        let hosted = hosted.filter(|tool| !self.is_deferred(tool));
         let hosted: Tokens = hosted
             .map(|tool| TOOL_OVERHEAD + counter.text(&tool.data))
             .sum();
-        tools + hosted
+        tools.map(|tool| counter.tool(tool)).sum::<Tokens>() + hosted
     }
 
-    /// Messages that must stay whole, whatever else leaves: the provider's own compaction, which
-    /// stands for all before it (OR6); what declares tools in the middle of a history; and where the
-    /// first or the last in the user's place is none of a person's, the one that is.
+    fn is_deferred(&self, tool: &Opaque) -> bool {
+        let tool: Value = serde_json::from_str(&tool.data).unwrap_or_default();
+        let name = tool.get("name").and_then(Value::as_str);
+        name.is_some_and(|name| self.deferred.contains(name))
+    }
+
+    /// Returns the messages that must stay whole besides system messages: the provider's own
+    /// compaction, which stands for everything before it (OR6); messages that load tools, with the
+    /// calls that they answer; and if the first or the last in the user's role is none of a
+    /// person's, the person's.
     #[must_use]
     pub fn standing(&self) -> &[usize] {
         &self.standing

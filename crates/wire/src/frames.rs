@@ -2,6 +2,8 @@
 //! because the model sees them and their bytes must never change from request to request.
 //! Not prompts of an agent; those belong to whoever builds one.
 
+use plimsoll_context::{Gap, Message};
+
 /// Opens a summary sent in the user's role.
 pub const SUMMARY_OPEN: &str = include_str!("../prompts/summary_open.md").trim_ascii_end();
 /// Closes a summary.
@@ -34,6 +36,16 @@ pub fn unframed_summary(text: &str) -> Option<&str> {
         .strip_prefix("\n\n")?
         .strip_suffix(SUMMARY_CLOSE)?
         .strip_suffix("\n\n")
+}
+
+/// Returns the message of ours that a text in the user's role is: a framed summary, or the marker of
+/// removed messages. Returns `None` for any other text.
+#[must_use]
+pub fn own_message(text: &str) -> Option<Message> {
+    let summary = unframed_summary(text).map(|text| Message::Summary {
+        text: text.to_owned(),
+    });
+    summary.or_else(|| Gap::parse(text).map(Gap::message))
 }
 
 #[cfg(test)]

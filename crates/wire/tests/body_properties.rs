@@ -322,7 +322,11 @@ fn cut(
     let mut body = Body::read(&mended, target).unwrap();
     let view = body.transcript(counter);
     let overhead = body.overhead(counter.as_ref());
-    let cut = match Line::exactly(Tokens(budget)).budget(overhead, Calibration::default()) {
+    let cut = match Line::exactly(Tokens(budget)).budget(
+        overhead,
+        view.instructions(),
+        Calibration::default(),
+    ) {
         Ok(budget) => body.cut(&view, policy, &budget),
         Err(error) => Err(error.into()),
     };

@@ -132,7 +132,11 @@ fn request(stage: &Stage, sent: &Sent) {
             },
             false => sent.line,
         };
-        let budget = line.budget(stage.setup.overhead(), calibration);
+        let budget = line.budget(
+            stage.setup.overhead(),
+            plimsoll_context::Tokens::ZERO,
+            calibration,
+        );
         let limit = budget.expect("it was sent").limit;
         assert!(view <= limit, "{view} is over the line at {limit}");
     }

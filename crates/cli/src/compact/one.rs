@@ -59,7 +59,11 @@ impl<'a> How<'a> {
         if let Some((policy, line)) = self.policy(&file)? {
             let policy = policy.for_filter();
             let budget = line
-                .budget(file.overhead, Calibration::default())
+                .budget(
+                    file.overhead,
+                    file.view.instructions(),
+                    Calibration::default(),
+                )
                 .map_err(Stop::cannot_fit)?;
             let cut = file.body.cut(&file.view, &policy, &budget);
             let cut = cut.map_err(|error| match error {
@@ -136,6 +140,12 @@ fn done(file: &ChatFile<'_>, cut: &Cut) -> Vec<String> {
         cut.left,
         file.view.items().len(),
     ));
+    for index in &cut.shortened_instructions {
+        notes.push(format!(
+            "shortened an instruction (message {index}): it takes more than a quarter of the budget; \
+             allow more to keep it whole"
+        ));
+    }
     if !cut.unthinking.is_empty() {
         let count = cut.unthinking.len();
         notes.push(format!(

@@ -118,7 +118,13 @@ fn what_cannot_fit_is_never_sent() {
     said.refused(4, &["cannot be made smaller than", "shorten the task"]);
     let window = wanted(&said);
     let said = home.agent(&idle, &["--max-context", "300", "--session", "tight", "Hi"]);
-    said.refused(4, &["system prompt and tools", "a window of at least"]);
+    said.refused(
+        4,
+        &[
+            "instructions, tools and dynamic context",
+            "a window of at least",
+        ],
+    );
     assert_eq!(idle.asked().len(), 0);
     // The sessions open, and go on in the window that was asked for.
     let sound = Fake::new([Answer::say("read")]);

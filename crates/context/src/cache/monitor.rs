@@ -296,6 +296,7 @@ mod tests {
             edits: vec![Edit::Drop {
                 first: Seq(first),
                 last: Seq(first),
+                marker: None,
             }],
             before: Tokens(0),
             frees: Tokens(1),

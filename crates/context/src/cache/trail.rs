@@ -112,6 +112,7 @@ mod tests {
         Edit::Drop {
             first: Seq(first),
             last: Seq(last),
+            marker: None,
         }
     }
 

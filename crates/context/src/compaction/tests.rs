@@ -376,7 +376,9 @@ fn the_boundary_is_exact_whatever_the_system_prompt_weighs() {
             ..Line::default()
         };
         let line = ContextConfig::default().line(line, Tokens(system));
-        let budget = line.budget(Tokens(system + schemas), calibration).unwrap();
+        let budget = line
+            .budget(Tokens(system + schemas), Tokens::ZERO, calibration)
+            .unwrap();
         assert_eq!(budget.trigger, Tokens(fires_above), "{system} {schemas}");
         assert!(budget.target < budget.trigger);
         // The mark is no limit: that is the context less the answer.
@@ -385,7 +387,9 @@ fn the_boundary_is_exact_whatever_the_system_prompt_weighs() {
     // An explicit trigger is a limit.
     let explicit = read(&json!({"maxToken": 30_000}));
     let budget = explicit.line(Line::default(), Tokens(900));
-    let budget = budget.budget(Tokens(1_000), calibration).unwrap();
+    let budget = budget
+        .budget(Tokens(1_000), Tokens::ZERO, calibration)
+        .unwrap();
     assert_eq!(
         (budget.limit, budget.trigger, budget.target),
         (Tokens(29_000), Tokens(29_000), Tokens(20_000))

@@ -103,11 +103,19 @@ fn rewritten(plan: &Plan, transcript: &Transcript) -> (Tokens, Tokens) {
     let weight = |seq: Seq| transcript.get(seq).map_or(Tokens::ZERO, |item| item.tokens);
     let unsent = |edit: &Edit| match edit {
         Edit::Shrink { seq, to } if *seq >= sent => weight(*seq).minus(to.tokens),
-        Edit::Drop { first, last } if *last >= sent => {
-            let first = (*first).max(sent);
+        Edit::Drop {
+            first,
+            last,
+            marker,
+        } if *last >= sent => {
+            let from = (*first).max(sent);
             let items = transcript.unsent().iter();
-            let within = items.filter(|item| (first..=*last).contains(&item.seq));
-            within.map(|item| item.tokens).sum()
+            let within = items.filter(|item| (from..=*last).contains(&item.seq));
+            let weight: Tokens = within.map(|item| item.tokens).sum();
+            match marker {
+                Some(marker) if *first >= sent => weight.minus(marker.tokens),
+                _ => weight,
+            }
         }
         _ => Tokens::ZERO,
     };

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::gap::Gap;
 use crate::message::{File, Image, Message, Part, Source};
 
 use super::calls::{self, Act, Call, Deeds, Open};
@@ -89,11 +90,15 @@ pub(super) fn texts<'m>(messages: &[&'m Message]) -> Vec<(usize, Text<'m>)> {
                     is_error: result.is_error,
                 },
             )),
+            Message::Notice { .. } if Gap::of(message).is_some() => {}
             Message::Notice { text } => texts.push((at, Text::Notice(text))),
-            Message::Summary { text } => texts.push((
-                at,
-                layout::read(text).map_or(Text::Foreign(text), Text::Extract),
-            )),
+            Message::Summary { text } => {
+                let (_, text) = Gap::split_summary(text);
+                texts.push((
+                    at,
+                    layout::read(text).map_or(Text::Foreign(text), Text::Extract),
+                ));
+            }
         }
     }
     texts

@@ -1,5 +1,7 @@
-//! [`Evict`]: the oldest exchanges leave the view. It drops whole exchanges only and never one of
-//! the protected set. What it drops stays in the log.
+//! [`Evict`]: removes the oldest turns from the view.
+//!
+//! A question leaves together with its answers. The protected set stays, and so does everything in
+//! the log.
 
 use crate::budget::Budget;
 use crate::counter::MESSAGE_OVERHEAD;
@@ -9,7 +11,10 @@ use crate::plan::Trigger;
 use crate::stage::Stage;
 use crate::tokens::Tokens;
 
-/// Drops the oldest exchanges, whole, until the view is at its target.
+/// Removes the oldest turns until the view is at its target.
+///
+/// Only a turn that is larger than the target, or whose question is protected, is thinned from
+/// inside: its oldest steps are removed and its question stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evict {
     /// Only those that have to leave even if all results and the task weighed nothing. It stands
@@ -28,22 +33,24 @@ impl Stage for Evict {
         if !draft.is_due(budget) {
             return;
         }
+        // Without markers, which are counted only once it seems to be enough.
         let mut left: Tokens = match self {
             Self::Hopeless => (0..draft.items().len()).map(|at| least(draft, at)).sum(),
-            Self::Oldest => draft.tokens(),
+            Self::Oldest => draft.tokens().minus(draft.markers()),
         };
-        for index in 0..draft.exchanges().len() {
-            if left <= budget.target {
+        for together in draft.removable(budget.target) {
+            if left <= budget.target && left + draft.markers() <= budget.target {
                 return;
             }
-            let Some(at) = draft.exchanges().get(index).map(|found| found.at.clone()) else {
-                return;
-            };
-            let least: Tokens = at.map(|at| least(draft, at)).sum();
-            let freed = draft.drop_exchange(index);
+            let exchanges = together
+                .iter()
+                .filter_map(|index| draft.exchanges().get(*index));
+            let positions = exchanges.flat_map(|exchange| exchange.at.clone());
+            let least: Tokens = positions.map(|at| least(draft, at)).sum();
+            let freed = draft.drop_exchanges(&together);
             left = left.minus(match self {
-                Self::Hopeless if freed > Tokens::ZERO => least,
-                _ => freed,
+                Self::Hopeless => least,
+                Self::Oldest => freed,
             });
         }
     }

@@ -12,16 +12,21 @@ use crate::tokens::Tokens;
 /// A result keeps at least this many tokens: fewer say nothing, and hold no marker between a head
 /// and a tail of a script that takes a token a byte.
 const LEAST_RESULT: Tokens = Tokens(64);
+/// The divisor of the largest allowed result that gives the least size of one that has just arrived.
+const ARRIVAL_SHARE: u64 = 8;
 /// A protected text gives way only where it takes more than this part of the budget.
 const TEXT_SHARE: u64 = 4;
 
 /// Makes the view fit its limit by shrinking what the protected set holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
+    /// Only results that no request has carried yet give way, and none below an eighth of what one
+    /// result may have: less would tell the model too little.
+    Arrivals,
     /// Only results give way.
     Results,
-    /// Then, too, texts (and strings in arguments) of over a quarter of the budget, marked; for
-    /// filters, where an error would help nobody.
+    /// Then, too, texts (and strings in arguments) of over a quarter of the budget, marked, those of
+    /// instructions last; for filters, where an error would help nobody.
     Everything,
 }
 
@@ -34,23 +39,36 @@ impl Stage for Fit {
         if draft.tokens() <= budget.limit {
             return;
         }
-        level_results(draft, budget.limit);
-        if *self == Self::Everything && draft.tokens() > budget.limit {
-            cut_texts(draft, budget.limit);
+        let (from, least) = match self {
+            Self::Arrivals => (
+                draft.first_unsent(),
+                LEAST_RESULT.max(Tokens(budget.max_result.0 / ARRIVAL_SHARE)),
+            ),
+            Self::Results | Self::Everything => (0, LEAST_RESULT),
+        };
+        level_results(draft, budget.limit, from, least);
+        if *self == Self::Everything {
+            // Instructions give way last.
+            for instructions in [false, true] {
+                if draft.tokens() > budget.limit {
+                    cut_texts(draft, budget.limit, instructions);
+                }
+            }
         }
     }
 }
 
-/// Brings all results down to one level, found so that the view just fits: the largest give
-/// first, and none below [`LEAST_RESULT`].
-fn level_results(draft: &mut Draft<'_>, limit: Tokens) {
+/// Brings all results from position `from` on down to one level, found so that the view just fits:
+/// the largest give first, and none below `least`.
+fn level_results(draft: &mut Draft<'_>, limit: Tokens, from: usize, least: Tokens) {
     let mut results = shrinkable(draft);
-    results.retain(|(at, _)| matches!(draft.current(*at), Some((Message::ToolResult(_), _))));
+    let is_result = |at: usize| matches!(draft.current(at), Some((Message::ToolResult(_), _)));
+    results.retain(|(at, _)| *at >= from && is_result(*at));
     let rest = draft
         .tokens()
         .minus(results.iter().map(|(_, weight)| *weight).sum());
     let weights: Vec<Tokens> = results.iter().map(|(_, weight)| *weight).collect();
-    let level = level(weights, limit.minus(rest)).max(LEAST_RESULT);
+    let level = level(weights, limit.minus(rest)).max(least);
     results.retain(|(_, weight)| *weight > level);
     for (at, _) in results {
         let Some((Message::ToolResult(result), _)) = draft.current(at) else {
@@ -80,11 +98,16 @@ fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
     Tokens::MAX
 }
 
-/// Cuts texts of over a quarter of the budget, the largest first, by no more than is needed.
-fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
+/// Cuts texts of over a quarter of the budget, the largest first, by no more than is needed; those of
+/// system messages only if `instructions` says so, and then only those.
+fn cut_texts(draft: &mut Draft<'_>, limit: Tokens, instructions: bool) {
     let floor = Tokens(limit.0 / TEXT_SHARE);
     let mut large = shrinkable(draft);
-    large.retain(|(_, weight)| *weight > floor);
+    let is_meant = |at: usize| {
+        let current = draft.current(at);
+        current.is_some_and(|(message, _)| message.is_system() == instructions)
+    };
+    large.retain(|(at, weight)| *weight > floor && is_meant(*at));
     large.sort_by_key(|(at, weight)| (std::cmp::Reverse(*weight), *at));
     let weights = large.iter().map(|(_, weight)| *weight);
     let rest = draft.tokens().minus(weights.clone().sum());
@@ -104,7 +127,7 @@ fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
     }
 }
 
-/// Positions and weights of what is left and not pinned.
+/// Returns positions and weights of the messages that are left and not pinned.
 fn shrinkable(draft: &Draft<'_>) -> Vec<(usize, Tokens)> {
     let items = draft.items().iter().enumerate();
     items

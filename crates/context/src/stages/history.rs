@@ -1,17 +1,19 @@
-//! [`HistoryLimit`]: a view of at most so many messages. It counts, it does not weigh; and it never
-//! drops a part of an exchange or one of the protected set.
+//! [`HistoryLimit`]: limits the number of messages in the view.
 
 use crate::budget::{Budget, TARGET_OF_EXPLICIT};
 use crate::draft::Draft;
+use crate::exchange::{Exchange, ExchangeKind};
 use crate::plan::Trigger;
 use crate::stage::Stage;
 use crate::tokens::Tokens;
 
-/// Drops the oldest exchanges, whole, once the view has more than so many messages, until it has
-/// 0.70 of them: a view that lost one message a turn would lose the provider's cache each turn.
+/// Removes the oldest turns once the view has more than so many messages, until it has 0.70 of them.
+///
+/// A view that lost one message on every turn would lose the provider's cache on every turn. The
+/// markers of gaps are not counted. The protected set stays, even if it is more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimit(
-    /// Messages, at most, as far as the protected set allows.
+    /// The largest number of messages.
     pub usize,
 );
 
@@ -20,23 +22,23 @@ impl Stage for HistoryLimit {
         "history"
     }
 
-    fn propose(&self, draft: &mut Draft<'_>, _budget: &Budget, _why: Trigger) {
-        let mut left = draft.items().len();
+    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
+        let is_message = |exchange: &&Exchange| exchange.kind != ExchangeKind::Gap;
+        let exchanges = draft.exchanges().iter().filter(is_message);
+        let mut left: usize = exchanges.map(|exchange| exchange.at.len()).sum();
         if left <= self.0 {
             return;
         }
         let most = Tokens(self.0 as u64).share(TARGET_OF_EXPLICIT).0.max(1);
-        for index in 0..draft.exchanges().len() {
+        for together in draft.removable(budget.target) {
             if left as u64 <= most {
                 return;
             }
-            let messages = draft
-                .exchanges()
-                .get(index)
-                .map_or(0, |exchange| exchange.at.len());
-            if draft.drop_exchange(index) > Tokens::ZERO {
-                left -= messages;
-            }
+            let exchanges = together
+                .iter()
+                .filter_map(|index| draft.exchanges().get(*index));
+            left -= exchanges.map(|exchange| exchange.at.len()).sum::<usize>();
+            draft.drop_exchanges(&together);
         }
     }
 }

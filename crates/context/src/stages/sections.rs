@@ -8,7 +8,7 @@ use crate::exchange::{Exchange, ExchangeKind};
 use crate::item::Item;
 use crate::plan::Trigger;
 use crate::stage::Stage;
-use crate::stages::summarize::{Summarize, weight};
+use crate::stages::summarize::Summarize;
 use crate::stages::{Author, SummaryConfig};
 use crate::tokens::Tokens;
 
@@ -77,9 +77,8 @@ impl Stage for Sections {
         if !due || draft.tokens() <= budget.target {
             return;
         }
-        for index in self.chosen(draft, budget) {
-            draft.drop_exchange(index);
-        }
+        let chosen = self.chosen(draft, budget);
+        draft.drop_exchanges(&chosen);
     }
 }
 
@@ -94,22 +93,26 @@ impl Sections {
                 let mut sum = Tokens::ZERO;
                 let fits = |span: &&(usize, usize)| {
                     let all: Vec<usize> = (span.0..span.1).collect();
-                    sum += weight(draft, &all);
+                    sum += draft.weight_of(&all);
                     sum <= budget.target
                 };
                 spans.iter().rev().take_while(fits).count()
             }
         };
         let beyond = spans.len().saturating_sub(kept);
-        for (from, to) in spans.into_iter().take(beyond) {
-            for index in from..to {
-                if draft.tokens() <= budget.target {
-                    return;
-                }
-                let kind = draft.exchanges().get(index).map(|found| found.kind);
-                if kind != Some(ExchangeKind::Summary) {
-                    draft.drop_exchange(index);
-                }
+        let Some((_, end)) = beyond.checked_sub(1).and_then(|last| spans.get(last)) else {
+            return;
+        };
+        for together in draft.removable(budget.target) {
+            if draft.tokens() <= budget.target || together.iter().any(|index| index >= end) {
+                return;
+            }
+            let is_summary = |index: &usize| {
+                let found = draft.exchanges().get(*index);
+                found.is_some_and(|found| found.kind == ExchangeKind::Summary)
+            };
+            if !together.iter().any(is_summary) {
+                draft.drop_exchanges(&together);
             }
         }
     }
@@ -120,7 +123,7 @@ impl Sections {
         let turns = runs.turns(draft.exchanges());
         let fits = |keep: Keep| {
             let chosen = self.outside(draft, &runs, &turns, keep);
-            let weight = weight(draft, &chosen);
+            let weight = draft.weight_of(&chosen);
             let summary = self.summary.map_or(Tokens::ZERO, |summary| {
                 summary.most(budget).min(Tokens(weight.0 / 2))
             });
@@ -144,15 +147,20 @@ impl Sections {
             }
         };
         let chosen = self.outside(draft, &runs, &turns, keep);
-        let is_summary = |index: &&usize| {
-            let found = draft.exchanges().get(**index);
-            found.is_some_and(|found| found.kind == ExchangeKind::Summary)
-        };
+        let kinds = chosen
+            .iter()
+            .filter_map(|index| draft.exchanges().get(*index));
+        let is_new =
+            |kind: ExchangeKind| !matches!(kind, ExchangeKind::Summary | ExchangeKind::Gap);
+        let (new, old): (Vec<_>, Vec<_>) = kinds.partition(|found| is_new(found.kind));
+        let summaries = old
+            .iter()
+            .filter(|found| found.kind == ExchangeKind::Summary);
         // A summary alone has nothing new to it.
-        match chosen.iter().filter(is_summary).count() {
-            1 if chosen.len() == 1 => Vec::new(),
-            _ => chosen,
+        if new.is_empty() && summaries.count() < 2 {
+            return Vec::new();
         }
+        chosen
     }
 
     /// What is outside the turns that stay and may leave; none where a summary stands that may not
@@ -182,7 +190,7 @@ impl Sections {
                 _ => {}
             }
         }
-        chosen
+        draft.with_their_answers(&chosen)
     }
 }
 
@@ -201,7 +209,7 @@ impl Runs {
                     answered = false;
                 }
                 ExchangeKind::Complete => answered = exchange.at.len() == 1,
-                ExchangeKind::Summary => answered = true,
+                ExchangeKind::Summary | ExchangeKind::Gap => answered = true,
                 ExchangeKind::Pending | ExchangeKind::Orphan => answered = false,
                 ExchangeKind::System | ExchangeKind::Notice => {}
             }

@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
-use crate::counter::{MESSAGE_OVERHEAD, SUMMARY_FRAME};
 use crate::draft::Draft;
 use crate::exchange::ExchangeKind;
 use crate::extract::extract;
@@ -100,7 +99,8 @@ impl Stage for Summarize {
     }
 
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
-        self.choosing(draft, budget, &oldest);
+        let choose = |draft: &Draft<'_>, enough| oldest(draft, enough, budget.target);
+        self.choosing(draft, budget, &choose);
     }
 }
 
@@ -151,7 +151,7 @@ impl Summarize {
                 break;
             }
             let fewer = choose(draft, need + *weighs);
-            let left = draft.tokens().minus(weight(draft, &fewer));
+            let left = draft.tokens().minus(draft.weight_of(&fewer));
             let room = self.most_of(draft, &fewer, budget);
             let room = room.min(budget.target.minus(left));
             if fewer.len() >= chosen.len() || room < LEAST_SUMMARY {
@@ -202,14 +202,16 @@ impl Summarize {
         let Some(chosen) = matching(draft, &ready) else {
             return false;
         };
-        let room = text_of(self.most_of(draft, &chosen, budget));
+        let frame = draft.summary_frame(&chosen);
+        let room = self.most_of(draft, &chosen, budget).minus(frame);
         let text = truncate::shorten(&ready.text, room, draft.counter());
         let text = text.unwrap_or_else(|| ready.text.to_string());
         if draft.counter().text(&text) > room {
             return false;
         }
-        let frees = weight(draft, &chosen)
-            .minus(draft.counter().text(&text) + MESSAGE_OVERHEAD + SUMMARY_FRAME);
+        let frees = draft
+            .weight_of(&chosen)
+            .minus(draft.counter().text(&text) + frame);
         // One that leaves the view over its trigger would be followed by another at once, unless
         // nothing more can be summed up.
         let enough = draft.tokens().minus(frees) <= budget.trigger
@@ -221,7 +223,7 @@ impl Summarize {
 
     /// What a summary of these may weigh: no more than half of what it stands for.
     fn most_of(&self, draft: &Draft<'_>, chosen: &[usize], budget: &Budget) -> Tokens {
-        Tokens(weight(draft, chosen).0 / 2).min(self.0.most(budget))
+        Tokens(draft.weight_of(chosen).0 / 2).min(self.0.most(budget))
     }
 }
 
@@ -235,43 +237,48 @@ fn words(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Option<(String, T
         .filter_map(|exchange| items.get(exchange.at.clone()))
         .flatten();
     let messages: Vec<&Message> = items.map(|item| item.message.as_ref()).collect();
-    let words = extract(&messages, text_of(most), draft.counter())?;
-    let weighs = draft.counter().text(&words) + MESSAGE_OVERHEAD + SUMMARY_FRAME;
+    let frame = draft.summary_frame(chosen);
+    let words = extract(&messages, most.minus(frame), draft.counter())?;
+    let weighs = draft.counter().text(&words) + frame;
     Some((words, weighs))
 }
 
-/// The former summaries and so many of the oldest exchanges that they weigh `enough`; none where
-/// that is a single summary, which has nothing new to it, or where a summary stands that may not
-/// be covered yet: there would be two.
-fn oldest(draft: &Draft<'_>, enough: Tokens) -> Vec<usize> {
-    let is_former = |index: &usize| {
-        draft
-            .exchanges()
-            .get(*index)
-            .is_some_and(|exchange| exchange.kind == ExchangeKind::Summary)
+/// Returns the former summaries and so many of the oldest exchanges that they weigh `enough`, with
+/// the markers of gaps before them.
+///
+/// Returns nothing if that is a single summary, which has nothing new to it, or if a summary stands
+/// that may not be covered yet: there would be two.
+fn oldest(draft: &Draft<'_>, enough: Tokens, turn_limit: Tokens) -> Vec<usize> {
+    let is = |index: usize, kind: ExchangeKind| {
+        let found = draft.exchanges().get(index);
+        found.is_some_and(|exchange| exchange.kind == kind)
     };
     let all = 0..draft.exchanges().len();
-    if all
-        .clone()
-        .any(|index| is_former(&index) && !draft.is_coverable(index))
-    {
+    let summaries: Vec<usize> = all
+        .filter(|index| is(*index, ExchangeKind::Summary))
+        .collect();
+    if !summaries.iter().all(|index| draft.is_coverable(*index)) {
         return Vec::new();
     }
-    let coverable = all.filter(|index| draft.is_coverable(*index));
-    let (former, rest): (Vec<usize>, Vec<usize>) = coverable.partition(is_former);
-    let mut chosen = former;
-    let mut sum = weight(draft, &chosen);
-    let formers = chosen.len();
-    for index in rest {
-        if sum >= enough && chosen.len() > formers {
+    let mut sum = draft.weight_of(&summaries);
+    let mut chosen = summaries.clone();
+    for together in draft.removable(turn_limit) {
+        if together.iter().any(|index| summaries.contains(index)) {
+            continue;
+        }
+        if sum >= enough && chosen.len() > summaries.len() {
             break;
         }
-        sum += weight(draft, &[index]);
-        chosen.push(index);
+        sum += draft.weight_of(&together);
+        chosen.extend(together);
     }
-    if chosen.len() == formers && formers < 2 {
+    if chosen.len() == summaries.len() && summaries.len() < 2 {
         return Vec::new();
     }
+    let last = chosen.iter().max().copied().unwrap_or(0);
+    chosen.extend(
+        (0..last).filter(|index| is(*index, ExchangeKind::Gap) && draft.is_coverable(*index)),
+    );
     chosen.sort_unstable();
     chosen
 }
@@ -299,19 +306,4 @@ fn matching(draft: &Draft<'_>, ready: &Ready) -> Option<Vec<usize>> {
     }
     let same = found.len() == ready.seqs.len() && Fingerprint::of(found) == ready.fingerprint;
     same.then_some(chosen)
-}
-
-pub(super) fn weight(draft: &Draft<'_>, chosen: &[usize]) -> Tokens {
-    let at = chosen
-        .iter()
-        .filter_map(|index| draft.exchanges().get(*index));
-    at.flat_map(|exchange| exchange.at.clone())
-        .filter_map(|at| draft.current(at))
-        .map(|(_, weight)| weight)
-        .sum()
-}
-
-/// What is left for words of a summary that weighs `most`.
-fn text_of(most: Tokens) -> Tokens {
-    most.minus(MESSAGE_OVERHEAD + SUMMARY_FRAME)
 }

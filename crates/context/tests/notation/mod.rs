@@ -10,6 +10,7 @@
 //! | `r:c1` | the result of `c1`, 8 bytes; `r!:c1` failed |
 //! | `r:c1*10000` | the same with 10,000 bytes on one line (every text takes a size) |
 //! | `r:c1*img` | the same with a text of 8 bytes and an image |
+//! | `gap:3` | the marker of three removed messages |
 //! | `+u:rule` | pinned |
 //! | `S:summary` | when a view is shown: a summary that a stage has put there |
 //! | `\|` | all before it has been sent (without it, all has) |
@@ -30,7 +31,7 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CallId, Chars4, Image, Item, Message, Part, Seq, Source, ToolCall, ToolResult, Transcript,
+    CallId, Chars4, Gap, Image, Item, Message, Part, Seq, Source, ToolCall, ToolResult, Transcript,
 };
 
 /// The view that a line describes.
@@ -63,6 +64,11 @@ pub(crate) fn message(word: &str) -> Message {
         "u" => Message::user(text(rest)),
         "n" => Message::Notice { text: text(rest) },
         "S" => Message::Summary { text: text(rest) },
+        "gap" => Gap {
+            messages: rest.parse().unwrap(),
+            recall: None,
+        }
+        .message(),
         "a" => assistant(rest),
         "r" => result(rest, false),
         "r!" => result(rest, true),
@@ -153,6 +159,9 @@ fn filler(name: &str, size: usize) -> String {
 
 fn word(item: &Item, before: &Item) -> String {
     let pin = if item.pin.is_some() { "+" } else { "" };
+    if let Some(gap) = Gap::of(&item.message) {
+        return format!("gap:{}", gap.messages);
+    }
     let written = |message: &Message| {
         let role = match message {
             Message::System { .. } => "s".to_owned(),

@@ -10,6 +10,7 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{CallId, Seq};
 
+use super::evicted::evicted;
 use super::{Parts, tell_time, until};
 use crate::archive::Archived;
 use crate::hooks::{Asked, Polled, Seen};
@@ -68,13 +69,18 @@ pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: Mom
     warn(parts, told.unwrap_or_else(|| vec![cut_off(name)]));
 }
 
-/// Whether a plan may be applied: what it takes out of the view is kept first.
+/// Asks whether a plan may be applied, and archives the originals of what it takes.
+///
+/// Hooks are asked of compactions only, not of results that are shortened before the model first
+/// reads them.
 pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) -> Verdict {
-    let seen = seen(session, HookPoint::BeforeCompactionStart);
-    let asked = attend(session, parts.hooks.before_compaction(seen, leaving)).await;
-    let name = HookPoint::BeforeCompactionStart.name();
-    if let Decision::No { why } = answered(session, parts, name, asked, Decision::Go) {
-        return Verdict::Veto { why };
+    if leaving.plan.is_compaction() {
+        let seen = seen(session, HookPoint::BeforeCompactionStart);
+        let asked = attend(session, parts.hooks.before_compaction(seen, leaving)).await;
+        let name = HookPoint::BeforeCompactionStart.name();
+        if let Decision::No { why } = answered(session, parts, name, asked, Decision::Go) {
+            return Verdict::Veto { why };
+        }
     }
     if !session.archives || !session.run.is_running() {
         return Verdict::Go;
@@ -100,16 +106,31 @@ pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Le
     }
 }
 
-/// Tells the host what has left.
+/// Tells the host that a plan was applied, and what it has removed or shortened.
 pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) {
-    let messages = session.run.state().transcript().items().len();
-    let tokens = session.run.tokens();
-    let seen = seen(session, HookPoint::AfterCompactionEnd);
-    let told = parts.hooks.gone(leaving, seen, messages, tokens);
-    let told = attend(session, told).await;
+    if leaving.plan.is_compaction() {
+        let messages = session.run.state().transcript().items().len();
+        let tokens = session.run.tokens();
+        let seen = seen(session, HookPoint::AfterCompactionEnd);
+        let told = parts
+            .hooks
+            .after_compaction(leaving, &seen, messages, tokens);
+        let told = attend(session, told).await;
+        let late = || vec![cut_off("a hook after a compaction")];
+        warn(parts, told.unwrap_or_else(late));
+    }
+    if !parts.hooks.evicts() {
+        return;
+    }
+    let evicted = evicted(parts, session.id(), leaving).await;
+    if evicted.items.is_empty() {
+        return;
+    }
+    let seen = seen(session, HookPoint::OnEvict);
+    let told = attend(session, parts.hooks.on_evict(evicted, seen)).await;
     warn(
         parts,
-        told.unwrap_or_else(|| vec![cut_off("a hook after a compaction")]),
+        told.unwrap_or_else(|| vec![cut_off(HookPoint::OnEvict.name())]),
     );
 }
 

@@ -2,6 +2,7 @@
 //! its own, what is said beside results a user message. Repairs nothing: a request with orphans is
 //! read with its orphans.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use plimsoll_context::{CallId, Message, Opaque, Part, ToolResult, ToolSpec};
@@ -25,6 +26,9 @@ pub struct Chat<'a> {
     pub tools: Vec<ToolSpec>,
     /// The tools that the provider runs, as they are.
     pub hosted_tools: Vec<Opaque>,
+    /// The names of the tools that the model does not see yet: those that are loaded only once a
+    /// tool reference names them.
+    pub deferred: BTreeSet<String>,
     /// For each message, the blocks of its content that it was read from.
     pub(super) spans: Vec<Range<usize>>,
     originals: Vec<&'a str>,
@@ -57,6 +61,7 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
         from: Vec::new(),
         tools: Vec::new(),
         hosted_tools: Vec::new(),
+        deferred: BTreeSet::new(),
         spans: Vec::new(),
         originals: array(list, "messages")?,
         object,
@@ -73,6 +78,11 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
     if let Some(tools) = chat.key("tools").filter(|tools| *tools != "null") {
         for (index, raw) in array(tools, "tools")?.into_iter().enumerate() {
             chat.tool(raw, &format!("tools[{index}]"))?;
+        }
+    }
+    if !chat.deferred.is_empty() {
+        for name in chat.messages.iter().flat_map(loaded_tools) {
+            chat.deferred.remove(&name);
         }
     }
     Ok(chat)
@@ -141,14 +151,14 @@ impl<'a> Chat<'a> {
                     None => read_block::parts(raw, &place)?,
                 },
             };
-            let summary = match block.as_slice() {
-                [Part::Text { text }] => frames::unframed_summary(text).map(str::to_owned),
+            let own = match block.as_slice() {
+                [Part::Text { text }] => frames::own_message(text),
                 _ => None,
             };
-            match summary {
-                Some(text) => {
+            match own {
+                Some(message) => {
                     self.say(&mut said, index);
-                    self.push(Message::Summary { text }, Some(index), at..at + 1);
+                    self.push(message, Some(index), at..at + 1);
                 }
                 None => said.take(block, at),
             }
@@ -170,6 +180,10 @@ impl<'a> Chat<'a> {
 
     fn tool(&mut self, raw: &'a str, place: &str) -> Result<(), WireError> {
         let object: RawObject<'a> = object(raw, place)?;
+        if object.get("defer_loading") == Some("true") {
+            let name = text(&object, "name", place).unwrap_or_default();
+            self.deferred.insert(name);
+        }
         let Some(schema) = object.get("input_schema") else {
             self.hosted_tools.push(Opaque {
                 origin: ORIGIN.into(),
@@ -187,6 +201,36 @@ impl<'a> Chat<'a> {
             schema: parse(schema)?,
         });
         Ok(())
+    }
+}
+
+/// Returns the names of the tools that a message loads.
+fn loaded_tools(message: &Message) -> Vec<String> {
+    let mut names = Vec::new();
+    for part in message.parts() {
+        if let Part::Opaque(opaque) = part {
+            let block = serde_json::from_str(&opaque.data).unwrap_or_default();
+            references(&block, &mut names);
+        }
+    }
+    names
+}
+
+/// Collects the names in `tool_reference` blocks, which may stand within the result of a search.
+fn references(block: &Value, names: &mut Vec<String>) {
+    if block.get("type").and_then(Value::as_str) == Some("tool_reference") {
+        let name = block.get("tool_name").and_then(Value::as_str);
+        names.extend(name.map(str::to_owned));
+    }
+    let inside = block.get("content").map(|content| match content {
+        Value::Array(blocks) => blocks.iter().collect(),
+        Value::Object(_) => vec![content],
+        _ => Vec::new(),
+    });
+    let listed = block.get("tool_references").and_then(Value::as_array);
+    let listed = listed.into_iter().flatten();
+    for block in inside.into_iter().flatten().chain(listed) {
+        references(block, names);
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CannotFit, Edit, Message, Part, Plan, PlanError, Policy, Seq, TokenCounter, Tokens,
-    Transcript, Trigger,
+    Budget, CannotFit, Edit, Gap, Message, Part, Plan, PlanError, Policy, Seq, TokenCounter,
+    Tokens, Transcript, Trigger,
 };
 use thiserror::Error;
 
@@ -29,8 +29,11 @@ pub struct Cut {
     pub planned: Transcript,
     /// What the messages weigh now.
     pub tokens: Tokens,
-    /// How many of them are left.
+    /// How many of them are left, the markers of gaps not counted.
     pub left: usize,
+    /// System messages that were shortened, because they alone exceed a quarter of the budget and
+    /// nothing else was left to give way.
+    pub shortened_instructions: Vec<usize>,
     /// Messages that lost thinking that is bound to what is not there any more (AM10).
     pub unthinking: Vec<usize>,
     /// What else had to be mended so that it is accepted; empty as a rule. Places are those of `text`.
@@ -109,7 +112,7 @@ impl Body<'_> {
             if !cut.repairs.is_empty() {
                 let mut body = Body::read(&cut.text, &self.target)?;
                 let after = body.transcript(view.counter());
-                (cut.tokens, cut.left) = (after.tokens(), after.items().len());
+                (cut.tokens, cut.left) = (after.tokens(), messages(&after));
             }
             if cut.tokens <= budget.limit {
                 return Ok(Some(cut));
@@ -182,13 +185,18 @@ impl Body<'_> {
             if let Some(plan) = &plan {
                 after.apply(plan)?;
             }
-            let present = |index: &usize| after.get(Seq(*index as u64)).is_some();
+            let present = |index: &usize| {
+                let item = after.get(Seq(*index as u64));
+                item.is_some_and(|item| matches!(*item.message, Message::Assistant { .. }))
+            };
+            let shortened_instructions = shortened_instructions(&planned, &after);
             let cut = Cut {
                 text: String::new(),
                 plan,
                 planned,
                 tokens: after.tokens(),
-                left: after.items().len(),
+                left: messages(&after),
+                shortened_instructions,
                 unthinking: gone.into_iter().filter(present).collect(),
                 repairs: Vec::new(),
             };
@@ -238,6 +246,25 @@ struct Drawn {
     after: Transcript,
 }
 
+/// Returns the number of messages of a view, without the markers of gaps.
+fn messages(view: &Transcript) -> usize {
+    let items = view.items().iter();
+    items
+        .filter(|item| Gap::of(&item.message).is_none())
+        .count()
+}
+
+/// Returns the system messages that are not as they were.
+fn shortened_instructions(before: &Transcript, after: &Transcript) -> Vec<usize> {
+    let system = before.items().iter().enumerate();
+    let system = system.filter(|(_, item)| item.message.is_system());
+    let changed = system.filter(|(_, item)| {
+        let now = after.get(item.seq);
+        now.is_none_or(|now| !Arc::ptr_eq(&now.message, &item.message))
+    });
+    changed.map(|(index, _)| index).collect()
+}
+
 /// The first message that a plan changes.
 fn first_edit(plan: &Plan) -> Option<usize> {
     let firsts = plan.edits.iter().filter_map(|edit| match edit {
@@ -251,16 +278,17 @@ fn first_edit(plan: &Plan) -> Option<usize> {
 /// What of a view is written as it came, edited or anew.
 fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: Option<&Plan>) -> Vec<Slot<'m>> {
     let edits = plan.map(|plan| plan.edits.as_slice()).unwrap_or_default();
-    let summaries: BTreeSet<Seq> = edits
+    let made: BTreeSet<Seq> = edits
         .iter()
         .filter_map(|edit| match edit {
             Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
-            _ => None,
+            Edit::Drop { first, .. } => Some(*first),
+            Edit::Shrink { .. } => None,
         })
         .collect();
     let slot = |item: &'m plimsoll_context::Item| {
         let index = usize::try_from(item.seq.0).ok();
-        let origin = index.filter(|_| !summaries.contains(&item.seq));
+        let origin = index.filter(|_| !made.contains(&item.seq));
         let same = || {
             let was = before.get(item.seq);
             was.is_some_and(|was| Arc::ptr_eq(&was.message, &item.message))

@@ -1,5 +1,5 @@
 //! Messages of an imported history that no policy knows to keep: what stands for others in the
-//! provider's own form, and what a person said where others speak in the user's place.
+//! provider's own form, what loads tools, and what a person said if clients speak in the user's role.
 
 use plimsoll_context::{Message, Opaque, Part};
 use serde_json::Value;
@@ -9,10 +9,16 @@ use crate::{anthropic, openai_chat, openai_responses};
 
 /// A block that stands for all that came before it.
 const COMPACTION: &str = "compaction";
-/// Items that say how the server goes on, and are said once.
-const SETTINGS: [&str; 2] = ["additional_tools", "configuration_update"];
+/// Items and blocks that load tools, or ask for them: without them the model would not see these
+/// tools any more.
+const TOOL_LOADING: [&str; 4] = [
+    "tool_reference",
+    "tool_search_tool_result",
+    "tool_search_call",
+    "tool_search_output",
+];
 
-/// The messages that must stay.
+/// Returns the messages that must stay.
 pub(super) fn of(messages: &[Message], target: &Target) -> Vec<usize> {
     let origin = match target {
         Target::Chat(_) => openai_chat::ORIGIN,
@@ -26,7 +32,7 @@ pub(super) fn of(messages: &[Message], target: &Target) -> Vec<usize> {
             match part {
                 Part::Opaque(opaque) if opaque.origin == origin => match kind(opaque).as_str() {
                     COMPACTION => compaction = Some(index),
-                    kind if SETTINGS.contains(&kind) => standing.push(index),
+                    kind if TOOL_LOADING.contains(&kind) => standing.push(index),
                     _ => {}
                 },
                 _ => {}

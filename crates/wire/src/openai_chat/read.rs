@@ -121,10 +121,13 @@ pub(super) fn message(
     let mut parts = content_parts(content, &format!("{place}.content"))?;
     match role.as_str() {
         "system" | "developer" => Ok(Message::System { parts }),
-        "user" => Ok(match summary(&parts) {
-            Some(text) => Message::Summary { text },
-            None => Message::User { parts },
-        }),
+        "user" => {
+            let own = match parts.as_slice() {
+                [Part::Text { text }] => frames::own_message(text),
+                _ => None,
+            };
+            Ok(own.unwrap_or(Message::User { parts }))
+        }
         "assistant" => {
             if let Some(reasoning) = reasoning(&value) {
                 parts.insert(0, reasoning);
@@ -172,13 +175,6 @@ fn result(call: CallId, parts: Vec<Part>) -> Message {
         parts,
         is_error: false,
     })
-}
-
-fn summary(parts: &[Part]) -> Option<String> {
-    match parts {
-        [Part::Text { text }] => frames::unframed_summary(text).map(str::to_owned),
-        _ => None,
-    }
 }
 
 fn reasoning(message: &Value) -> Option<Part> {

@@ -52,6 +52,9 @@ const CLIENTS: [&str; 4] = [
     "compaction_trigger",
 ];
 
+/// Items of these that say how the model has to go on: its tools, and its settings.
+const INSTRUCTIONS: [&str; 2] = ["additional_tools", "configuration_update"];
+
 /// Calls that wait for an output of the client's, how they are spoken of, and their outputs.
 pub(crate) const PAIRS: [(&str, &str, &str); 7] = [
     ("function_call", "function call", "function_call_output"), // tidy:allow(function call)
@@ -96,6 +99,11 @@ pub(crate) fn kind(item: &Value) -> &str {
 /// Whether an item may be of that kind.
 pub(crate) fn is_item(kind: &str) -> bool {
     KINDS.contains(&kind)
+}
+
+/// Returns `true` for an item of the client's that instructs the model, as a developer message does.
+pub(crate) fn is_instruction(kind: &str) -> bool {
+    INSTRUCTIONS.contains(&kind)
 }
 
 /// Whether the client says an item of that kind; the model says all others, as far as they are

@@ -195,6 +195,10 @@ impl<'a> Reader<'a> {
                 let got = item.get("type");
                 return Err(WireError::expected(place, "the type of an item", got));
             }
+            kind if items::is_instruction(kind) => {
+                let parts = vec![Part::Opaque(items::opaque(raw))];
+                self.push(raw, Message::System { parts });
+            }
             kind if items::is_clients(kind) => {
                 self.push(raw, user(vec![Part::Opaque(items::opaque(raw))]));
             }
@@ -209,15 +213,11 @@ impl<'a> Reader<'a> {
         match string(item, "role", place)?.as_str() {
             "system" | "developer" => self.push(raw, Message::System { parts }),
             "user" => {
-                let summary = match parts.as_slice() {
-                    [Part::Text { text }] => frames::unframed_summary(text).map(str::to_owned),
+                let own = match parts.as_slice() {
+                    [Part::Text { text }] => frames::own_message(text),
                     _ => None,
                 };
-                let message = match summary {
-                    Some(text) => Message::Summary { text },
-                    None => user(parts),
-                };
-                self.push(raw, message);
+                self.push(raw, own.unwrap_or_else(|| user(parts)));
             }
             "assistant" => {
                 let known = ["type", "role", "content", "id", "status"];

@@ -1,0 +1,80 @@
+//! Finds the whole originals of what a plan removes or shortens, for the host's hooks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use plimsoll_agent::{Entry, Leaving, LeavingItem, State};
+use plimsoll_context::{Chars4, Form, Gap, Message, Seq};
+
+use super::Parts;
+use super::hooked::warn;
+use crate::archive::RecallKey;
+use crate::hooks::{Evicted, EvictedMessage};
+use crate::store::SessionId;
+
+/// Returns the originals of the messages that a plan takes. Messages that an earlier plan had
+/// shortened are read from the archive, or from the log if the archive does not have them.
+pub(super) async fn evicted(parts: &Parts, session: &SessionId, leaving: &Leaving) -> Evicted {
+    let taken = || leaving.items.iter().filter(|taken| is_message(taken));
+    let mut originals = BTreeMap::new();
+    let mut missing = BTreeSet::new();
+    for taken in taken().filter(|taken| taken.item.form != Form::Original) {
+        let seq = taken.item.seq;
+        let key = RecallKey::from(seq.recall_id().as_str());
+        match parts.store.recall(session, &key).await {
+            Ok(recalled) => {
+                originals.insert(seq, recalled.message);
+            }
+            Err(_) => {
+                missing.insert(seq);
+            }
+        }
+    }
+    if !missing.is_empty() {
+        match parts.store.load(session).await {
+            Ok(log) => originals.extend(from_log(&log, &missing)),
+            Err(error) => {
+                let text = format!("on_evict gets shortened messages: {error}");
+                warn(parts, vec![text]);
+            }
+        }
+    }
+    let items = taken().map(|taken| {
+        let seq = taken.item.seq;
+        let original = originals.remove(&seq);
+        EvictedMessage {
+            seq,
+            removed: taken.leaves,
+            tool: taken.tool.clone(),
+            message: original.unwrap_or_else(|| Arc::clone(&taken.item.message)),
+        }
+    });
+    Evicted {
+        items: items.collect(),
+    }
+}
+
+/// Returns `true` for what somebody said, and `false` for a marker or a summary that a plan made.
+fn is_message(taken: &LeavingItem) -> bool {
+    let made = matches!(*taken.item.message, Message::Summary { .. });
+    Gap::of(&taken.item.message).is_none() && !(made && taken.item.form != Form::Original)
+}
+
+/// Returns the messages with these numbers as they were first said.
+fn from_log(log: &[Entry], wanted: &BTreeSet<Seq>) -> BTreeMap<Seq, Arc<Message>> {
+    let mut found = BTreeMap::new();
+    // Nothing is counted here, so the quickest counter will do.
+    let mut state = State::new(Arc::new(Chars4));
+    for entry in log {
+        let next = state.transcript().next_seq();
+        if state.absorb(entry).is_err() {
+            break;
+        }
+        let items = state.transcript().items();
+        let new = items.partition_point(|item| item.seq < next);
+        let new = items.get(new..).unwrap_or_default().iter();
+        let new = new.filter(|item| wanted.contains(&item.seq));
+        found.extend(new.map(|item| (item.seq, Arc::clone(&item.message))));
+    }
+    found
+}
