@@ -177,9 +177,12 @@ impl Run {
 
     /// Keeps the turn after a compaction free of another one: only results that have just arrived
     /// are shortened, which rewrites nothing that was sent. Returns `None` if there was no
-    /// compaction in the turn before, or if that is not enough.
+    /// compaction in the turn before, if one is wanted on every turn, or if that is not enough.
     fn rest(&mut self, budget: &Budget) -> Option<Kept> {
-        if !self.state.compacted_last_turn() || self.setup.economy == Economy::Eager {
+        let stages = self.setup.policy.stages();
+        let eager =
+            self.setup.economy == Economy::Eager || stages.iter().any(|stage| stage.is_eager());
+        if eager || !self.state.compacted_last_turn() {
             return None;
         }
         let means = self.means();

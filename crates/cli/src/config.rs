@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config};
 use plimsoll::{
-    Author, ContextConfig, Counts, HistoryLimit, Line, OwnStages, Policy, Summarization, Threshold,
-    Tokens,
+    Author, ContextConfig, Counts, HistoryLimit, Line, OwnStages, Policy, Prune, Summarization,
+    Threshold, Tokens,
 };
 use serde_json::json;
 
@@ -200,12 +200,14 @@ pub(crate) fn filter(
         ..Line::default()
     };
     let summary = settings.summary.without_model();
-    let policy = context.policy(summary, settings.argument_digest(), OwnStages::default());
-    let mut stages = policy.stages().to_vec();
-    if let Some(messages) = settings.max_history {
-        stages.insert(1, Arc::new(HistoryLimit(messages)));
+    let mut policy = context.policy(summary, settings.argument_digest(), OwnStages::default());
+    if let Some(prune) = settings.prune {
+        policy = policy.with_stage(Arc::new(Prune(prune)));
     }
-    Ok((Policy::new(stages), context.line(line, system)))
+    if let Some(messages) = settings.max_history {
+        policy = policy.with_stage(Arc::new(HistoryLimit(messages)));
+    }
+    Ok((policy, context.line(line, system)))
 }
 
 fn as_text(agent: &AgentConfig) -> String {

@@ -115,7 +115,7 @@ impl View {
         let exchanges: Vec<Exchange> = (0..TURNS).map(|n| exchange(messages + n)).collect();
         Self {
             transcript,
-            policy: strategy.policy(SessionPruneConfig::default(), SummaryConfig::default()),
+            policy: strategy.policy(None, SummaryConfig::default()),
             line,
             exchanges: exchanges.into_iter(),
             spent: Duration::ZERO,
@@ -164,7 +164,7 @@ fn clamp() {
         ..Line::default()
     };
     let presets = strategies().map(|strategy| {
-        let policy = strategy.policy(SessionPruneConfig::default(), SummaryConfig::default());
+        let policy = strategy.policy(None, SummaryConfig::default());
         (strategy.name(), policy, line)
     });
     let filter = Policy::evict(SessionPruneConfig::default()).for_filter();

@@ -15,6 +15,8 @@ use crate::transcript::Transcript;
 #[derive(Debug, Clone)]
 pub struct Policy {
     stages: Vec<Arc<dyn Stage>>,
+    /// Whether a view that exceeds its limit is an error.
+    limited: bool,
 }
 
 /// What a policy proposes.
@@ -31,13 +33,35 @@ impl Policy {
     /// The given stages, in their order.
     #[must_use]
     pub fn new(stages: Vec<Arc<dyn Stage>>) -> Self {
-        Self { stages }
+        Self {
+            limited: !stages.is_empty(),
+            stages,
+        }
     }
 
-    /// No stage: nothing is edited before a provider refuses.
+    /// No stage: nothing is edited before a provider refuses, and nothing is too large to be sent.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(Vec::new())
+    }
+
+    /// Returns the policy with one more stage, behind a first stage that caps results, or at the
+    /// beginning if there is none.
+    #[must_use]
+    pub fn with_stage(mut self, stage: Arc<dyn Stage>) -> Self {
+        let caps = self
+            .stages
+            .first()
+            .is_some_and(|first| first.name() == "cap");
+        self.stages.insert(usize::from(caps), stage);
+        self
+    }
+
+    /// Returns `true` if a view that exceeds its limit is an error. A policy without any stage, or
+    /// one that was made of such a policy, sends whatever there is.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.limited
     }
 
     /// cap → evict → fit.
@@ -142,7 +166,7 @@ impl Policy {
         means: &Means,
     ) -> Result<Proposal, CannotFit> {
         let mut draft = self.draft(transcript, budget, why, means);
-        if draft.tokens() > budget.limit && !self.stages.is_empty() {
+        if draft.tokens() > budget.limit && self.limited {
             return Err(budget.cannot_fit(draft.tokens()));
         }
         Ok(Proposal {

@@ -40,6 +40,11 @@ pub trait Stage: Debug + Send + Sync {
     /// Its name, as plans and events show it.
     fn name(&self) -> &str;
 
+    /// Returns `true` if it edits the view before every request, whether a plan is due or not.
+    fn is_eager(&self) -> bool {
+        false
+    }
+
     /// Proposes edits to the draft, or nothing.
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger);
 }

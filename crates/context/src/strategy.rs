@@ -1,11 +1,13 @@
 //! [`ContextStrategy`]: the names of the preset policies, as a configuration spells them.
 //! Not the stages themselves.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Line, Threshold};
 use crate::policy::Policy;
-use crate::stages::{SessionPruneConfig, SummaryConfig};
+use crate::stages::{Prune, SessionPruneConfig, SummaryConfig};
 use crate::tokens::Tokens;
 
 /// A preset policy with its trigger.
@@ -105,15 +107,20 @@ impl ContextStrategy {
         }
     }
 
-    /// Its stages.
+    /// Returns its stages. Every strategy prunes old results if `prune` is given; `evict` also does
+    /// if it is not, as [`SessionPruneConfig::default`] says.
     #[must_use]
-    pub fn policy(self, prune: SessionPruneConfig, summary: SummaryConfig) -> Policy {
-        match self {
+    pub fn policy(self, prune: Option<SessionPruneConfig>, summary: SummaryConfig) -> Policy {
+        let policy = match self {
             Self::Unlimited {} => Policy::unlimited(),
             Self::SlidingWindow { .. } => Policy::sliding_window(),
-            Self::Evict { .. } => Policy::evict(prune),
+            Self::Evict { .. } => return Policy::evict(prune.unwrap_or_default()),
             Self::Summarize { .. } => Policy::summarize(summary),
             Self::Extract { .. } => Policy::summarize(summary.without_model()),
+        };
+        match prune {
+            Some(prune) => policy.with_stage(Arc::new(Prune(prune))),
+            None => policy,
         }
     }
 

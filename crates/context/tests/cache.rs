@@ -13,8 +13,7 @@ use std::sync::Arc;
 use plimsoll_context::{
     Breakpoint, CacheConfig, CacheRules, CacheStrategy, CacheTrail, CacheView, Calibration, CallId,
     Chars4, ContextStrategy, Economy, Fingerprint, Item, LOOK_BACK, Line, MAX_BREAKPOINTS, Means,
-    Message, Outlook, Part, SessionPruneConfig, SummaryConfig, Tokens, ToolCall, Transcript,
-    Trigger, breakpoints,
+    Message, Outlook, Part, SummaryConfig, Tokens, ToolCall, Transcript, Trigger, breakpoints,
 };
 use proptest::prelude::*;
 
@@ -108,7 +107,7 @@ fn play(turns: &[Turn], strategy: ContextStrategy) -> (usize, usize) {
     let budget = line
         .budget(TOOLS + SYSTEM, Tokens::ZERO, Calibration::default())
         .unwrap();
-    let policy = strategy.policy(SessionPruneConfig::default(), SummaryConfig::default());
+    let policy = strategy.policy(None, SummaryConfig::default());
     let mut cache = Cache::default();
     let mut trail = CacheTrail::default();
     let mut transcript = Transcript::new(Arc::new(Chars4));

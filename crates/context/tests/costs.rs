@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use notation::message;
 use plimsoll_context::{
-    Budget, Calibration, Chars4, ContextStrategy, Line, Policy, SessionPruneConfig, SummaryConfig,
-    TokenCounter, Tokens, Transcript, Trigger,
+    Budget, Calibration, Chars4, ContextStrategy, Line, Policy, SummaryConfig, TokenCounter,
+    Tokens, Transcript, Trigger,
 };
 
 const REQUESTS: usize = 80;
@@ -32,10 +32,7 @@ fn preset(name: &str, trigger: Option<u64>, window: u64) -> (Policy, Budget) {
     let budget = line
         .budget(Tokens(0), Tokens::ZERO, Calibration::default())
         .unwrap();
-    (
-        strategy.policy(SessionPruneConfig::default(), SummaryConfig::default()),
-        budget,
-    )
+    (strategy.policy(None, SummaryConfig::default()), budget)
 }
 
 /// One turn: a call and its result, `weight` tokens in all.

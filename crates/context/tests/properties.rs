@@ -168,11 +168,15 @@ impl Session {
             Way::Filter => (
                 Line::exactly(size),
                 strategy
-                    .policy(prune, SummaryConfig::default())
+                    .policy(Some(prune), SummaryConfig::default())
                     .for_filter(),
             ),
             Way::Configured => configured(&mut random, size, line.keep_recent),
-            _ => (line, strategy.policy(prune, summary)),
+            _ => {
+                // Half of all sessions prune under any strategy.
+                let prune = (way == Way::Eager || seed % 2 == 0).then_some(prune);
+                (line, strategy.policy(prune, summary))
+            }
         };
         Self {
             way,

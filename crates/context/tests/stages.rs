@@ -551,7 +551,7 @@ fn evict(trigger: u64) -> (Policy, Budget) {
 fn strategy(strategy: ContextStrategy, overhead: u64) -> Result<(Policy, Budget), CannotFit> {
     let line = strategy.line(Line::default());
     let budget = line.budget(Tokens(overhead), Tokens::ZERO, Calibration::default())?;
-    Ok((strategy.policy(prune(), SummaryConfig::default()), budget))
+    Ok((strategy.policy(None, SummaryConfig::default()), budget))
 }
 
 /// H2.

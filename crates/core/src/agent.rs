@@ -139,7 +139,7 @@ impl Agent {
                 .map_err(|fault| Error::Build(vec![fault]))?;
         }
         // `unlimited` sends whatever there is, however large the window is said to be.
-        if setup.policy.stages().is_empty() {
+        if !setup.policy.is_limited() {
             setup.line = ContextStrategy::Unlimited {}.line(setup.line);
         }
         let archives = match self.archive {

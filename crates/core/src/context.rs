@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     ArgumentDigest, CompactionConfig, ContextConfig, ContextStrategy, Economy, HistoryLimit, Line,
-    MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization, SummaryConfig,
+    MAX_SUMMARY, OwnStages, Policy, Prune, SessionPruneConfig, Stage, Summarization, SummaryConfig,
     Threshold, Tokens,
 };
 
@@ -39,7 +39,7 @@ enum Said {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beside {
     pub(crate) strategy: ContextStrategy,
-    pub(crate) prune: SessionPruneConfig,
+    pub(crate) prune: Option<SessionPruneConfig>,
     pub(crate) summary: SummaryConfig,
     pub(crate) economy: Option<Economy>,
 }
@@ -146,22 +146,23 @@ impl Contexts {
 
     /// The stages; `own` are those of a policy that was set.
     pub(crate) fn policy(&self, own: Option<Policy>, beside: &Beside) -> Policy {
-        let mut digest = self.digest;
-        let policy = own.unwrap_or_else(|| match self.config(beside.summary) {
+        let (mut digest, mut prune) = (self.digest, beside.prune);
+        let mut policy = own.unwrap_or_else(|| match self.config(beside.summary) {
             Some(config) => config.policy(beside.summary, digest.take(), self.own.clone()),
             None => self
                 .strategy(beside.strategy)
-                .policy(beside.prune, beside.summary),
+                .policy(prune.take(), beside.summary),
         });
-        let mut stages = policy.stages().to_vec();
-        let behind_cap = usize::from(stages.first().is_some_and(|stage| stage.name() == "cap"));
+        if let Some(prune) = prune {
+            policy = policy.with_stage(Arc::new(Prune(prune)));
+        }
         if let Some(digest) = digest {
-            stages.insert(behind_cap, Arc::new(digest));
+            policy = policy.with_stage(Arc::new(digest));
         }
         if let Some(messages) = self.max_history {
-            stages.insert(behind_cap, Arc::new(HistoryLimit(messages)));
+            policy = policy.with_stage(Arc::new(HistoryLimit(messages)));
         }
-        Policy::new(stages)
+        policy
     }
 
     /// What an overflow is answered with, whatever the strategy: results shrink, then what has to
@@ -171,7 +172,7 @@ impl Contexts {
             Some(config) => config.summary(beside.summary),
             None => Some(beside.summary),
         };
-        Policy::recovery(beside.prune, summary)
+        Policy::recovery(beside.prune.unwrap_or_default(), summary)
     }
 
     /// What is wrong with what was said, beside the other settings.
@@ -229,7 +230,7 @@ impl Contexts {
             }
         }
         let edits_nothing = match policy {
-            Some(policy) => policy.stages().is_empty(),
+            Some(policy) => !policy.is_limited(),
             None => self.strategy(beside.strategy) == ContextStrategy::Unlimited {},
         };
         if edits_nothing && (self.digest.is_some() || self.max_history.is_some()) {

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use plimsoll_agent::Event;
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, CallId, Chars4, CompactionConfig, CompactionScope,
-    ContextConfig, ContextStrategy, Draft, Economy, Gap, Part, Policy, Ppm, Reply, Stage,
-    StopReason, Summarization, SummaryConfig, Threshold, Tokens, ToolCall, Trigger,
+    ContextConfig, ContextStrategy, Draft, Economy, Gap, Part, Policy, Ppm, Reply,
+    SessionPruneConfig, Stage, StopReason, Summarization, SummaryConfig, Threshold, Tokens,
+    ToolCall, Trigger,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, Error, Observer, SessionId, ToolError, Window, tool};
@@ -433,6 +434,51 @@ async fn old_arguments_become_digests_where_somebody_opts_in() {
     let digested = on.iter().filter(|kept| kept.contains("[pruned: ")).count();
     assert!(digested >= 5, "{digested}");
     assert!(on[0].starts_with("head") && on[0].ends_with("tail") && on[0].len() <= 400);
+}
+
+/// H7: whatever keeps a context small, or nothing.
+#[tokio::test]
+async fn results_are_pruned_under_every_strategy() {
+    let eager = SessionPruneConfig {
+        eager: true,
+        ..SessionPruneConfig::default()
+    };
+    let pruned = |request: &Value| -> Vec<bool> {
+        let messages = request["messages"].as_array().unwrap().iter();
+        let results = messages.filter(|message| message["role"] == "tool");
+        let texts = results.filter_map(|message| message["content"].as_str());
+        texts.map(|text| text.contains("[pruned: ")).collect()
+    };
+    let names = ContextStrategy::NAMES.map(Some).into_iter();
+    for name in names.chain([None]) {
+        let requests = requests(&[2_700; 6], |builder| {
+            let builder = builder.session_prune(eager);
+            match name {
+                Some(name) => builder.context_strategy(ContextStrategy::named(name, None).unwrap()),
+                None => builder.context_config(ContextConfig::default()),
+            }
+        })
+        .await;
+        let (last, _) = requests.last().unwrap();
+        assert_eq!(
+            pruned(last),
+            [true, true, true, true, false, false],
+            "{name:?}"
+        );
+    }
+    // Without a trigger a rewrite has to free a quarter of the view, and is made every other turn at
+    // most.
+    let requests = requests(&[2_700; 6], |builder| {
+        builder
+            .context_strategy(ContextStrategy::Unlimited {})
+            .session_prune(SessionPruneConfig::default())
+    })
+    .await;
+    let pruned = requests.iter().map(|(request, _)| pruned(request));
+    let counts: Vec<usize> = pruned
+        .map(|pruned| pruned.iter().filter(|pruned| **pruned).count())
+        .collect();
+    assert_eq!(counts, [0, 0, 0, 1, 1, 3, 3]);
 }
 
 #[tokio::test]

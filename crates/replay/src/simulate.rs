@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Bpe, Budget, Calibration, ContextStrategy, Economy, Line, Memo, Message, Pace, Ppm, PriceSheet,
-    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, price,
+    SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, price,
 };
 
 use crate::bill::Bill;
@@ -85,7 +85,7 @@ fn ours(
     sheet: &PriceSheet,
     counter: &Arc<dyn TokenCounter>,
 ) -> Bill {
-    let policy = policy.policy(SessionPruneConfig::default(), SummaryConfig::default());
+    let policy = policy.policy(None, SummaryConfig::default());
     let mut view = Transcript::new(Arc::clone(counter));
     let mut pace = Pace::default();
     let mut meter = Meter::new(sheet, line.limit);

@@ -95,7 +95,7 @@ pub(crate) struct Sent {
 /// A setup with the tools `read` (idempotent), `write` (not) and `bash` (asks first).
 pub(crate) fn setup() -> Setup {
     let prune = SessionPruneConfig::default();
-    let policy = ContextStrategy::default().policy(prune, SummaryConfig::default());
+    let policy = ContextStrategy::default().policy(Some(prune), SummaryConfig::default());
     Setup {
         system: "Be brief.".into(),
         tools: vec![
@@ -147,7 +147,7 @@ pub(crate) fn strategy(strategy: ContextStrategy, window: Option<u64>) -> Setup 
             window: window.map(Tokens),
             ..setup.line
         }),
-        policy: strategy.policy(prune, SummaryConfig::default()),
+        policy: strategy.policy(None, SummaryConfig::default()),
         recovery: Policy::recovery(prune, Some(SummaryConfig::default())),
         ..setup
     }

@@ -8,8 +8,8 @@ use plimsoll::config::AgentConfig;
 use plimsoll::wire::body::{Cut, CutError};
 use plimsoll::wire::canonical::{Mended, Target};
 use plimsoll::{
-    Author, Calibration, ContextStrategy, Line, Message, Policy, Ppm, SessionPruneConfig,
-    SummaryConfig, TokenCounter, Tokens,
+    Author, Calibration, ContextStrategy, Line, Message, Policy, Ppm, SummaryConfig, TokenCounter,
+    Tokens,
 };
 
 use super::CompactArgs;
@@ -97,7 +97,7 @@ impl<'a> How<'a> {
             return config::filter(config, system(file), asked).map(Some);
         }
         let strategy = strategy(&self.args.policy)?;
-        let policy = strategy.policy(SessionPruneConfig::default(), filter_summary());
+        let policy = strategy.policy(None, filter_summary());
         if policy.stages().is_empty() {
             return Ok(None);
         }

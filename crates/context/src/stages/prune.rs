@@ -4,13 +4,17 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
+use crate::counter::MESSAGE_OVERHEAD;
 use crate::draft::Draft;
 use crate::exchange::ExchangeKind;
 use crate::message::{Message, Part};
 use crate::plan::Trigger;
 use crate::rendition;
 use crate::stage::Stage;
-use crate::tokens::Bytes;
+use crate::tokens::{Bytes, Ppm, Tokens};
+
+/// The share of the view that pruning must free if there is no trigger that makes it due.
+const WORTH_PRUNING: Ppm = Ppm(250_000);
 
 /// How [`Prune`] shrinks old results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +26,9 @@ pub struct SessionPruneConfig {
     pub pruned_tool_result_max_bytes: Bytes,
     /// Whether the first user message stays whole; if not, it may be pruned like a result. Default true.
     pub preserve_task: bool,
-    /// Whether to prune before every request instead of when a plan is due. Default false, since
-    /// each rewrite costs the provider's prompt cache.
+    /// Whether to prune before every request instead of when a plan is due, or under a strategy
+    /// without a trigger when it frees a quarter of the view. Default false, since each rewrite
+    /// costs the provider's prompt cache.
     pub eager: bool,
 }
 
@@ -50,16 +55,26 @@ impl Stage for Prune {
         "prune"
     }
 
+    fn is_eager(&self) -> bool {
+        self.0.eager
+    }
+
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
         let config = self.0;
-        if !config.eager && !draft.is_due(budget) {
+        // Without a trigger nothing is ever due.
+        let at_once = config.eager || budget.trigger == Tokens::MAX;
+        if !at_once && !draft.is_due(budget) {
+            return;
+        }
+        let old = old_results(draft, config.keep_recent_n);
+        if !config.eager && budget.trigger == Tokens::MAX && !self.is_worth_it(draft, &old) {
             return;
         }
         if !config.preserve_task {
             prune_task(draft, config.pruned_tool_result_max_bytes);
         }
-        for at in old_results(draft, config.keep_recent_n) {
-            if !config.eager && draft.tokens() <= budget.target {
+        for at in old {
+            if !at_once && draft.tokens() <= budget.target {
                 return;
             }
             let Some((Message::ToolResult(result), _)) = draft.current(at) else {
@@ -73,6 +88,17 @@ impl Stage for Prune {
                 draft.shrink(at, short);
             }
         }
+    }
+}
+
+impl Prune {
+    /// Returns `true` if pruning these results frees enough of the view to be worth the provider's
+    /// cache. About four bytes are a token.
+    fn is_worth_it(&self, draft: &Draft<'_>, old: &[usize]) -> bool {
+        let left = Tokens(self.0.pruned_tool_result_max_bytes.0 / 4) + MESSAGE_OVERHEAD;
+        let weights = old.iter().filter_map(|at| draft.current(*at));
+        let frees: Tokens = weights.map(|(_, weight)| weight.minus(left)).sum();
+        frees >= draft.tokens().share(WORTH_PRUNING)
     }
 }
 

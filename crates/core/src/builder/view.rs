@@ -57,9 +57,9 @@ impl AgentBuilder {
         self
     }
 
-    /// How old tool results shrink.
+    /// Shortens old tool results, under any strategy. Default: only `evict` does.
     pub fn session_prune(mut self, prune: SessionPruneConfig) -> Self {
-        self.prune = prune;
+        self.prune = Some(prune);
         self
     }
 

@@ -75,7 +75,7 @@ pub struct AgentSettings {
     /// How.
     pub context: ContextConfig,
     /// How old results shrink.
-    pub prune: SessionPruneConfig,
+    pub prune: Option<SessionPruneConfig>,
     /// How large summaries may be and who writes them.
     pub summary: SummaryConfig,
     /// Where in the run they are begun, if it is said.
@@ -184,7 +184,7 @@ impl Default for AgentSettings {
             summarization: Summarization::On,
             has_context: false,
             context: ContextConfig::default(),
-            prune: SessionPruneConfig::default(),
+            prune: None,
             summary: SummaryConfig::default(),
             soft_mark: None,
             summarizer: None,
@@ -363,9 +363,11 @@ impl AgentSettings {
             soft_mark: self.soft_mark.or(self.summary.soft_mark),
             ..self.summary
         };
+        if let Some(prune) = self.prune {
+            builder = builder.session_prune(prune);
+        }
         builder
             .keep_recent(self.keep_recent)
-            .session_prune(self.prune)
             .summary_config(summary)
             .summarization(self.summarization)
     }

@@ -252,7 +252,9 @@ pub(super) const ROWS: &[Key] = &[
     key(
         PRUNE,
         "keep_recent_n",
-        Kind::Count(0, |s, exchanges| s.prune.keep_recent_n = exchanges),
+        Kind::Count(0, |s, exchanges| {
+            s.prune.get_or_insert_default().keep_recent_n = exchanges
+        }),
         Preset::Value("2"),
         "Newest exchanges with tool results that are not pruned.",
     )
@@ -261,7 +263,8 @@ pub(super) const ROWS: &[Key] = &[
         PRUNE,
         "pruned_tool_result_max_bytes",
         Kind::Whole(1, |s, bytes| {
-            s.prune.pruned_tool_result_max_bytes = plimsoll_context::Bytes(bytes);
+            s.prune.get_or_insert_default().pruned_tool_result_max_bytes =
+                plimsoll_context::Bytes(bytes);
         }),
         Preset::Value("200"),
         "A pruned result has at most this many bytes, its marker included.",
@@ -270,7 +273,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         PRUNE,
         "preserve_task",
-        Kind::Flag(|s, on| s.prune.preserve_task = on),
+        Kind::Flag(|s, on| s.prune.get_or_insert_default().preserve_task = on),
         Preset::Value("true"),
         "Whether the first user message stays whole.",
     )
@@ -278,7 +281,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         PRUNE,
         "eager",
-        Kind::Flag(|s, on| s.prune.eager = on),
+        Kind::Flag(|s, on| s.prune.get_or_insert_default().eager = on),
         Preset::Value("false"),
         "Whether to prune before every request instead of when a plan is due.",
     )
