@@ -5,6 +5,7 @@
 mod bare;
 mod bench;
 mod ci;
+mod clients;
 mod command;
 mod deny;
 mod error;
@@ -93,6 +94,11 @@ enum Chore {
         /// Part of the names of the checks to run
         part: Option<String>,
     },
+    /// What real clients (Claude Code, Codex, opencode, pi) send: recorded, and cut in every way; needs npm
+    Clients {
+        /// Part of the names of the clients to record
+        part: Option<String>,
+    },
     /// What recorded sessions would have cost under our ways, under others', and at best
     Money {
         /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
@@ -143,6 +149,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             fuzz::run(root, target.as_deref(), seconds, found)
         }
         Chore::Sdk { part } => sdk::run(root, part.as_deref()),
+        Chore::Clients { part } => clients::run(root, part.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),
         Chore::Mcp => mcp::run(root),
         Chore::Judge { data, json, texts } => {

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
             false => explained.as_text(),
         });
     }
-    out!("{}", compacted.json);
+    crate::out::exactly(&compacted.json)?;
     Ok(DONE)
 }
 
@@ -112,7 +112,7 @@ fn lines(how: &How<'_>, args: &CompactArgs, mut input: Box<dyn BufRead>) -> Resu
                 if let Some(explained) = compacted.explained {
                     crate::note(&explained_line(&explained, args, number));
                 }
-                out!("{}", compacted.json);
+                out!("{}", compacted.json.trim());
             }
             Err(stop) => {
                 code = FAILED;

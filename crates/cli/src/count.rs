@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll::{CachePlan, Expects, Message, Request, Sampling, Tokens, ToolChoice};
+use plimsoll::{CachePlan, Expects, Message, Part, Request, Sampling, Tokens, ToolChoice};
 use serde_json::{Value, json};
 
 use crate::args::CountArgs;
@@ -110,11 +110,17 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
 
 fn role(message: &Message) -> &'static str {
     match message {
+        // Tools that join in the middle of a chat (`additional_tools` of Codex).
+        Message::System { parts } if parts.iter().any(is_tools) => "tools",
         Message::System { .. } => "system",
         Message::User { .. } | Message::Notice { .. } | Message::Summary { .. } => "user",
         Message::Assistant { .. } => "assistant",
         Message::ToolResult(_) => "tool",
     }
+}
+
+fn is_tools(part: &Part) -> bool {
+    matches!(part, Part::Opaque(opaque) if opaque.data.contains("\"additional_tools\""))
 }
 
 /// The first words of a message on one line.

@@ -2,7 +2,7 @@
 //! the library's.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, value_parser};
 use plimsoll::mock::{Mock, Recorded, Script, Server, Tally};
@@ -19,6 +19,7 @@ Examples:
   plimsoll mock --script turns.jsonl --window 8192
   plimsoll mock --dialect llama.cpp --port 8080 --script - < turns.jsonl
   plimsoll mock --protocol anthropic --script turns.jsonl --model claude-sonnet-4-5
+  plimsoll mock --protocol openai-responses --script turns.jsonl --record requests/
   plimsoll run --base-url http://127.0.0.1:8080/v1 --model compatible/mock \"Try it\"
 
 The script has one turn a line:
@@ -69,6 +70,10 @@ pub(crate) struct MockArgs {
     /// Print what it was asked as JSON lines at the end
     #[arg(long)]
     json: bool,
+    /// Write the body of each request, byte for byte, into this folder at the end. They hold what
+    /// the client sent, secrets included
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
 }
 
 /// An API, by the name that begins a model's.
@@ -104,6 +109,9 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
     ));
     tokio::signal::ctrl_c().await.map_err(Stop::failed)?;
     let asked = server.requests();
+    if let Some(folder) = &args.record {
+        write_bodies(folder, &asked)?;
+    }
     for request in asked.iter().filter(|_| args.json) {
         let Recorded {
             path,
@@ -125,6 +133,24 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
         server.turns_left()
     ));
     Ok(DONE)
+}
+
+/// Writes each body to a file such as `0001-v1-messages.json`.
+fn write_bodies(folder: &Path, requests: &[Recorded]) -> Result<(), Stop> {
+    let failed = |path: &Path, error| {
+        Stop::failed(format!(
+            "{} cannot be written: {error}; choose another folder for --record",
+            path.display()
+        ))
+    };
+    std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let with_body = requests.iter().filter(|request| !request.raw.is_empty());
+    for (number, request) in (1..).zip(with_body) {
+        let name = request.path.trim_matches('/').replace('/', "-");
+        let path = folder.join(format!("{number:04}-{name}.json"));
+        std::fs::write(&path, &request.raw).map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
 }
 
 fn dialect(args: &MockArgs) -> &str {
@@ -165,7 +191,7 @@ fn mock(args: &MockArgs) -> Result<Mock, Stop> {
     if let Some(requests) = args.busy_every {
         mock = mock.busy_every(requests);
     }
-    if !args.json {
+    if !args.json && args.record.is_none() {
         mock = mock.keeps_outlines();
     }
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use crate::chat_file;
 use crate::exit::{DONE, FAULTS_LEFT, Stop};
 use crate::input;
-use crate::out::out;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,9 +74,14 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
             crate::say(&format!("left: {fault}"));
         }
     }
+    // A chat with nothing to do comes back byte for byte, the white space around it included.
+    let whole = match mended.repairs.is_empty() {
+        true => mended.request,
+        false => mended.request + "\n",
+    };
     match &args.output {
-        Some(path) => write(path, mended.request.trim())?,
-        None => out!("{}", mended.request.trim()),
+        Some(path) => write(path, &whole)?,
+        None => crate::out::exactly(&whole)?,
     }
     Ok(match mended.faults.is_empty() {
         true => DONE,
@@ -135,6 +139,6 @@ fn write(path: &Path, text: &str) -> Result<(), Stop> {
     };
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
-    std::fs::write(&part, format!("{text}\n")).map_err(failed)?;
+    std::fs::write(&part, text).map_err(failed)?;
     std::fs::rename(&part, path).map_err(failed)
 }

@@ -141,8 +141,7 @@ impl Line {
         calibration: Calibration,
     ) -> Result<Budget, CannotFit> {
         let Ok(budget) = self.beside(overhead + instructions, calibration) else {
-            // There is no room beside the instructions, so the policy has to make it in them, or to
-            // say that it cannot.
+            // There is no room beside the instructions; the policy says how much there would have to be.
             let budget = self.beside(overhead, calibration)?;
             return Ok(Budget {
                 instructions,

@@ -4,15 +4,17 @@
 //! question, remove one of the protected set or make a message heavier. `Transcript::apply` applies
 //! the resulting plan.
 
+mod removal;
+mod structure;
+
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::counter::{MESSAGE_OVERHEAD, SUMMARY_FRAME, TokenCounter};
-use crate::exchange::{Exchange, ExchangeKind, turns};
+use crate::exchange::{Exchange, ExchangeKind};
 use crate::fingerprint::Fingerprint;
 use crate::gap::Gap;
 use crate::item::{Form, Item, Seq};
@@ -23,6 +25,7 @@ use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;
+use structure::Structure;
 
 /// The tokens that two texts may weigh more together than apart.
 const NOTE_SEAM: Tokens = Tokens(2);
@@ -51,13 +54,6 @@ pub struct Draft<'a> {
 enum Summaries {
     Allowed,
     Refused,
-}
-
-#[derive(Debug)]
-struct Structure {
-    exchanges: Vec<Exchange>,
-    turns: Vec<Range<usize>>,
-    protected: Vec<bool>,
 }
 
 #[derive(Debug)]
@@ -322,112 +318,6 @@ impl<'a> Draft<'a> {
         MESSAGE_OVERHEAD + SUMMARY_FRAME + note + NOTE_SEAM
     }
 
-    /// Removes an exchange, and with a question everything that answers it.
-    ///
-    /// Returns what [`Draft::drop_exchanges`] returns.
-    pub fn drop_exchange(&mut self, exchange: usize) -> Tokens {
-        let together: Vec<usize> = if self.is_question(exchange) {
-            self.turn_of(exchange).collect()
-        } else {
-            vec![exchange]
-        };
-        if self.is_removable(exchange) {
-            self.drop_exchanges(&together)
-        } else {
-            Tokens::ZERO
-        }
-    }
-
-    /// Removes exchanges, and returns the weight of the removed messages; the marker that takes
-    /// their place is not subtracted from it.
-    ///
-    /// Exchanges that are protected or already removed, markers of gaps, and questions of which an
-    /// answer would stay are left as they are.
-    pub fn drop_exchanges(&mut self, exchanges: &[usize]) -> Tokens {
-        let mut removable = exchanges.to_vec();
-        removable.retain(|index| self.is_removable(*index));
-        let removable = self.with_their_answers(&removable);
-        self.remove(&removable)
-    }
-
-    /// Returns the exchanges that may be removed, oldest first. The exchanges of one entry are to
-    /// be removed together.
-    ///
-    /// An entry is a whole turn, that is a question with everything that answers it. A turn is
-    /// split if its question is protected, or if it weighs more than `turn_limit`: then its steps
-    /// may be removed one by one, and the question only together with the last of them.
-    #[must_use]
-    pub fn removable(&self, turn_limit: Tokens) -> Vec<Vec<usize>> {
-        let mut entries: Vec<Vec<usize>> = Vec::new();
-        for turn in &self.structure().turns {
-            let mut steps: Vec<usize> = turn
-                .clone()
-                .filter(|index| self.is_removable(*index))
-                .collect();
-            if !steps.first().is_some_and(|first| self.is_question(*first)) {
-                entries.extend(steps.into_iter().map(|step| vec![step]));
-                continue;
-            }
-            if steps.len() > 2 && self.weight_of(&steps) > turn_limit {
-                let last = steps.split_off(steps.len() - 1);
-                let mut steps = steps.into_iter();
-                let question = steps.next();
-                entries.extend(steps.map(|step| vec![step]));
-                entries.push(question.into_iter().chain(last).collect());
-            } else {
-                entries.push(steps);
-            }
-        }
-        entries
-    }
-
-    /// Returns the current weight of these exchanges.
-    #[must_use]
-    pub fn weight_of(&self, exchanges: &[usize]) -> Tokens {
-        let found = exchanges.iter().filter_map(|at| self.exchanges().get(*at));
-        let positions = found.flat_map(|exchange| exchange.at.clone());
-        let weights = positions.filter_map(|at| self.current(at));
-        weights.map(|(_, weight)| weight).sum()
-    }
-
-    /// Returns these exchanges without the questions of which an answer is not among them and stays.
-    #[must_use]
-    pub fn with_their_answers(&self, exchanges: &[usize]) -> Vec<usize> {
-        let chosen: BTreeSet<usize> = exchanges.iter().copied().collect();
-        let stays = |index: &usize| !chosen.contains(index) && self.is_step(*index);
-        let keeps_answer =
-            |index: usize| self.is_question(index) && self.turn_of(index).any(|step| stays(&step));
-        let mut whole = exchanges.to_vec();
-        whole.retain(|index| !keeps_answer(*index));
-        whole
-    }
-
-    /// Removes protected exchanges from before `before`, which stages may not.
-    ///
-    /// First those that no request has carried, left behind by a run that failed; if there are
-    /// none, the complete ones that stayed for being the newest; if there are none of these either,
-    /// the summary, made when there was more room. For a host whose next question does not fit
-    /// beside them. Returns by how much the view became lighter.
-    pub fn give_up(&mut self, before: Seq) -> Tokens {
-        let unsent = self.first_unsent();
-        let is_unsent = |exchange: &Exchange| {
-            let is_message = !matches!(exchange.kind, ExchangeKind::System | ExchangeKind::Gap);
-            exchange.at.end > unsent && is_message
-        };
-        let is_complete = |exchange: &Exchange| exchange.kind == ExchangeKind::Complete;
-        let is_summary = |exchange: &Exchange| exchange.kind == ExchangeKind::Summary;
-        let weight = self.tokens();
-        let meant: [&dyn Fn(&Exchange) -> bool; 3] = [&is_unsent, &is_complete, &is_summary];
-        for is_meant in meant {
-            self.drop_past(before, is_meant);
-            // What is lighter than its marker alone frees nothing.
-            if self.tokens() < weight {
-                break;
-            }
-        }
-        weight.minus(self.tokens())
-    }
-
     /// Notes that a stage had a part in the edits so far.
     pub fn credit(&mut self, stage: &str) {
         if !self.stages.iter().any(|credited| credited == stage) {
@@ -521,212 +411,8 @@ impl<'a> Draft<'a> {
         items.iter().any(|item| item.pin.is_some())
     }
 
-    fn drop_past(&mut self, before: Seq, is_meant: &dyn Fn(&Exchange) -> bool) {
-        let items = self.items();
-        let is_past = |exchange: &Exchange| {
-            let mut range = items.get(exchange.at.clone()).unwrap_or_default().iter();
-            range.all(|item| item.seq < before && item.pin.is_none())
-        };
-        let found = self.exchanges().iter().enumerate();
-        let found = found.filter(|(_, exchange)| is_meant(exchange) && is_past(exchange));
-        let mut gone: BTreeSet<usize> = found.map(|(index, _)| index).collect();
-        // A question leaves with its last answer, unless it is the task or the newest one.
-        let all = 0..self.exchanges().len();
-        let asked: Vec<usize> = all.filter(|index| self.is_question(*index)).collect();
-        let ends = [asked.first(), asked.last()];
-        for question in &asked {
-            let Some(exchange) = self.exchanges().get(*question) else {
-                continue;
-            };
-            let steps: Vec<usize> = self
-                .turn_of(*question)
-                .filter(|index| self.is_step(*index))
-                .collect();
-            let leaves = steps.iter().all(|step| gone.contains(step)) && !steps.is_empty();
-            if leaves && is_past(exchange) && !ends.contains(&Some(question)) {
-                gone.insert(*question);
-            }
-        }
-        let gone: Vec<usize> = gone.into_iter().collect();
-        self.remove(&gone);
-    }
-
-    /// Removes exchanges. A gap next to one of them becomes part of the new gap.
-    fn remove(&mut self, exchanges: &[usize]) -> Tokens {
-        let mut freed = Tokens::ZERO;
-        for at in self.positions(exchanges) {
-            if let Some((_, weight)) = self.current(at) {
-                freed += weight;
-                self.changes.insert(at, Change::Dropped);
-            }
-        }
-        self.left = self.left.minus(freed);
-        for index in exchanges {
-            for next_to in [index.checked_sub(1), index.checked_add(1)] {
-                self.absorb_gap(next_to);
-            }
-        }
-        self.markers.set(None);
-        freed
-    }
-
-    fn absorb_gap(&mut self, exchange: Option<usize>) {
-        let found = exchange.and_then(|index| self.exchanges().get(index));
-        let Some(at) = found
-            .filter(|found| found.kind == ExchangeKind::Gap && !self.is_covered(found))
-            .map(|found| found.at.start)
-        else {
-            return;
-        };
-        let is_pinned = self.items().get(at).is_some_and(|item| item.pin.is_some());
-        if let (false, Some((_, weight))) = (is_pinned, self.current(at)) {
-            self.changes.insert(at, Change::Dropped);
-            self.left = self.left.minus(weight);
-        }
-    }
-
-    /// Returns the runs of removed messages.
-    fn gaps(&self) -> Vec<(Range<usize>, Gap)> {
-        let dropped = self.changes.iter();
-        let dropped = dropped.filter(|(_, change)| matches!(change, Change::Dropped));
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        for (at, _) in dropped {
-            match runs.last_mut() {
-                Some(run) if run.end == *at => run.end = at + 1,
-                _ => runs.push(*at..at + 1),
-            }
-        }
-        let runs = runs.into_iter();
-        runs.map(|run| (run.clone(), self.gap(run))).collect()
-    }
-
-    /// Returns the gap that the removal of these items leaves. Former gaps and summaries among them
-    /// count as the messages that they stand for.
-    fn gap(&self, positions: impl Iterator<Item = usize>) -> Gap {
-        let mut messages: u64 = 0;
-        let mut recall: Option<(Seq, Seq)> = None;
-        for item in positions.filter_map(|at| self.items().get(at)) {
-            let own = (self.means.recall == Recall::Offered
-                && item.form != Form::Edited(Recall::None))
-            .then_some((item.seq, item.seq));
-            let former = match item.message.as_ref() {
-                Message::Summary { text } => Gap::split_summary(text).0,
-                message => Gap::of(message),
-            };
-            let (count, range) = former.map_or((1, own), |gap| (gap.messages, gap.recall));
-            messages = messages.saturating_add(count);
-            // Only an unbroken range is offered: an id in the middle that is not archived would be
-            // a false promise.
-            recall = match (recall, range) {
-                (_, None) => None,
-                (None, range) => range,
-                (Some((first, _)), Some((_, last))) => Some((first, last)),
-            };
-        }
-        Gap {
-            messages: messages.max(1),
-            recall: recall.filter(|_| self.means.recall == Recall::Offered),
-        }
-    }
-
-    /// Returns the turn that an exchange belongs to.
-    fn turn_of(&self, exchange: usize) -> Range<usize> {
-        let turns = &self.structure().turns;
-        let at = turns.partition_point(|turn| turn.end <= exchange);
-        turns.get(at).cloned().unwrap_or_default()
-    }
-
-    fn is_question(&self, exchange: usize) -> bool {
-        let found = self.exchanges().get(exchange);
-        found.is_some_and(|found| found.kind == ExchangeKind::User)
-    }
-
-    /// Returns `true` if an exchange belongs to an answer and is still in the view.
-    fn is_step(&self, exchange: usize) -> bool {
-        self.exchanges().get(exchange).is_some_and(|found| {
-            is_step(found.kind) && self.current(found.at.start).is_some() && !self.is_covered(found)
-        })
-    }
-
-    fn is_removable(&self, exchange: usize) -> bool {
-        self.exchanges().get(exchange).is_some_and(|found| {
-            found.kind != ExchangeKind::Gap
-                && !self.is_protected(exchange)
-                && !self.is_covered(found)
-                && self.current(found.at.start).is_some()
-        })
-    }
-
     fn structure(&self) -> &Structure {
-        self.structure.get_or_init(|| {
-            let exchanges = Exchange::of(self.items());
-            let turns = turns(&exchanges);
-            let protected = protected(
-                self.items(),
-                &exchanges,
-                &turns,
-                self.first_unsent(),
-                self.keep_recent,
-            );
-            Structure {
-                exchanges,
-                turns,
-                protected,
-            }
-        })
+        self.structure
+            .get_or_init(|| Structure::new(self.items(), self.first_unsent(), self.keep_recent))
     }
-}
-
-/// Returns `true` for what answers a question: messages of the model and its tool results.
-fn is_step(kind: ExchangeKind) -> bool {
-    matches!(
-        kind,
-        ExchangeKind::Complete | ExchangeKind::Pending | ExchangeKind::Orphan
-    )
-}
-
-fn protected(
-    items: &[Item],
-    exchanges: &[Exchange],
-    turns: &[Range<usize>],
-    unsent: usize,
-    recent: usize,
-) -> Vec<bool> {
-    let last_of = |kind| exchanges.iter().rposition(|exchange| exchange.kind == kind);
-    let first_user = exchanges
-        .iter()
-        .position(|exchange| exchange.kind == ExchangeKind::User);
-    let last_user = last_of(ExchangeKind::User);
-    let last_summary = last_of(ExchangeKind::Summary);
-    let mut complete = exchanges
-        .iter()
-        .rev()
-        .filter(|exchange| exchange.kind == ExchangeKind::Complete);
-    let recent_from = complete
-        .nth(recent - 1)
-        .map_or(0, |exchange| exchange.at.start);
-    let mut protected: Vec<bool> = exchanges
-        .iter()
-        .enumerate()
-        .map(|(index, exchange)| {
-            let range = items.get(exchange.at.clone()).unwrap_or_default();
-            [first_user, last_user, last_summary].contains(&Some(index))
-                || matches!(exchange.kind, ExchangeKind::System | ExchangeKind::Pending)
-                || (exchange.kind == ExchangeKind::Complete && exchange.at.start >= recent_from)
-                || exchange.at.end > unsent
-                || exchange.at.end == items.len()
-                || range.iter().any(|item| item.pin.is_some())
-        })
-        .collect();
-    // An answer that stays keeps its question.
-    for turn in turns {
-        let kinds = exchanges.get(turn.clone()).unwrap_or_default();
-        let flags = protected.get_mut(turn.clone()).unwrap_or_default();
-        let mut steps = kinds.iter().zip(flags.iter());
-        let answered = steps.any(|(exchange, stays)| *stays && is_step(exchange.kind));
-        if let (true, Some(first), Some(exchange)) = (answered, flags.first_mut(), kinds.first()) {
-            *first |= exchange.kind == ExchangeKind::User;
-        }
-    }
-    protected
 }

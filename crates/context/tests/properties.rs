@@ -174,7 +174,7 @@ impl Session {
             Way::Configured => configured(&mut random, size, line.keep_recent),
             _ => {
                 // Half of all sessions prune under any strategy.
-                let prune = (way == Way::Eager || seed % 2 == 0).then_some(prune);
+                let prune = (way == Way::Eager || seed.is_multiple_of(2)).then_some(prune);
                 (line, strategy.policy(prune, summary))
             }
         };

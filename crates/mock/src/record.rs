@@ -2,6 +2,7 @@
 //! which has bounds. Not what they were answered with.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use plimsoll_context::Tokens;
 use plimsoll_wire::Fault;
@@ -22,6 +23,8 @@ pub struct Recorded {
     pub headers: BTreeMap<String, String>,
     /// Its body; null where it was no JSON, or is not kept.
     pub body: Value,
+    /// Its body as it came in, byte for byte. Empty if it is not kept.
+    pub raw: Arc<[u8]>,
     /// How many bytes its body had.
     pub bytes: usize,
     /// The status of the answer.
@@ -131,6 +134,7 @@ impl Recorded {
 
     fn outline(&mut self) {
         self.body = Value::Null;
+        self.raw = Arc::default();
         self.headers.clear();
     }
 }
@@ -145,6 +149,7 @@ mod tests {
             path: "/p".into(),
             headers: BTreeMap::from([("a".into(), "b".into())]),
             body: json!({"n": bytes}),
+            raw: Arc::default(),
             bytes,
             status,
             tokens: Tokens::ZERO,

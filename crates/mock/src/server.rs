@@ -161,6 +161,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let headers = request.headers().clone();
     let bytes = axum::body::to_bytes(request.into_body(), MAX_BODY).await;
     let length = bytes.as_ref().map_or(MAX_BODY, Bytes::len);
+    let raw: Arc<[u8]> = bytes.as_deref().map(Arc::from).unwrap_or_default();
     let (handled, body) = match bytes.map(|bytes| read(&bytes)) {
         Err(_) => {
             let words = "the request is larger than this mock reads";
@@ -186,6 +187,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
             .map(|(name, given)| (name.as_str().to_owned(), value(given)))
             .collect(),
         body,
+        raw,
         bytes: length,
         status: handled.answer.status,
         tokens: handled.tokens,

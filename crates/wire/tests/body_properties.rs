@@ -339,6 +339,13 @@ fn weighs(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
     (view.tokens() + body.overhead(counter.as_ref())).0
 }
 
+/// Returns what no policy can remove: instructions and tools.
+fn fixed(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
+    let mut body = Body::read(text, target).unwrap();
+    let view = body.transcript(counter);
+    (view.instructions() + body.overhead(counter.as_ref())).0
+}
+
 /// The texts of a list's entries, and of the blocks in them.
 fn texts(text: &str, key: &str) -> Vec<(String, Vec<String>)> {
     let list = |raw: &str| -> Vec<String> {
@@ -375,7 +382,8 @@ fn judge(
 ) -> Result<Option<usize>, TestCaseError> {
     let text = request.to_string();
     let whole = weighs(&text, target, counter);
-    let budget = (whole * share / 100).max(1);
+    let fixed = fixed(&text, target, counter);
+    let budget = (fixed + (whole - fixed) * share / 100).max(1);
     let (before, after) = cut(&text, target, budget, policy, counter);
     let what = |after: &str| format!("{target:?}\n{budget} of {whole}\n{before}\n{after}");
     let cut = match after {
@@ -479,7 +487,10 @@ proptest! {
         let models = claudes();
         for target in [&models[one % models.len()], &models[4]] {
             let Target::Messages(profile) = target else { continue };
-            let budget = profile.thinking == anthropic::ThinkingStyle::Budget;
+            let budget = matches!(
+                profile.thinking,
+                anthropic::ThinkingStyle::Budget | anthropic::ThinkingStyle::Unknown
+            );
             judge(&claude(&steps, thinks && budget), target, share, &policies()[policy], &chars4())?;
         }
     }

@@ -298,7 +298,12 @@ proptest! {
             let Target::Messages(profile) = &target else {
                 continue;
             };
-            if thinks && profile.thinking == anthropic::ThinkingStyle::Budget {
+            if thinks
+                && matches!(
+                    profile.thinking,
+                    anthropic::ThinkingStyle::Budget | anthropic::ThinkingStyle::Unknown
+                )
+            {
                 whole["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
             }
             judge(&list, &target, &whole)?;

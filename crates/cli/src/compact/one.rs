@@ -76,15 +76,15 @@ impl<'a> How<'a> {
             });
             if let Some(cut) = cut {
                 notes.extend(done(&file, &cut));
-                json = Some(cut.text);
+                json = Some(cut.text + "\n");
             }
         }
         if args.quiet {
             notes.clear();
         }
         Ok(Compacted {
-            // What was not cut comes back with its very bytes, the spaces between them included.
-            json: json.unwrap_or_else(|| mended.request.trim().to_owned()),
+            // A chat with nothing to do comes back byte for byte, the white space around it included.
+            json: json.unwrap_or(mended.request),
             notes,
             explained,
         })
@@ -140,12 +140,6 @@ fn done(file: &ChatFile<'_>, cut: &Cut) -> Vec<String> {
         cut.left,
         file.view.items().len(),
     ));
-    for index in &cut.shortened_instructions {
-        notes.push(format!(
-            "shortened an instruction (message {index}): it takes more than a quarter of the budget; \
-             allow more to keep it whole"
-        ));
-    }
     if !cut.unthinking.is_empty() {
         let count = cut.unthinking.len();
         notes.push(format!(

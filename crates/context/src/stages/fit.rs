@@ -25,8 +25,8 @@ pub enum Fit {
     Arrivals,
     /// Only results give way.
     Results,
-    /// Then, too, texts (and strings in arguments) of over a quarter of the budget, marked, those of
-    /// instructions last; for filters, where an error would help nobody.
+    /// Then, too, texts (and strings in arguments) of over a quarter of the budget, marked; for
+    /// filters, where an error would help nobody. Instructions stay whole.
     Everything,
 }
 
@@ -48,12 +48,7 @@ impl Stage for Fit {
         };
         level_results(draft, budget.limit, from, least);
         if *self == Self::Everything {
-            // Instructions give way last.
-            for instructions in [false, true] {
-                if draft.tokens() > budget.limit {
-                    cut_texts(draft, budget.limit, instructions);
-                }
-            }
+            cut_texts(draft, budget.limit);
         }
     }
 }
@@ -98,16 +93,11 @@ fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
     Tokens::MAX
 }
 
-/// Cuts texts of over a quarter of the budget, the largest first, by no more than is needed; those of
-/// system messages only if `instructions` says so, and then only those.
-fn cut_texts(draft: &mut Draft<'_>, limit: Tokens, instructions: bool) {
+/// Cuts texts of over a quarter of the budget, the largest first, by no more than is needed.
+fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
     let floor = Tokens(limit.0 / TEXT_SHARE);
     let mut large = shrinkable(draft);
-    let is_meant = |at: usize| {
-        let current = draft.current(at);
-        current.is_some_and(|(message, _)| message.is_system() == instructions)
-    };
-    large.retain(|(at, weight)| *weight > floor && is_meant(*at));
+    large.retain(|(_, weight)| *weight > floor);
     large.sort_by_key(|(at, weight)| (std::cmp::Reverse(*weight), *at));
     let weights = large.iter().map(|(_, weight)| *weight);
     let rest = draft.tokens().minus(weights.clone().sum());
@@ -127,11 +117,11 @@ fn cut_texts(draft: &mut Draft<'_>, limit: Tokens, instructions: bool) {
     }
 }
 
-/// Returns positions and weights of the messages that are left and not pinned.
+/// Returns positions and weights of the messages that are left, neither instructions nor pinned.
 fn shrinkable(draft: &Draft<'_>) -> Vec<(usize, Tokens)> {
     let items = draft.items().iter().enumerate();
     items
-        .filter(|(_, item)| item.pin.is_none())
+        .filter(|(_, item)| item.pin.is_none() && !item.message.is_system())
         .filter_map(|(at, _)| Some((at, draft.current(at)?.1)))
         .collect()
 }

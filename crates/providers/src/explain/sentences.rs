@@ -243,7 +243,7 @@ pub(super) fn of_messages(of: &anthropic::Profile) -> Vec<Peculiarity> {
             &[Rule::Am9],
         ),
         (
-            of.thinking == ThinkingStyle::Budget,
+            matches!(of.thinking, ThinkingStyle::Budget | ThinkingStyle::Unknown),
             "Thinking has a budget of tokens, 1,024 at least and less than the longest answer.",
             &[Rule::Am9],
         ),

@@ -39,7 +39,7 @@ pub(super) fn replay(request: &Request, messages: &[&Message], api: &Api) -> Rep
     let asked = request.sampling.thinking != ThinkingLevel::Off;
     let by_budget = matches!(
         profile.thinking,
-        ThinkingStyle::Budget | ThinkingStyle::Either
+        ThinkingStyle::Budget | ThinkingStyle::Either | ThinkingStyle::Unknown
     );
     let budget = budget_of(request, profile);
     match asked && by_budget && budget.is_some() && began_well(messages, converse) {

@@ -62,6 +62,9 @@ pub enum ThinkingStyle {
     Either,
     /// As the model sees fit; how hard is said as an effort. A budget is refused.
     Adaptive,
+    /// Not known: it is asked for with a budget of tokens, which most servers understand, and a
+    /// request that asks for it in either way is accepted.
+    Unknown,
 }
 
 /// Whether the effort may be said.
@@ -155,19 +158,20 @@ impl Profile {
         models::profile(name)
     }
 
-    /// Any server that speaks this wire: what all of them accept.
+    /// Any server that speaks this wire. Requests are written as all servers accept them; a request
+    /// of somebody else may use what only some accept.
     #[must_use]
     pub fn compatible() -> Self {
         Self {
             name: "compatible".into(),
             prefill: Prefill::Refused,
-            thinking: ThinkingStyle::Budget,
+            thinking: ThinkingStyle::Unknown,
             effort: Effort::Accepted,
             unasked_thinking: UnaskedThinking::Accepted,
             no_thinking: NoThinking::Supported,
             temperature: Temperature::Supported,
             samplers: Samplers::Both,
-            later_system: LaterSystem::Refused,
+            later_system: LaterSystem::Supported,
             forced_tools: ForcedTools::Supported,
             binding: Binding::Own,
             max_output: None,

@@ -158,7 +158,7 @@ impl Settings {
             ThinkingStyle::Adaptive | ThinkingStyle::Either if !forced => {
                 Some(json!({"type": "adaptive"}))
             }
-            ThinkingStyle::Budget
+            ThinkingStyle::Budget | ThinkingStyle::Unknown
                 if !forced && began != LoopBegan::WithoutThinking && budget >= MIN_BUDGET =>
             {
                 Some(json!({"type": "enabled", "budget_tokens": budget}))

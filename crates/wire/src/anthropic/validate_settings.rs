@@ -156,8 +156,8 @@ fn thinking(check: &mut Check<'_>, request: &Value, max: u64) {
             return;
         }
         ("" | "disabled", _) if request.get("thinking").is_none_or(is_mode) => return,
-        ("enabled", ThinkingStyle::Budget | ThinkingStyle::Either) => {}
-        ("adaptive", ThinkingStyle::Adaptive | ThinkingStyle::Either) => {}
+        ("enabled" | "adaptive", ThinkingStyle::Either | ThinkingStyle::Unknown) => {}
+        ("enabled", ThinkingStyle::Budget) | ("adaptive", ThinkingStyle::Adaptive) => {}
         ("enabled", ThinkingStyle::Adaptive) => {
             let words = "\"thinking.type.enabled\" is not supported for this model. Use \
                          \"thinking.type.adaptive\" and \"output_config.effort\" to control \

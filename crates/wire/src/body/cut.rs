@@ -31,9 +31,6 @@ pub struct Cut {
     pub tokens: Tokens,
     /// How many of them are left, the markers of gaps not counted.
     pub left: usize,
-    /// System messages that were shortened, because they alone exceed a quarter of the budget and
-    /// nothing else was left to give way.
-    pub shortened_instructions: Vec<usize>,
     /// Messages that lost thinking that is bound to what is not there any more (AM10).
     pub unthinking: Vec<usize>,
     /// What else had to be mended so that it is accepted; empty as a rule. Places are those of `text`.
@@ -189,14 +186,12 @@ impl Body<'_> {
                 let item = after.get(Seq(*index as u64));
                 item.is_some_and(|item| matches!(*item.message, Message::Assistant { .. }))
             };
-            let shortened_instructions = shortened_instructions(&planned, &after);
             let cut = Cut {
                 text: String::new(),
                 plan,
                 planned,
                 tokens: after.tokens(),
                 left: messages(&after),
-                shortened_instructions,
                 unthinking: gone.into_iter().filter(present).collect(),
                 repairs: Vec::new(),
             };
@@ -252,17 +247,6 @@ fn messages(view: &Transcript) -> usize {
     items
         .filter(|item| Gap::of(&item.message).is_none())
         .count()
-}
-
-/// Returns the system messages that are not as they were.
-fn shortened_instructions(before: &Transcript, after: &Transcript) -> Vec<usize> {
-    let system = before.items().iter().enumerate();
-    let system = system.filter(|(_, item)| item.message.is_system());
-    let changed = system.filter(|(_, item)| {
-        let now = after.get(item.seq);
-        now.is_none_or(|now| !Arc::ptr_eq(&now.message, &item.message))
-    });
-    changed.map(|(index, _)| index).collect()
 }
 
 /// The first message that a plan changes.

@@ -1,0 +1,198 @@
+//! Requests of real clients, as `cargo xtask clients` recorded them: every one is valid and comes back byte
+//! for byte if nothing is to be done; cut by any policy to any budget, it stays valid, within the budget, and
+//! keeps every instruction. Skips, saying so, if none were recorded.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_context::{
+    ArgumentDigest, Author, Calibration, Estimate, Line, Policy, Ppm, SessionPruneConfig, Stage,
+    SummaryConfig, TokenCounter, Tokens,
+};
+use plimsoll_wire::body::{Body, Cut, CutError};
+use plimsoll_wire::canonical::{Reasoning, Target, mend};
+use serde_json::Value;
+
+/// Budgets, in percent of the tokens that are neither instructions nor tools. Those fit into each.
+const SHARES: [u64; 10] = [0, 5, 10, 25, 40, 60, 75, 90, 99, 100];
+
+#[test]
+fn requests_of_real_clients_keep_their_instructions() {
+    let Some(folder) = recordings() else {
+        println!("skipped: no recorded requests; `cargo xtask clients` records them");
+        return;
+    };
+    let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
+    let mut clients = 0;
+    for client in sorted(&folder) {
+        let about = std::fs::read_to_string(client.join("client.json")).unwrap();
+        let about: Value = serde_json::from_str(&about).unwrap();
+        assert_eq!(
+            about["refused"],
+            Value::Array(Vec::new()),
+            "{}",
+            client.display()
+        );
+        let (mut requests, mut cuts, mut too_small) = (0, 0, 0);
+        for path in sorted(&client) {
+            if path.ends_with("client.json") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let request: Value = serde_json::from_str(&text).unwrap();
+            let target = Target::of_protocol(
+                about["protocol"].as_str().unwrap(),
+                request["model"].as_str(),
+            );
+            let target = target.unwrap();
+            let mended = mend(&text, &target, Reasoning::Keep).unwrap();
+            assert_eq!(mended.request, text, "{}", path.display());
+            assert_eq!(
+                (mended.repairs, mended.faults),
+                (vec![], vec![]),
+                "{}",
+                path.display()
+            );
+            for policy in policies() {
+                for share in SHARES {
+                    let (budget, after) = cut(&text, &target, share, &policy, &counter);
+                    let place = format!("{} at {share} %, {budget} tokens", path.display());
+                    match after {
+                        Ok(None) => assert!(weight(&text, &target, &counter) <= budget, "{place}"),
+                        Ok(Some(cut)) => {
+                            judge(&request, &target, budget, &cut, &counter, &place);
+                            cuts += 1;
+                        }
+                        Err(CutError::CannotFit(error)) => {
+                            assert!(error.minimum.0 > budget, "{place}: {error}");
+                            too_small += 1;
+                        }
+                        Err(error) => panic!("{place}: {error}"),
+                    }
+                }
+            }
+            requests += 1;
+        }
+        println!(
+            "{} {}: {requests} requests, {cuts} cuts, {too_small} budgets too small",
+            client.file_name().unwrap().display(),
+            about["version"].as_str().unwrap(),
+        );
+        assert!(cuts > 0, "{}", client.display());
+        clients += 1;
+    }
+    assert!(clients > 0);
+}
+
+/// The folder with a folder of requests for each client.
+fn recordings() -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
+        PathBuf::from,
+    );
+    let folder = target.join("clients/requests");
+    folder.is_dir().then_some(folder)
+}
+
+fn sorted(folder: &Path) -> BTreeSet<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+fn policies() -> Vec<Policy> {
+    let summary = SummaryConfig {
+        max_summary_tokens: Tokens::MAX,
+        share: Ppm(500_000),
+        soft_mark: None,
+        author: Author::Extract,
+    };
+    let evict = Policy::evict(SessionPruneConfig::default());
+    let mut digested = evict.stages().to_vec();
+    digested.insert(
+        1,
+        Arc::new(ArgumentDigest { over_chars: 500 }) as Arc<dyn Stage>,
+    );
+    let policies = [
+        Policy::summarize(summary),
+        evict,
+        Policy::sliding_window(),
+        Policy::new(digested),
+    ];
+    policies.map(Policy::for_filter).to_vec()
+}
+
+/// Cuts a request to a share of its tokens; returns the budget as well.
+fn cut(
+    text: &str,
+    target: &Target,
+    share: u64,
+    policy: &Policy,
+    counter: &Arc<dyn TokenCounter>,
+) -> (u64, Result<Option<Cut>, CutError>) {
+    let mut body = Body::read(text, target).unwrap();
+    let view = body.transcript(counter);
+    let overhead = body.overhead(counter.as_ref());
+    let instructions = view.instructions();
+    let others = view.tokens().minus(instructions);
+    let budget = (overhead + instructions).0 + (others.0 * share).div_ceil(100);
+    let room =
+        Line::exactly(Tokens(budget)).budget(overhead, view.instructions(), Calibration::default());
+    let after = match room {
+        Ok(room) => body.cut(&view, policy, &room),
+        Err(error) => Err(error.into()),
+    };
+    (budget, after)
+}
+
+/// Returns the tokens of a whole request.
+fn weight(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
+    let mut body = Body::read(text, target).unwrap();
+    let view = body.transcript(counter);
+    (view.tokens() + body.overhead(counter.as_ref())).0
+}
+
+fn judge(
+    before: &Value,
+    target: &Target,
+    budget: u64,
+    cut: &Cut,
+    counter: &Arc<dyn TokenCounter>,
+    place: &str,
+) {
+    let tokens = weight(&cut.text, target, counter);
+    assert!(tokens <= budget, "{place}: {tokens}");
+    let mended = mend(&cut.text, target, Reasoning::Keep).unwrap();
+    assert_eq!((mended.repairs, mended.faults), (vec![], vec![]), "{place}");
+    let after: Value = serde_json::from_str(&cut.text).unwrap();
+    let kept = instructions(&after, target);
+    let mut left = kept.iter();
+    for instruction in instructions(before, target) {
+        assert!(
+            left.any(|one| *one == instruction),
+            "{place}: lost or moved {instruction}\nkept {kept:#?}"
+        );
+    }
+}
+
+/// Everything in a request that instructs the model or gives it tools, in order.
+fn instructions(request: &Value, target: &Target) -> Vec<Value> {
+    let beside = ["system", "instructions", "tools"];
+    let mut found: Vec<Value> = beside.map(|key| request[key].clone()).to_vec();
+    for message in request[target.list()].as_array().unwrap() {
+        let role = message["role"].as_str().unwrap_or_default();
+        let kind = message["type"].as_str().unwrap_or_default();
+        if matches!(role, "system" | "developer") || kind == "additional_tools" {
+            found.push(message.clone());
+        }
+        let blocks = message["content"].as_array().into_iter().flatten();
+        found.extend(
+            blocks
+                .filter(|block| block["type"] == "tool_reference")
+                .cloned(),
+        );
+    }
+    found
+}

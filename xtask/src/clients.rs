@@ -1,0 +1,43 @@
+//! `cargo xtask clients`: what real clients send to a strict mock server is recorded, and judged by
+//! `crates/wire/tests/clients.rs`. Needs Python, Node.js and, for the newest clients, npm's registry. Not part
+//! of `ci`: the clients are large, and change every week.
+
+use std::path::Path;
+
+use crate::command::Job;
+use crate::error::Error;
+use crate::tools;
+
+/// The clients, as npm packages. Always the newest: this is about what people run today.
+const PACKAGES: [&str; 4] = [
+    "@anthropic-ai/claude-code",
+    "@openai/codex",
+    "opencode-ai",
+    "@mariozechner/pi-coding-agent",
+];
+
+/// Installs the clients, records their requests (of those with `part` in their names, if given) and judges all
+/// that were recorded.
+pub(crate) fn run(root: &Path, part: Option<&str>) -> Result<(), Error> {
+    let folder = tools::target(root).join("clients");
+    std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
+    Job::new("npm", &folder)
+        .args(["install", "--no-audit", "--no-fund", "--prefix", "."])
+        .args(PACKAGES.map(|package| format!("{package}@latest")))
+        .run()?;
+    Job::cargo(root)
+        .args(["build", "--package", "plimsoll-cli"])
+        .run()?;
+    let plimsoll = format!("debug/plimsoll{}", std::env::consts::EXE_SUFFIX);
+    Job::new(tools::python(root)?, &root.join("clients"))
+        .args(["-B", "record.py"])
+        .args([tools::target(root).join(plimsoll)])
+        .args([folder.join("node_modules"), folder.join("requests")])
+        .args(part)
+        .run()?;
+    let nextest = tools::NEXTEST.find(root)?;
+    Job::new(nextest, root)
+        .args(["nextest", "run", "-p", "plimsoll-wire", "--test", "clients"])
+        .args(["--no-capture"])
+        .run()
+}
