@@ -102,10 +102,10 @@ impl Run {
 
     /// Makes the plan, or asks for the summary that it waits for.
     pub(crate) fn plan_asked(&mut self) {
-        let line = match self.line().budget(self.overhead, self.state.calibration) {
+        let line = match self.budget() {
             Ok(line) => line,
             Err(cannot_fit) => {
-                self.warn(cannot_fit.to_string());
+                self.warn(self.reported(cannot_fit).to_string());
                 return self.end_compacting();
             }
         };

@@ -136,7 +136,7 @@ impl Run {
         let (tools, system) = self.setup.head();
         let system = system + REQUEST_OVERHEAD;
         let (line, calibration) = (self.line(), self.state.calibration);
-        let budget = line.budget(self.overhead, calibration).ok();
+        let budget = self.budget().ok();
         let priced = budget.map(|budget| self.priced(&budget));
         let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.overhead);
         WindowUse {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CachePlan, CannotFit, Message, Money, Outlook, Part, Ppm, PriceSheet, Proposal, Reply,
-    StopReason, Tokens, Trigger, Usage, price,
+    Budget, CachePlan, Calibration, CannotFit, Message, Money, Outlook, Part, Ppm, PriceSheet,
+    Proposal, Reply, StopReason, Tokens, Trigger, Usage, price,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -56,8 +56,9 @@ impl Run {
         if self.setup.steering == QueueMode::All {
             self.deliver(Waiting::Steer);
         }
-        let budget = match self.line().budget(self.overhead, self.state.calibration) {
+        let budget = match self.budget() {
             Ok(budget) => budget,
+            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.request(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
         let priced = self.priced(&budget);
@@ -67,6 +68,7 @@ impl Run {
         match self.keep_under(&budget, &priced) {
             Kept::Under => {}
             Kept::Waiting => return,
+            Kept::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.request(),
             Kept::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
         if let Some(seq) = self.state.transcript.broken_pin() {
@@ -80,8 +82,9 @@ impl Run {
 
     /// The turn may begin.
     pub(crate) fn begin_turn(&mut self) {
-        let budget = match self.line().budget(self.overhead, self.state.calibration) {
+        let budget = match self.budget() {
             Ok(budget) => self.priced(&budget),
+            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.begin_turn(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
         let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.overhead);
@@ -143,6 +146,7 @@ impl Run {
                 }
                 plan
             }
+            Err(cannot_fit) if self.might_fit(&cannot_fit) => return Kept::Not(cannot_fit),
             Err(cannot_fit) => match self.give_up_the_past(Trigger::Request) {
                 Some(plan) => Some(plan),
                 None => return Kept::Not(cannot_fit),
@@ -166,6 +170,8 @@ impl Run {
             return;
         }
         self.vetoed = false;
+        let calibration = self.calibration();
+        self.hopeful = false;
         let counted = self.tokens();
         let tool_choice = if self.finalizing.is_some() {
             ToolChoice::None
@@ -173,7 +179,7 @@ impl Run {
             ToolChoice::Auto
         };
         // What is asked for must fit behind the request, or providers refuse it unread.
-        let reported = self.state.calibration.reported(counted);
+        let reported = calibration.reported(counted);
         let line = self.line();
         let room = line.window.map(|window| {
             let behind = window.minus(reported);
@@ -234,11 +240,27 @@ impl Run {
         }
     }
 
+    /// Warns once of a report that is too low to be believed.
+    fn doubt(&mut self, counted: Tokens, reported: Tokens) {
+        if !Calibration::is_too_low(counted, reported)
+            || std::mem::replace(&mut self.told_low, true)
+        {
+            return;
+        }
+        self.warn(format!(
+            "the provider reports only {reported} tokens for a request that is counted as {counted}; \
+             if that is wrong, requests become up to a third larger than their limit"
+        ));
+    }
+
     fn take_reply(&mut self, reply: Reply, calling: &Calling) {
         let counted = calling.counted;
         let Reply {
             parts, stop, usage, ..
         } = reply;
+        if let Some(usage) = usage {
+            self.doubt(counted, usage.processed());
+        }
         let message = Arc::new(Message::Assistant { parts });
         let cost = self.price_of(usage, counted, &message);
         self.record(Entry::Replied {

@@ -24,7 +24,7 @@ use plimsoll_context::{
     Bytes, CallId, ContextStrategy, Economy, Exchange, Item, Message, Opaque, Part, Pinned, Policy,
     Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens, ToolResult, Usage,
 };
-use stage::audit::{carried_on, whole};
+use stage::audit::{calibration, carried_on, whole};
 use stage::{Stage, good_summary, overflow, setup, strategy};
 
 /// Scripts in an everyday run; `PLIMSOLL_HISTORIES` (or `PROPTEST_CASES`, which
@@ -219,7 +219,9 @@ impl Script {
         let unread = next.run.state().transcript().unsent().iter();
         let unread = unread.filter(|item| item.message.is_user());
         let question: Tokens = unread.map(|item| item.tokens).sum();
-        let least = cannot_fit.overhead + task + question + pinned(items);
+        let view = task + question + pinned(items);
+        let calibration = calibration(&next.log);
+        let least = calibration.allowing(next.setup.overhead() + view);
         assert!(
             least > cannot_fit.limit,
             "{cannot_fit}, but {least} would do: {}",
