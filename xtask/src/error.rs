@@ -15,6 +15,9 @@ pub(crate) enum Error {
     /// The program ran and said no.
     #[error("`{command}` failed ({status}); its own output above says why")]
     Failed { command: String, status: String },
+    /// Some of a row of checks failed.
+    #[error("failed: {failed}; see the summary above")]
+    Checks { failed: String },
     /// A file or folder could not be read or written.
     #[error("{}: {source}", path.display())]
     File {

@@ -1,4 +1,4 @@
-//! `cargo xtask light`: runs the README's first command once a seed and judges each answer by a
+//! `cargo xtask light`: runs the README's `cargo plimsoll run` once a seed and judges each answer by a
 //! fact that stands only in a file which the agent has to read. A measurement of the default local
 //! model; it takes minutes a seed, so it is no part of `ci`.
 
@@ -33,10 +33,10 @@ pub(crate) fn run(root: &Path, seeds: u64) -> Result<(), Error> {
     let text = std::fs::read_to_string(&readme).map_err(Error::file(&readme))?;
     let command = commands(&text)
         .into_iter()
-        .next()
+        .find(|command| command.starts_with("cargo plimsoll run "))
         .ok_or_else(|| Error::Unreadable {
             what: "README.md".to_owned(),
-            why: "it has no ```sh block with commands in it".to_owned(),
+            why: "its first ```sh block has no `cargo plimsoll run`".to_owned(),
         })?;
     println!("| seed | good | plans | turns | seconds | answer |");
     println!("|--:|---|--:|--:|--:|---|");

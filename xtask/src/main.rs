@@ -127,11 +127,7 @@ fn main() -> ExitCode {
 fn act(chore: Chore, root: &Path) -> Result<(), Error> {
     match chore {
         Chore::Ci => ci::run(root),
-        Chore::Test => {
-            let counts = test::run(root)?;
-            println!("{counts}");
-            Ok(())
-        }
+        Chore::Test => test::run(root),
         Chore::Tidy => tidy::run(root),
         Chore::Bench { save: true, .. } => bench::run(root, &[], bench::Table::Saved),
         Chore::Bench { filter, .. } => bench::run(root, &filter, bench::Table::Printed),

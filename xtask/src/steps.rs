@@ -1,5 +1,5 @@
-//! Steps in a row: each prints its name, time and result; the first that fails ends the row.
-//! Knows nothing of what a step does.
+//! Checks that run one after the other. Each prints its name, time and result; a failure does not
+//! stop the checks after it.
 
 use std::time::{Duration, Instant};
 
@@ -24,44 +24,38 @@ struct Report {
     result: Result<String, String>,
 }
 
-/// Runs the row and prints the summary. The note of the step called `last_word`, if it ran,
-/// is the closing line, so that a reader of the log finds the count of tests there.
-pub(crate) fn run(steps: &[Step<'_>], budget: Duration, last_word: &str) -> Result<(), Error> {
+/// Runs every step and prints the summary. If `budget` is set and exceeded, the summary says so.
+///
+/// # Errors
+/// Returns the names of the steps that failed.
+pub(crate) fn run(steps: &[Step<'_>], budget: Option<Duration>) -> Result<(), Error> {
     let mut reports = Vec::new();
-    let mut failure = None;
     for (number, step) in (1..).zip(steps) {
         println!("\n==> [{number}/{}] {}", steps.len(), step.name);
         let start = Instant::now();
-        let outcome = (step.act)();
+        let result = (step.act)().map_err(|error| error.to_string());
         let took = start.elapsed();
-        let (word, result) = match outcome {
-            Ok(note) => ("ok", Ok(note)),
-            Err(error) => {
-                let said = error.to_string();
-                failure = Some(error);
-                ("FAILED", Err(said))
-            }
-        };
+        let word = if result.is_ok() { "ok" } else { "FAILED" };
         println!("<== {}: {word}, {:.1} s", step.name, took.as_secs_f64());
         let name = step.name;
         reports.push(Report { name, took, result });
-        if failure.is_some() {
-            break;
-        }
     }
-    let not_run: Vec<_> = steps.iter().skip(reports.len()).map(|s| s.name).collect();
-    print!("{}", summary(&reports, &not_run, budget));
-    let closing = reports.iter().find(|report| report.name == last_word);
-    if let Some(Ok(note)) = closing.map(|report| &report.result)
-        && !note.is_empty()
-    {
-        println!("{note}");
+    print!("{}", summary(&reports, budget));
+    let failed: Vec<&str> = reports
+        .iter()
+        .filter(|report| report.result.is_err())
+        .map(|report| report.name)
+        .collect();
+    if failed.is_empty() {
+        return Ok(());
     }
-    failure.map_or(Ok(()), Err)
+    Err(Error::Checks {
+        failed: failed.join(", "),
+    })
 }
 
 /// The table at the end.
-fn summary(reports: &[Report], not_run: &[&str], budget: Duration) -> String {
+fn summary(reports: &[Report], budget: Option<Duration>) -> String {
     let mut text = String::from("\nsummary\n");
     for report in reports {
         let (word, note) = match &report.result {
@@ -73,16 +67,13 @@ fn summary(reports: &[Report], not_run: &[&str], budget: Duration) -> String {
         text.push_str(row.trim_end());
         text.push('\n');
     }
-    for name in not_run {
-        text.push_str(&format!("  {name:<8} {:>9}  not run\n", "-"));
-    }
     let total: Duration = reports.iter().map(|report| report.took).sum();
     text.push_str(&format!(
         "  {:<8} {:>7.1} s\n",
         "total",
         total.as_secs_f64()
     ));
-    if total > budget {
+    if let Some(budget) = budget.filter(|budget| total > *budget) {
         let minutes = budget.as_secs() / 60;
         text.push_str(&format!(
             "  slower than the {minutes} minutes this is meant to take\n"
@@ -96,32 +87,33 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    const HOUR: Duration = Duration::from_secs(3600);
-
-    fn step<'a>(name: &'static str, act: impl Fn() -> Outcome + 'a) -> Step<'a> {
-        let act = Box::new(act);
-        Step { name, act }
-    }
-
     #[test]
-    fn the_first_failure_ends_the_row_and_is_returned() {
+    fn every_step_runs_and_those_that_failed_are_listed() {
         let ran = RefCell::new(Vec::new());
-        let note = |name: &'static str| {
-            ran.borrow_mut().push(name);
-            Ok(String::new())
+        let step = |name: &'static str, outcome: fn() -> Outcome| {
+            let ran = &ran;
+            let act = Box::new(move || {
+                ran.borrow_mut().push(name);
+                outcome()
+            });
+            Step { name, act }
         };
         let steps = [
-            step("one", || note("one")),
-            step("two", || Err(Error::Untidy(3))),
-            step("three", || note("three")),
+            step("one", || Err(Error::Untidy(3))),
+            step("two", || Ok("a note".to_owned())),
+            step("three", || Err(Error::Missed(1))),
         ];
-        let error = run(&steps, HOUR, "one").unwrap_err();
-        assert_eq!(error.to_string(), "tidy found 3 fault(s), listed above");
-        assert_eq!(*ran.borrow(), ["one"]);
+        let error = run(&steps, None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "failed: one, three; see the summary above"
+        );
+        assert_eq!(*ran.borrow(), ["one", "two", "three"]);
+        run(&steps[1..2], None).unwrap();
     }
 
     #[test]
-    fn the_summary_says_what_passed_failed_and_was_not_run() {
+    fn the_summary_says_what_passed_and_what_failed() {
         let report = |name, seconds, result| Report {
             name,
             took: Duration::from_secs(seconds),
@@ -129,18 +121,16 @@ mod tests {
         };
         let reports = [
             report("format", 2, Ok(String::new())),
-            report("deny", 1, Ok("advisories skipped".to_owned())),
             report("clippy", 60, Err("`cargo clippy` failed".to_owned())),
+            report("deny", 1, Ok("advisories skipped".to_owned())),
         ];
-        let text = summary(&reports, &["test", "docs"], Duration::from_secs(60));
+        let text = summary(&reports, Some(Duration::from_secs(60)));
         assert_eq!(
             text,
             "\nsummary\n\
              \x20 format       2.0 s  ok\n\
-             \x20 deny         1.0 s  ok      advisories skipped\n\
              \x20 clippy      60.0 s  FAILED  `cargo clippy` failed\n\
-             \x20 test             -  not run\n\
-             \x20 docs             -  not run\n\
+             \x20 deny         1.0 s  ok      advisories skipped\n\
              \x20 total       63.0 s\n\
              \x20 slower than the 1 minutes this is meant to take\n"
         );

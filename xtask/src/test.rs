@@ -1,12 +1,14 @@
 //! `cargo xtask test`: every test of the workspace, then every example in the docs.
 //! With nextest where it can be had, else with `cargo test`; the tests are the same.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io::IsTerminal;
 use std::path::Path;
 
 use crate::command::{Job, Stream};
 use crate::error::Error;
+use crate::steps::{self, Step};
 use crate::tools;
 
 /// Tests counted from the runners' closing lines.
@@ -28,6 +30,18 @@ impl fmt::Display for Counts {
     }
 }
 
+impl std::ops::Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            passed: self.passed + other.passed,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+        }
+    }
+}
+
 impl Counts {
     /// How many passed.
     pub(crate) fn passed(self) -> u64 {
@@ -35,7 +49,7 @@ impl Counts {
     }
 
     /// Adds the figures of a closing line of nextest or of libtest; other lines hold none.
-    pub(crate) fn add(&mut self, line: &str) {
+    pub(crate) fn read(&mut self, line: &str) {
         let plain = without_colours(line);
         let line = plain.trim_start();
         if !line.starts_with("Summary [") && !line.starts_with("test result: ") {
@@ -65,9 +79,30 @@ impl Counts {
 /// so that none builds again what another has built.
 pub(crate) const OPTIONAL: [&str; 2] = ["--features", "plimsoll-cli/genai"];
 
-/// Runs everything and returns the count.
-pub(crate) fn run(root: &Path) -> Result<Counts, Error> {
-    let mut counts = Counts::default();
+/// Runs every test and every example, and prints how many passed.
+pub(crate) fn run(root: &Path) -> Result<(), Error> {
+    let counts = Cell::new(Counts::default());
+    let result = steps::run(&steps(root, &counts), None);
+    println!("{}", counts.get());
+    result
+}
+
+/// The tests and the examples in the docs, as two steps that add to `counts`. The examples run
+/// even if a test has failed.
+pub(crate) fn steps<'a>(root: &'a Path, counts: &'a Cell<Counts>) -> [Step<'a>; 2] {
+    let step = |name, check: fn(&Path, &mut Counts) -> Result<(), Error>| Step {
+        name,
+        act: Box::new(move || {
+            let mut own = Counts::default();
+            let result = check(root, &mut own);
+            counts.set(counts.get() + own);
+            result.map(|()| own.to_string())
+        }),
+    };
+    [step("tests", tests), step("examples", examples)]
+}
+
+fn tests(root: &Path, counts: &mut Counts) -> Result<(), Error> {
     match tools::NEXTEST.find(root) {
         Ok(nextest) => {
             let job = Job::new(nextest, root)
@@ -75,25 +110,28 @@ pub(crate) fn run(root: &Path) -> Result<Counts, Error> {
                 .args(OPTIONAL);
             if std::io::stderr().is_terminal() {
                 // Nextest draws its progress only on a terminal of its own.
-                job.run()?;
+                job.run()
             } else {
-                job.watch(Stream::Err, |line| counts.add(line))?;
+                job.watch(Stream::Err, |line| counts.read(line))
             }
-            Job::cargo(root)
-                .args(["test", "--workspace", "--doc"])
-                .args(OPTIONAL)
-                .watch(Stream::Out, |line| counts.add(line))?;
         }
         Err(error) => {
             println!("{error}");
             println!("going on with `cargo test`, which runs the same tests, only slower");
             Job::cargo(root)
                 .args(["test", "--workspace", "--no-fail-fast"])
+                .args(["--lib", "--bins", "--tests", "--examples"])
                 .args(OPTIONAL)
-                .watch(Stream::Out, |line| counts.add(line))?;
+                .watch(Stream::Out, |line| counts.read(line))
         }
     }
-    Ok(counts)
+}
+
+fn examples(root: &Path, counts: &mut Counts) -> Result<(), Error> {
+    Job::cargo(root)
+        .args(["test", "--workspace", "--doc", "--no-fail-fast"])
+        .args(OPTIONAL)
+        .watch(Stream::Out, |line| counts.read(line))
 }
 
 /// The line without the escape sequences that colour it.
@@ -147,7 +185,7 @@ mod tests {
         ];
         for (line, expected) in table {
             let mut got = Counts::default();
-            got.add(line);
+            got.read(line);
             assert_eq!(got, expected, "{line}");
         }
     }
@@ -155,8 +193,8 @@ mod tests {
     #[test]
     fn the_closing_line_is_plain() {
         let mut counts = Counts::default();
-        counts.add("Summary [ 1s] 2 tests run: 2 passed, 1 skipped");
-        counts.add("test result: ok. 4 passed; 0 failed; 0 ignored");
+        counts.read("Summary [ 1s] 2 tests run: 2 passed, 1 skipped");
+        counts.read("test result: ok. 4 passed; 0 failed; 0 ignored");
         assert_eq!(counts.to_string(), "6 passed, 0 failed, 1 skipped");
     }
 }

@@ -105,7 +105,7 @@ impl Run {
         let line = match self.budget() {
             Ok(line) => line,
             Err(cannot_fit) => {
-                self.warn(cannot_fit.to_string());
+                self.warn(self.reported(cannot_fit).to_string());
                 return self.end_compacting();
             }
         };

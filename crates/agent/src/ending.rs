@@ -1,7 +1,7 @@
 //! How a run ends: its calls closed, what waited given up, the outcome said. Not why; that is decided
 //! where it happens.
 
-use plimsoll_context::{CannotFit, StopReason};
+use plimsoll_context::{Budget, CannotFit, StopReason, Tokens, Trigger};
 
 use crate::entry::Entry;
 use crate::event::Event;
@@ -114,7 +114,41 @@ impl Run {
         self.after(HookPoint::AfterTurn, || Moment::AfterTurn { turn, usage });
     }
 
+    /// Ends the run; `cannot_fit` is in our tokens.
     pub(crate) fn cannot_fit(&mut self, cannot_fit: CannotFit) {
+        let least = self.least().max(cannot_fit.minimum);
+        let cannot_fit = self.reported(CannotFit {
+            minimum: least,
+            ..cannot_fit
+        });
         self.finish(EndReason::CannotFit { cannot_fit });
+    }
+
+    /// Returns what the policy cannot make the request smaller than, in our tokens.
+    fn least(&self) -> Tokens {
+        let view = &self.state.transcript;
+        let nothing = Budget {
+            limit: Tokens::ZERO,
+            trigger: Tokens::ZERO,
+            target: Tokens::ZERO,
+            max_result: Tokens::ZERO,
+            keep_recent: self.setup.line.keep_recent,
+            overhead: self.overhead,
+            instructions: view.instructions(),
+        };
+        let policy = &self.setup.policy;
+        match policy.propose(view, &nothing, Trigger::Request, &self.means()) {
+            Ok(_) => self.tokens(),
+            Err(cannot_fit) => cannot_fit.minimum,
+        }
+    }
+
+    /// Returns the same in the provider's tokens, which windows and limits are configured in.
+    pub(crate) fn reported(&self, cannot_fit: CannotFit) -> CannotFit {
+        let CannotFit { limit, .. } = cannot_fit.reported(self.calibration());
+        CannotFit {
+            limit,
+            ..cannot_fit.reported(self.state.calibration)
+        }
     }
 }

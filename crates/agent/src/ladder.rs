@@ -68,13 +68,17 @@ impl Run {
                     self.notify_overflow(&failure, rung);
                     return self.call(rung, Some(room));
                 }
-                // With numbers, the line itself says how far down to go.
-                let halve = rung > 1 || (used.is_none() && window.is_none());
+                let most = match (used, window, rung) {
+                    // With numbers, the line itself says how far down to go.
+                    (Some(_), _, ..=2) | (None, Some(_), 1) => None,
+                    (None, _, 2..) => Some(Tokens(call.counted.0 / 4)),
+                    _ => Some(Tokens(call.counted.0 / 2)),
+                };
                 return self.shrink(Refused {
                     failure,
                     rung,
                     counted: call.counted,
-                    most: halve.then_some(Tokens(call.counted.0 / 2)),
+                    most,
                 });
             }
             // Bytes say nothing of the window: half of it, and nothing is learned.
@@ -185,8 +189,9 @@ impl Run {
     fn smaller(&mut self, counted: Tokens, most: Option<Tokens>) -> Option<Plan> {
         let line = match self.budget() {
             Ok(budget) => budget,
+            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.smaller(counted, most),
             Err(cannot_fit) => {
-                self.warn(cannot_fit.to_string());
+                self.warn(self.reported(cannot_fit).to_string());
                 return None;
             }
         };

@@ -9,9 +9,9 @@ use crate::run::{Phase, Run};
 use crate::setup::Measure;
 use crate::step::Step;
 
-/// From this share of the trigger on, the provider is asked. No tokenizer in use is twice as dear
-/// as the counters for what agents read (`Calibration` holds more for a hidden prompt), so below
-/// half of the trigger no request can be too large, and none gives way too early.
+/// From this share of the trigger on, the provider is asked. Few tokenizers are twice as dear as the
+/// counters for what agents read, so a request below half of the trigger is hardly ever too large; if
+/// one is, its refusal tells as much.
 pub const MEASURE_FROM: Ppm = Ppm(500_000);
 
 impl Run {

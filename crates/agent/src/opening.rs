@@ -192,6 +192,7 @@ impl Run {
         self.summary_failed = false;
         self.summary_failures = 0;
         self.vetoed = false;
+        self.hopeful = false;
         self.finalizing = None;
         self.empty_replies = 0;
         self.max_output = self.setup.max_output;

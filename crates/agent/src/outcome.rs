@@ -118,7 +118,7 @@ pub enum EndReason {
     NothingToDo,
     /// Not even the protected set fits the budget.
     CannotFit {
-        /// What would have to fit where.
+        /// The sizes, in the provider's tokens.
         cannot_fit: CannotFit,
     },
 }

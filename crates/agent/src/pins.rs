@@ -197,7 +197,7 @@ impl Run {
         if count > MAX_PINS {
             return Err(PinError::TooMany);
         }
-        let budget = self.budget()?;
+        let budget = self.budget().map_err(|why| self.reported(why))?;
         if weight > Tokens(budget.limit.0 / 2) {
             return Err(PinError::TooLarge {
                 pinned: weight,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, CacheBreak, CallId, CannotFit, Draft, Line, Message, Plan, Ready, Recall, Seq,
-    StopReason, Tokens, ToolSpec, Trigger, Usage,
+    Budget, CacheBreak, Calibration, CallId, CannotFit, Draft, Line, Message, Plan, Ready, Recall,
+    Seq, StopReason, Tokens, ToolSpec, Trigger, Usage,
 };
 
 use crate::compact::{Compacting, Compaction};
@@ -84,6 +84,11 @@ pub struct Run {
     pub(crate) measured: bool,
     /// The host does not want the plan for the next request.
     pub(crate) vetoed: bool,
+    /// The estimate of what the provider counts leaves no room, so the next request is planned with the
+    /// least that it may count.
+    pub(crate) hopeful: bool,
+    /// It was said that the provider's reports are too low.
+    pub(crate) told_low: bool,
     /// Rules of the host that are said as soon as no call is open.
     pub(crate) rules: Vec<String>,
     /// How long ago the provider was last called, where that is known.
@@ -201,6 +206,8 @@ impl Run {
             summary_failures: 0,
             measured: false,
             vetoed: false,
+            hopeful: false,
+            told_low: false,
             rules: Vec::new(),
             idle: None,
             elapsed: Duration::ZERO,
@@ -331,7 +338,31 @@ impl Run {
     pub(crate) fn budget(&self) -> Result<Budget, CannotFit> {
         let instructions = self.state.transcript.instructions();
         self.line()
-            .budget(self.overhead, instructions, self.state.calibration)
+            .budget(self.overhead, instructions, self.calibration())
+    }
+
+    /// Returns what the provider's tokens are in ours, for the next request.
+    pub(crate) fn calibration(&self) -> Calibration {
+        let known = self.state.calibration;
+        if self.hopeful {
+            known.at_best(Tokens::ZERO).unwrap_or(known)
+        } else {
+            known
+        }
+    }
+
+    /// Checks whether a request that the estimate leaves no room for may fit all the same.
+    pub(crate) fn might_fit(&self, cannot_fit: &CannotFit) -> bool {
+        let best = self.state.calibration.at_best(cannot_fit.minimum);
+        !self.hopeful && best.is_some()
+    }
+
+    /// Plans the next request as if it did. Only the server can tell, and its answer corrects the
+    /// estimate.
+    pub(crate) fn may_fit(&mut self, cannot_fit: &CannotFit) -> bool {
+        let may = self.might_fit(cannot_fit);
+        self.hopeful |= may;
+        may
     }
 
     /// The weight of what would be sent now.

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CachePlan, CannotFit, Economy, Line, Message, Money, Outlook, Part, Policy, Ppm,
-    PriceSheet, Proposal, Reply, StopReason, TRIGGER, Threshold, Tokens, Trigger, Usage, price,
+    Budget, CachePlan, Calibration, CannotFit, Economy, Line, Message, Money, Outlook, Part,
+    Policy, Ppm, PriceSheet, Proposal, Reply, StopReason, TRIGGER, Threshold, Tokens, Trigger,
+    Usage, price,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -58,6 +59,7 @@ impl Run {
         }
         let budget = match self.budget() {
             Ok(budget) => budget,
+            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.request(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
         let priced = self.priced(&budget);
@@ -67,6 +69,7 @@ impl Run {
         match self.keep_under(&budget, &priced) {
             Kept::Under => {}
             Kept::Waiting => return,
+            Kept::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.request(),
             Kept::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
         if let Some(seq) = self.state.transcript.broken_pin() {
@@ -82,6 +85,7 @@ impl Run {
     pub(crate) fn begin_turn(&mut self) {
         let budget = match self.budget() {
             Ok(budget) => self.priced(&budget),
+            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.begin_turn(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
         let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.overhead);
@@ -143,6 +147,7 @@ impl Run {
                 }
                 plan
             }
+            Err(cannot_fit) if self.might_fit(&cannot_fit) => return Kept::Not(cannot_fit),
             Err(cannot_fit) => match self.give_up_the_past(Trigger::Request) {
                 Some(plan) => Some(plan),
                 None => return Kept::Not(cannot_fit),
@@ -168,7 +173,7 @@ impl Run {
             ..self.line()
         };
         let instructions = view.instructions();
-        match line.budget(self.overhead, instructions, self.state.calibration) {
+        match line.budget(self.overhead, instructions, self.calibration()) {
             Ok(window) if view.tokens() <= window.limit => Kept::Under,
             Ok(window) => Kept::Not(window.cannot_fit(view.tokens())),
             Err(cannot_fit) => Kept::Not(cannot_fit),
@@ -204,6 +209,8 @@ impl Run {
             return;
         }
         self.vetoed = false;
+        let calibration = self.calibration();
+        self.hopeful = false;
         let counted = self.tokens();
         let tool_choice = if self.finalizing.is_some() {
             ToolChoice::None
@@ -211,7 +218,7 @@ impl Run {
             ToolChoice::Auto
         };
         // What is asked for must fit behind the request, or providers refuse it unread.
-        let reported = self.state.calibration.reported(counted);
+        let reported = calibration.reported(counted);
         let line = self.line();
         let room = line.window.map(|window| {
             let behind = window.minus(reported);
@@ -272,11 +279,27 @@ impl Run {
         }
     }
 
+    /// Warns once of a report that is too low to be believed.
+    fn doubt(&mut self, counted: Tokens, reported: Tokens) {
+        if !Calibration::is_too_low(counted, reported)
+            || std::mem::replace(&mut self.told_low, true)
+        {
+            return;
+        }
+        self.warn(format!(
+            "the provider reports only {reported} tokens for a request that is counted as {counted}; \
+             if that is wrong, requests become up to a third larger than their limit"
+        ));
+    }
+
     fn take_reply(&mut self, reply: Reply, calling: &Calling) {
         let counted = calling.counted;
         let Reply {
             parts, stop, usage, ..
         } = reply;
+        if let Some(usage) = usage {
+            self.doubt(counted, usage.processed());
+        }
         let message = Arc::new(Message::Assistant { parts });
         let cost = self.price_of(usage, counted, &message);
         self.record(Entry::Replied {

@@ -25,7 +25,7 @@ use plimsoll_context::{
     Policy, Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens, ToolResult,
     Usage,
 };
-use stage::audit::{carried_on, whole};
+use stage::audit::{calibration, carried_on, whole};
 use stage::{Stage, good_summary, overflow, setup, strategy};
 
 /// Scripts in an everyday run; `PLIMSOLL_HISTORIES` (or `PROPTEST_CASES`, which
@@ -222,7 +222,10 @@ impl Script {
         let question: Tokens = unread.map(|item| item.tokens).sum();
         let markers = items.iter().filter(|item| Gap::of(&item.message).is_some());
         let markers: Tokens = markers.map(|item| item.tokens).sum();
-        let least = cannot_fit.overhead + task + question + pinned(items) + markers;
+        let instructions = next.run.state().transcript().instructions();
+        let view = instructions + task + question + pinned(items) + markers;
+        let calibration = calibration(&next.log);
+        let least = calibration.allowing(next.setup.overhead() + view);
         assert!(
             least > cannot_fit.limit,
             "{cannot_fit}, but {least} would do: {}",

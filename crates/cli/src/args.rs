@@ -259,7 +259,13 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         context: bool,
     },
-    /// The whole log as JSON lines
+    /// Read every session and report which cannot be read, as after a fault of the disk
+    Check {
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// The whole log as JSON lines, which `import` reads
     Export {
         /// The session
         id: String,
@@ -297,7 +303,7 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Begin a session with the history of another client, and say its name; damage is mended
+    /// Begin a session with an export or with the history of another client, and print its name
     Import(crate::import::ImportArgs),
     /// What left the view: when, why, how heavy it was, and where it still is
     Ledger {

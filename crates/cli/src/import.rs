@@ -1,23 +1,24 @@
-//! `plimsoll sessions import`: a session that begins with what another client has left. It runs
-//! nothing; `plimsoll run --session` goes on with it, with any model.
+//! `plimsoll sessions import`: a session that begins with an export of one, or with what another
+//! client has left. It runs nothing; `plimsoll run --session` goes on with it, with any model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use plimsoll::store::SqliteStore;
+use plimsoll::store::{ExportedLog, SqliteStore};
 use plimsoll::wire::canonical;
-use plimsoll::{Entry, LOG_FORMAT, Message, Part, SessionId, SessionStore, new_session_id};
+use plimsoll::{Entry, LOG_FORMAT, Lease, Message, Part, SessionId, SessionStore, new_session_id};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
-use crate::{chat_file, input, repair};
+use crate::{chat_file, input, repair, restore};
 
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// The history, as `plimsoll repair` reads it; `-` is standard input
+    /// What `plimsoll sessions export` has written, or a chat as `plimsoll repair` reads it; `-` is
+    /// standard input
     file: PathBuf,
     /// The new session's name [default: a new one]
     #[arg(long, value_name = "NEW")]
@@ -36,21 +37,15 @@ pub(crate) struct ImportArgs {
 /// Runs the command: the new session's name goes to standard output, what was mended to stderr.
 pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Stop> {
     let text = input::whole(input::open(Some(&args.file))?)?;
+    if ExportedLog::is_one(&text) {
+        return exported(store, args, &text).await;
+    }
     let target = repair::spoken(args.protocol.as_deref(), &text)?;
     let history = canonical::import(&text, &target).map_err(chat_file::unread)?;
     if history.messages.is_empty() {
         return Err(Stop::failed("there is no message in it"));
     }
-    let id = match &args.to {
-        Some(name) => SessionId::new(name).map_err(Stop::usage)?,
-        None => new_session_id(),
-    };
-    let lease = store.acquire(&id).await.map_err(Stop::failed)?;
-    if !store.load(&id).await.map_err(Stop::failed)?.is_empty() {
-        return Err(Stop::usage(format!(
-            "there is a session {id} already; give another name with --to"
-        )));
-    }
+    let (id, lease) = begin(store, args).await?;
     let messages = history.messages.into_iter().map(|(_, message)| message);
     let messages: Vec<Message> = match args.drop_thinking {
         true => messages.filter_map(unthinking).collect(),
@@ -78,6 +73,41 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
         "{count} messages; go on with: plimsoll run --session {id} \"...\""
     ));
     Ok(DONE)
+}
+
+/// Takes in an export of our own: the log as it was, so that everything about it is the same.
+async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<u8, Stop> {
+    if args.protocol.is_some() || args.drop_thinking {
+        return Err(Stop::usage(
+            "an export is taken in as it is; leave out --protocol and --drop-thinking",
+        ));
+    }
+    let (id, lease) = begin(store, args).await?;
+    let entries = restore::run(store, &lease, text).await?;
+    if args.json {
+        out!("{}", json!({ "id": id, "entries": entries }));
+        return Ok(DONE);
+    }
+    out!("{id}");
+    crate::note(&format!(
+        "{entries} entries; go on with: plimsoll run --session {id} \"...\""
+    ));
+    Ok(DONE)
+}
+
+/// Acquires the new session.
+async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lease), Stop> {
+    let id = match &args.to {
+        Some(name) => SessionId::new(name).map_err(Stop::usage)?,
+        None => new_session_id(),
+    };
+    let lease = store.acquire(&id).await.map_err(Stop::failed)?;
+    if !store.load(&id).await.map_err(Stop::failed)?.is_empty() {
+        return Err(Stop::usage(format!(
+            "there is a session {id} already; give another name with --to"
+        )));
+    }
+    Ok((id, lease))
 }
 
 /// A message without its thinking; `None` where it was nothing else.

@@ -76,9 +76,7 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
         EndReason::Failed { failure } => failure.to_string(),
         // What is allowed is the window less the answer; what is asked for is a window.
         EndReason::CannotFit { cannot_fit } if settings.trigger.is_none() => {
-            let minimum = cannot_fit.minimum.0;
-            let reserve = settings.max_tokens.unwrap_or(plimsoll::OUTPUT_RESERVE).0;
-            let window = (minimum + reserve).min(minimum.div_ceil(3) * 4);
+            let window = cannot_fit.window(settings.max_tokens).0;
             // From this size on the tools that recall are sent as well.
             let window = match window >= RECALL_LEAST_WINDOW.0 {
                 true => window + RECALL_TOOLS,

@@ -10,6 +10,7 @@ use plimsoll::{
 };
 
 use crate::args::{SessionsArgs, SessionsCommand};
+use crate::check;
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
 use crate::fill;
@@ -38,6 +39,7 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
             };
             show(&store, id, shown).await
         }
+        SessionsCommand::Check { json } => check::run(&store, *json).await,
         SessionsCommand::Export { id } => export(&store, id).await,
         SessionsCommand::Loops { id, json } => {
             loops::list(&store, &known(&store, id).await?, *json).await
@@ -94,6 +96,12 @@ pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
 
 async fn list(store: &SqliteStore, json: bool) -> Result<u8, Stop> {
     let sessions = store.list().await.map_err(Stop::failed)?;
+    if store.is_damaged() {
+        crate::say(&format!(
+            "{} is damaged; `plimsoll sessions check` says which sessions are whole",
+            store.path().display()
+        ));
+    }
     if sessions.is_empty() && !json {
         crate::say("there are no sessions yet; `plimsoll run` makes one");
     }

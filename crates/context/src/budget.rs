@@ -228,6 +228,31 @@ impl Line {
     }
 }
 
+impl CannotFit {
+    /// Returns the same in the provider's tokens, in which windows and limits are configured.
+    #[must_use]
+    pub fn reported(self, calibration: Calibration) -> Self {
+        let allowing = |tokens| match tokens {
+            Tokens::MAX => tokens,
+            tokens => calibration.allowing(tokens),
+        };
+        Self {
+            minimum: allowing(self.minimum),
+            overhead: allowing(self.overhead),
+            limit: calibration.reported(self.limit),
+        }
+    }
+
+    /// Returns the smallest window that the request and an answer fit in. The answer gets
+    /// `max_output` tokens (default [`OUTPUT_RESERVE`]), but no more than a quarter of the window.
+    #[must_use]
+    pub fn window(&self, max_output: Option<Tokens>) -> Tokens {
+        let reserve = max_output.unwrap_or(OUTPUT_RESERVE);
+        let third = Tokens(self.minimum.0.div_ceil(3));
+        self.minimum + reserve.min(third)
+    }
+}
+
 impl Budget {
     /// Returns the error for a view that cannot be made lighter than `view` tokens.
     #[must_use]

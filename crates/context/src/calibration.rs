@@ -7,11 +7,14 @@ use crate::tokens::{Ppm, Tokens};
 
 /// Below this many tokens a request, or the difference of two, says nothing of the ratio.
 const LEAST_SAMPLE: Tokens = Tokens(256);
-/// A ratio outside these bounds is a fault of the report, not of the counter.
-const LOWEST: Ppm = Ppm(500_000);
-const HIGHEST: Ppm = Ppm(4_000_000);
-/// A report above this ratio is rather of a prompt that we do not see: a gateway's own, or a chat
-/// template's. No tokenizer in use is twice as dear as the counters for what agents read.
+/// The lowest ratio that is believed. A provider that reports too little makes the view larger by a
+/// third at most.
+const LOWEST: Ppm = Ppm(750_000);
+/// The highest ratio that is believed: llama.cpp's smallest models need five tokens for one of
+/// o200k's.
+const HIGHEST: Ppm = Ppm(8_000_000);
+/// A first report above this ratio is rather of a prompt that we do not see, such as a gateway's own,
+/// than of a dear tokenizer. The second report tells them apart.
 const PLAUSIBLE: Ppm = Ppm(2_000_000);
 /// A hidden prompt is no larger than this: the largest known are below it.
 const MOST_HIDDEN: Tokens = Tokens(32_000);
@@ -28,9 +31,17 @@ pub struct Calibration {
     /// What is reported besides what is counted.
     #[serde(default)]
     hidden: Tokens,
-    /// The last request, counted and reported.
+    /// The last request that said something.
     #[serde(default)]
-    last: Option<(Tokens, Tokens)>,
+    last: Option<Sample>,
+}
+
+/// One request, as it was counted and as it was reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Sample {
+    counted: Tokens,
+    reported: Tokens,
+    refused: bool,
 }
 
 impl Calibration {
@@ -44,24 +55,43 @@ impl Calibration {
     /// assert_eq!(calibration.reported(Tokens(20_000)), Tokens(23_000));
     /// ```
     pub fn observe(&mut self, counted: Tokens, reported: Tokens) {
-        if counted < LEAST_SAMPLE || reported == Tokens::ZERO {
+        let sample = Sample {
+            counted,
+            reported,
+            refused: false,
+        };
+        let between = self.last.and_then(|last| last.slope(sample));
+        if reported == Tokens::ZERO || (counted < LEAST_SAMPLE && between.is_none()) {
             return;
         }
-        let last = self.last.replace((counted, reported));
-        let whole = ratio(reported, counted);
-        if self.hidden == Tokens::ZERO && whole <= PLAUSIBLE {
+        self.last = Some(sample);
+        let whole = sample.ratio();
+        if self.hidden == Tokens::ZERO && whole <= PLAUSIBLE.max(self.ratio) {
             self.ratio = follow(self.ratio, whole.clamp(LOWEST, HIGHEST));
             return;
         }
-        // What lies between two requests has no hidden prompt in it.
-        let between = last.and_then(|last| slope(last, (counted, reported)));
-        let ratio = between.unwrap_or(self.ratio).max(Ppm::ONE);
-        self.ratio = ratio.min(whole.max(Ppm::ONE)).min(HIGHEST);
-        let hidden = reported.minus(counted.share(self.ratio)).min(MOST_HIDDEN);
-        self.hidden = match between {
-            Some(_) => hidden,
-            None => Tokens(follow(Ppm(self.hidden.0), Ppm(hidden.0)).0),
-        };
+        match between {
+            Some(between) => self.fit(sample, between),
+            None => {
+                self.ratio = self.ratio.max(Ppm::ONE).min(whole.max(Ppm::ONE));
+                let hidden = reported.minus(counted.share(self.ratio)).min(MOST_HIDDEN);
+                self.hidden = Tokens(follow(Ppm(self.hidden.0), Ppm(hidden.0)).0);
+            }
+        }
+    }
+
+    /// Takes what lies between two requests for the ratio, since it has no hidden prompt in it, and
+    /// the rest of the newer one for the hidden prompt.
+    fn fit(&mut self, sample: Sample, between: Ppm) {
+        self.ratio = between.min(sample.ratio()).clamp(LOWEST, HIGHEST);
+        let seen = sample.counted.share(self.ratio);
+        self.hidden = sample.reported.minus(seen).min(MOST_HIDDEN);
+    }
+
+    /// Checks whether a report is so low that it is not believed.
+    #[must_use]
+    pub fn is_too_low(counted: Tokens, reported: Tokens) -> bool {
+        counted >= LEAST_SAMPLE && reported > Tokens::ZERO && reported < counted.share(LOWEST)
     }
 
     /// Hears what the provider says that a request weighs which it was only asked about. Nobody cuts
@@ -81,19 +111,56 @@ impl Calibration {
         }
     }
 
-    /// Hears that a request counted as `counted` was refused as one of `reported`. Then all of it is
-    /// made smaller, so nothing of it is taken to be hidden that was not before.
+    /// Hears that a request counted as `counted` was refused as one of `reported`. If no other request
+    /// says what of it is hidden, all of it is made smaller, so nothing more is taken to be hidden.
     pub fn refused(&mut self, counted: Tokens, reported: Tokens) {
-        if counted >= LEAST_SAMPLE && reported > Tokens::ZERO {
-            let seen = ratio(reported.minus(self.hidden), counted);
-            self.ratio = follow(self.ratio, seen.clamp(LOWEST, HIGHEST));
+        let sample = Sample {
+            counted,
+            reported,
+            refused: true,
+        };
+        let between = self.last.and_then(|last| last.slope(sample));
+        if reported == Tokens::ZERO || (counted < LEAST_SAMPLE && between.is_none()) {
+            return;
         }
+        self.last = Some(sample);
+        match between {
+            Some(between) => self.fit(sample, between),
+            None => {
+                let seen = ratio(reported.minus(self.hidden), counted);
+                self.ratio = follow(self.ratio, seen.clamp(LOWEST, HIGHEST));
+            }
+        }
+    }
+
+    /// Returns the same with nothing hidden: the least that a request of `counted` tokens can be
+    /// reported as, if what was heard last is true. A request that the estimate leaves no room for
+    /// may still fit then. Returns `None` if nothing was heard, or if what was heard says that the
+    /// request does not fit: it is no smaller than one that was refused, or larger than the last one.
+    #[must_use]
+    pub fn at_best(self, counted: Tokens) -> Option<Self> {
+        let last = self.last?;
+        let is_smaller = counted < last.counted || (counted == last.counted && !last.refused);
+        is_smaller.then_some(Self {
+            ratio: last.ratio(),
+            hidden: Tokens::ZERO,
+            last: self.last,
+        })
     }
 
     /// Counted tokens as the provider would report them.
     #[must_use]
     pub fn reported(self, counted: Tokens) -> Tokens {
         counted.share(self.ratio) + self.hidden
+    }
+
+    /// Returns the fewest tokens that the provider may allow for [`counted`](Self::counted) to yield
+    /// `counted`.
+    #[must_use]
+    pub fn allowing(self, counted: Tokens) -> Tokens {
+        let wide = u128::from(counted.0) * u128::from(self.ratio.0);
+        let wide = wide.div_ceil(u128::from(Ppm::ONE.0));
+        Tokens(u64::try_from(wide).unwrap_or(u64::MAX)) + self.hidden
     }
 
     /// Reported tokens in the counter's tokens, rounded down.
@@ -143,15 +210,23 @@ fn ratio(reported: Tokens, counted: Tokens) -> Ppm {
     Ppm(u64::try_from(wide).unwrap_or(u64::MAX))
 }
 
-/// The ratio of what lies between two requests; `None` where that is too little.
-fn slope(one: (Tokens, Tokens), other: (Tokens, Tokens)) -> Option<Ppm> {
-    let (small, large) = if one.0 <= other.0 {
-        (one, other)
-    } else {
-        (other, one)
-    };
-    let counted = large.0.minus(small.0);
-    (counted >= LEAST_SAMPLE).then(|| ratio(large.1.minus(small.1), counted))
+impl Sample {
+    fn ratio(self) -> Ppm {
+        ratio(self.reported, self.counted)
+    }
+
+    /// The ratio of what lies between two requests; `None` if that is too little, or if the larger one
+    /// is not reported as larger.
+    fn slope(self, other: Self) -> Option<Ppm> {
+        let (small, large) = if self.counted <= other.counted {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        let counted = large.counted.minus(small.counted);
+        let reported = large.reported.minus(small.reported);
+        (counted >= LEAST_SAMPLE && reported > Tokens::ZERO).then(|| ratio(reported, counted))
+    }
 }
 
 #[cfg(test)]
@@ -213,6 +288,24 @@ mod tests {
         assert_eq!(calibration.reported(Tokens(10_000)), Tokens(20_000));
         calibration.refused(Tokens(10), Tokens(20_000));
         assert_eq!(calibration.reported(Tokens(10_000)), Tokens(20_000));
+    }
+
+    #[test]
+    fn at_best_nothing_is_hidden() {
+        assert_eq!(Calibration::default().at_best(Tokens::ZERO), None);
+        // A tokenizer four times as dear looks like a hidden prompt at first.
+        let dear = heard(&[(1_000, 4_000)]);
+        assert_eq!(dear.reported(Tokens(100)), Tokens(3_100));
+        let best = dear.at_best(Tokens(100)).unwrap();
+        assert_eq!(best.reported(Tokens(100)), Tokens(400));
+        assert!(
+            dear.at_best(Tokens(1_000)).is_some(),
+            "as large as one that was answered"
+        );
+        assert_eq!(dear.at_best(Tokens(1_001)), None);
+        let mut refused = dear;
+        refused.refused(Tokens(100), Tokens(3_100));
+        assert_eq!(refused.at_best(Tokens(100)), None);
     }
 
     #[test]

@@ -8,14 +8,17 @@ mod bounds;
 mod item;
 mod key;
 mod page;
+mod search;
 mod shelf;
 mod tools;
+mod word_index;
 mod words;
 
 pub use bounds::ArchiveBounds;
 pub use item::{ArchiveRow, Archived, Hit, Kind, Recalled, recall_text};
 pub use key::{BadRecallId, Forgotten, MAX_KEY, RecallError, RecallId, RecallKey, resolve};
 pub use page::{Piece, RECALL_MATCHES, matches, page};
+pub use search::{SearchIndex, SearchItem, Wanted, search};
 pub(crate) use shelf::Shelf;
 pub use tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools, recall_tools};
 pub use words::{

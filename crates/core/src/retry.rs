@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// A longer wait is not told as a number: nobody would read it.
 const MOST_TOLD: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// How far a wait may be from the backoff, as a share of it.
+const JITTER: f64 = 0.2;
+
 /// Exponential backoff with jitter. A provider's Retry-After makes it longer, never shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -21,7 +24,7 @@ pub struct RetryConfig {
     pub initial: Duration,
     /// Each wait is this many times the one before. Default 2.
     pub factor: u32,
-    /// No wait of our own is longer. Default 30 s.
+    /// The longest wait that the provider did not ask for, before the jitter of 20 %. Default 30 s.
     pub cap: Duration,
     /// A provider that asks to wait longer is not waited for. Default 120 s.
     pub retry_after_cap: Duration,
@@ -56,18 +59,25 @@ impl RetryConfig {
         if attempt >= self.max_attempts || !failure.is_retryable() {
             return None;
         }
+        let (shortest, longest) = self.range(attempt, asked(failure))?;
+        // A fresh hasher is random enough.
+        let share = RandomState::new().hash_one(attempt) % 1001;
+        Some(shortest + (longest - shortest).mul_f64(share as f64 / 1000.0))
+    }
+
+    /// Returns the shortest and the longest wait. A random wait between them keeps many agents from
+    /// coming back at once. `None` if the provider asks for a longer wait than is allowed.
+    fn range(&self, attempt: u32, asked: Option<Duration>) -> Option<(Duration, Duration)> {
         let factor = self.factor.max(1).saturating_pow(attempt.saturating_sub(1));
-        let own = self.initial.saturating_mul(factor).min(self.cap);
-        // Up to 20 %, so that many agents do not come back at once. A fresh hasher is random enough.
-        let jitter = |from: u64, to: u64| {
-            let random = RandomState::new().hash_one(attempt) % (to - from + 1);
-            (from + random) as f64 / 1000.0
-        };
-        match asked(failure) {
+        let backoff = self.initial.saturating_mul(factor).min(self.cap);
+        match asked {
             Some(asked) if asked > self.retry_after_cap => None,
-            // Sooner than asked is in vain, and a server that says "at once" says it to all.
-            Some(asked) => Some(asked.max(own).mul_f64(jitter(1000, 1200))),
-            None => Some(own.mul_f64(jitter(800, 1200))),
+            // Never sooner than asked. A server that says "at once" says it to everybody.
+            Some(asked) => {
+                let wait = asked.max(backoff);
+                Some((wait, wait.mul_f64(1.0 + JITTER)))
+            }
+            None => Some((backoff.mul_f64(1.0 - JITTER), backoff.mul_f64(1.0 + JITTER))),
         }
     }
 
@@ -123,37 +133,58 @@ mod tests {
         }
     }
 
+    fn range(config: &RetryConfig, attempt: u32, asked_ms: Option<u64>) -> (u128, u128) {
+        let asked = asked_ms.map(Duration::from_millis);
+        let (shortest, longest) = config.range(attempt, asked).unwrap();
+        (shortest.as_millis(), longest.as_millis())
+    }
+
     #[test]
     fn backs_off_with_jitter_and_a_cap() {
         let config = RetryConfig {
             max_attempts: 9,
             ..RetryConfig::default()
         };
-        for (attempt, secs) in [(1, 1.0), (2, 2.0), (3, 4.0), (6, 30.0), (8, 30.0)] {
-            let wait = config.wait(attempt, &limited(None)).unwrap().as_secs_f64();
-            assert!(
-                (secs * 0.799..=secs * 1.201).contains(&wait),
-                "{attempt}: {wait}"
-            );
+        for (attempt, expected) in [
+            (1, (800, 1_200)),
+            (2, (1_600, 2_400)),
+            (3, (3_200, 4_800)),
+            (6, (24_000, 36_000)),
+            (8, (24_000, 36_000)),
+        ] {
+            assert_eq!(range(&config, attempt, None), expected, "{attempt}");
+        }
+    }
+
+    #[test]
+    fn every_wait_is_within_its_range() {
+        let config = RetryConfig::default();
+        for (attempt, asked_ms) in [(1, None), (2, None), (1, Some(0)), (2, Some(7_001))] {
+            let (shortest, longest) = config
+                .range(attempt, asked_ms.map(Duration::from_millis))
+                .unwrap();
+            for _ in 0..1_000 {
+                let wait = config.wait(attempt, &limited(asked_ms)).unwrap();
+                assert!((shortest..=longest).contains(&wait), "{wait:?}");
+            }
         }
     }
 
     #[test]
     fn the_provider_is_asked_first() {
         let config = RetryConfig::default();
-        // In seconds; never sooner than asked, and never sooner than without a word.
-        for (attempt, asked_ms, secs) in [
-            (1, 7_000, 7.0),
-            (1, 0, 1.0),
-            (2, 0, 2.0),
-            (2, 1_500, 2.0),
-            (1, 120_000, 120.0),
+        // Never sooner than asked, and never sooner than without a word.
+        for (attempt, asked_ms, expected) in [
+            (1, 7_000, (7_000, 8_400)),
+            (1, 0, (1_000, 1_200)),
+            (2, 0, (2_000, 2_400)),
+            (2, 1_500, (2_000, 2_400)),
+            (1, 120_000, (120_000, 144_000)),
         ] {
-            let wait = config.wait(attempt, &limited(Some(asked_ms))).unwrap();
-            let wait = wait.as_secs_f64();
-            assert!(
-                (secs..=secs * 1.201).contains(&wait),
-                "{attempt} {asked_ms}: {wait}"
+            assert_eq!(
+                range(&config, attempt, Some(asked_ms)),
+                expected,
+                "{attempt} {asked_ms}"
             );
         }
         let waits = (0..64).map(|_| config.wait(1, &limited(Some(7_000))));

@@ -184,14 +184,28 @@ async fn retries_wait_as_long_as_the_provider_asks() {
         message: "cut".into(),
     };
     let provider = ScriptedProvider::new([Turn::Fail(limited), Turn::Fail(cut), Turn::say("ok")]);
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&waits);
+    let observer = move |event: &Event| {
+        if let Event::Retrying { wait_ms, .. } = event {
+            told.lock().unwrap().push(*wait_ms);
+        }
+    };
     let before = tokio::time::Instant::now();
-    let output = agent(&provider).build().unwrap().run("go").await.unwrap();
+    let agent = agent(&provider).observer(observer).build().unwrap();
+    let output = agent.run("go").await.unwrap();
     assert_eq!(output.text, "ok");
-    let waited = before.elapsed();
-    assert!(
-        waited >= Duration::from_millis(8_600) && waited < Duration::from_secs(10),
-        "{waited:?}"
-    );
+    let elapsed = u64::try_from(before.elapsed().as_millis()).unwrap();
+    let waits = waits.lock().unwrap().clone();
+    // The provider asked for 7 s; the second wait is the backoff's 2 s, give or take 20 %.
+    let [asked, own] = waits[..] else {
+        panic!("{waits:?}")
+    };
+    assert!((7_000..=8_400).contains(&asked), "{asked}");
+    assert!((1_600..=2_400).contains(&own), "{own}");
+    // Each sleep ends up to a millisecond late.
+    let told = asked + own;
+    assert!((told..=told + 5).contains(&elapsed), "{elapsed}, {told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,6 +42,8 @@ pub(crate) enum Broken {
     Html,
     /// More arrived than a reply may hold.
     TooLarge(String),
+    /// The reply consists of more parts than a reply may hold.
+    TooManyParts(String),
     /// The provider sent an error in place of, or in the middle of, the reply.
     Refused(String),
     /// What arrived cannot be understood.
@@ -213,6 +215,7 @@ impl From<WireError> for Broken {
             WireError::Provider { body } => Self::Refused(body),
             WireError::Cut { .. } => Self::Cut(CUT.into()),
             WireError::TooLarge { .. } => Self::TooLarge(error.to_string()),
+            WireError::TooManyParts { .. } => Self::TooManyParts(error.to_string()),
             other => Self::Garbled(other.to_string()),
         }
     }

@@ -150,6 +150,10 @@ impl Call<'_> {
                     false => format!("{why}; {FEWER}"),
                 },
             },
+            Broken::TooManyParts(why) => Failure::Refused {
+                status: None,
+                message: why,
+            },
             Broken::Garbled(why) => Failure::Garbled {
                 message: self.strike_out(why),
             },

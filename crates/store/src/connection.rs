@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_context::Bytes;
 use plimsoll_core::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Mutex;
 
@@ -92,6 +93,24 @@ pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, Store
     connection
         .pragma_update(None, "query_only", true)
         .map_err(fault::sqlite(path))?;
+    Ok(connection)
+}
+
+/// Opens a connection that makes no file beside this one, so that it can read where nothing can be
+/// written, as on a full disk. Nobody else may have the file open meanwhile.
+pub(crate) fn alone(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    let connection = connect(path, options)?;
+    let fault = fault::sqlite(path);
+    connection.busy_timeout(Duration::ZERO).map_err(&fault)?;
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(&fault)?;
+    connection
+        .pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))
+        .map_err(&fault)?;
+    connection
+        .pragma_update(None, "query_only", true)
+        .map_err(&fault)?;
     Ok(connection)
 }
 

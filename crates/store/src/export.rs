@@ -1,5 +1,5 @@
-//! [`Line`]: one entry with its number and time, and the export of a log as JSON lines of them.
-//! Not a way back in: a log is written by the run that it records.
+//! [`Line`]: one entry with its number and time, the export of a log as JSON lines of them, and the
+//! way back.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -34,12 +34,76 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
+/// A log as an export has it, read back.
+#[derive(Debug)]
+pub struct ExportedLog {
+    entries: Vec<Entry>,
+    pub(crate) lines: Vec<OwnedLine>,
+}
+
+/// Why a text is not a whole export.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the export cannot be read: {why}")]
+pub struct BadExport {
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A line of an export with the entry exactly as it stands there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OwnedLine {
+    pub(crate) n: u64,
+    pub(crate) at: u64,
+    pub(crate) entry: Box<RawValue>,
+}
+
 /// The same line with the entry exactly as the file has it.
 #[derive(Serialize)]
 struct RawLine<'a> {
     n: u64,
     at: u64,
     entry: &'a RawValue,
+}
+
+impl ExportedLog {
+    /// Checks whether the first line of a text is that of an export.
+    #[must_use]
+    pub fn is_one(text: &str) -> bool {
+        let first = text.lines().next().unwrap_or_default();
+        serde_json::from_str::<OwnedLine>(first).is_ok()
+    }
+
+    /// Reads an export.
+    ///
+    /// # Errors
+    /// If a line is not an entry, or if lines are missing.
+    pub fn parse(text: &str) -> Result<Self, BadExport> {
+        let (mut entries, mut lines) = (Vec::new(), Vec::new());
+        for (number, text) in (1..).zip(text.lines()) {
+            let bad = |why: String| BadExport { line: number, why };
+            let line: OwnedLine =
+                serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+            if line.n != number {
+                let found = line.n;
+                return Err(bad(format!(
+                    "it is entry {found}, and entry {number} is due"
+                )));
+            }
+            let entry = serde_json::from_str(line.entry.get());
+            entries.push(entry.map_err(|error| bad(error.to_string()))?);
+            lines.push(line);
+        }
+        Ok(Self { entries, lines })
+    }
+
+    /// The entries, in order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
 }
 
 /// Reads one entry.

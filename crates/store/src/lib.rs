@@ -4,6 +4,7 @@
 
 mod archive;
 mod connection;
+mod damaged;
 mod export;
 mod fault;
 mod lineage;
@@ -16,7 +17,7 @@ mod windows;
 mod write;
 
 pub use archive::ARCHIVE;
-pub use export::{ExportError, Line};
+pub use export::{BadExport, ExportError, ExportedLog, Line};
 pub use options::{
     ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, BUSY_TIMEOUT, Durability, MAX_BYTES, Options,
 };

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_core::{SessionId, StoreError};
 
 use crate::fault;
+use crate::sqlite::make_folder;
 
 /// How often a lock file may vanish between its opening and its locking, because its holder ends
 /// just then, before the session counts as busy.
@@ -47,6 +48,7 @@ impl Leases {
 
     /// Becomes the one writer of a session. Blocks for the time of some file operations.
     pub(crate) fn acquire(&self, session: &SessionId) -> Result<Held, StoreError> {
+        make_folder(&self.folder)?;
         let path = self.folder.join(format!("{session}.lock"));
         let fault = fault::io(&path);
         for _ in 0..LOCK_TRIES {

@@ -24,6 +24,7 @@ pub(crate) const ARCHIVE: Format = Format {
     steps: &[
         include_str!("../schema/archive-1.sql"),
         include_str!("../schema/archive-2.sql"),
+        include_str!("../schema/archive-3.sql"),
     ],
 };
 
@@ -43,6 +44,8 @@ pub(crate) enum Found {
     New,
     /// A store that this version can read.
     Store,
+    /// A store of an older version, which this version can bring up to date.
+    Older,
 }
 
 /// Refuses a file that is another program's or newer than this version. It changes nothing.
@@ -68,7 +71,11 @@ pub(crate) fn check(
             ),
         ));
     }
-    Ok(Found::Store)
+    Ok(if version < known {
+        Found::Older
+    } else {
+        Found::Store
+    })
 }
 
 /// Application, version and number of objects, all of one moment: another process may be making

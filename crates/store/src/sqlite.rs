@@ -12,16 +12,19 @@ use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
 use plimsoll_core::{Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
+use rusqlite::Connection;
+use tokio::sync::OnceCell;
 
 use crate::archive::{Archive, Places};
 use crate::connection::{self, Shared, blocking};
-use crate::export::{self, ExportError, Line};
+use crate::damaged::Damaged;
+use crate::export::{self, ExportError, ExportedLog, Line};
 use crate::fault;
 use crate::lineage::lineage;
 use crate::lock::{Leases, Lock};
 use crate::options::Options;
 use crate::read::{self, Raw};
-use crate::schema;
+use crate::schema::{self, Found};
 use crate::windows::{self, LearnedWindow};
 use crate::write;
 
@@ -36,11 +39,20 @@ const LOCKS: &str = "locks";
 ///
 /// Any number of processes may open it; each session has one writer at a time. An append is one
 /// transaction, and what it survives is [`Options::durability`].
+///
+/// Reading needs no room on the disk, and a damaged file is read as far as its pages are whole: what
+/// cannot be read is told of the one session that it belongs to.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     path: Arc<Path>,
-    writer: Shared,
+    options: Arc<Options>,
+    /// Opened when something is first written.
+    writer: Arc<OnceCell<Shared>>,
+    /// Why nothing can be written; what there is can be read all the same.
+    unwritable: Option<StoreError>,
     reader: Shared,
+    /// After the connections, so that it is dropped after them.
+    damaged: Damaged,
     leases: Leases,
     archive: Archive,
 }
@@ -50,8 +62,8 @@ impl SqliteStore {
     /// missing.
     ///
     /// # Errors
-    /// Where the folder cannot be made or written, or the file is damaged, another program's or
-    /// a newer version's.
+    /// Where the folder cannot be made or written, or the file is another program's, a newer
+    /// version's or so damaged that nothing can be found in it.
     pub async fn open(folder: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(folder, Options::default()).await
     }
@@ -78,9 +90,15 @@ impl SqliteStore {
     /// # Errors
     /// Where they cannot be read.
     pub async fn newest(&self, limit: u32) -> Result<Vec<SessionInfo>, StoreError> {
-        self.reader
-            .with(move |connection, path| read::newest(connection, path, Some(limit)))
-            .await
+        let mut newest = self.newest_of(Some(limit)).await?;
+        newest.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(newest)
+    }
+
+    /// Whether the file is damaged, as far as it has been read by now.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.was_read()
     }
 
     /// One session as a list shows it; `None` where nothing was ever written to it.
@@ -88,10 +106,16 @@ impl SqliteStore {
     /// # Errors
     /// Where it cannot be read.
     pub async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
-        let session = session.clone();
-        self.reader
-            .with(move |connection, path| read::info(connection, path, &session))
-            .await
+        let (wanted, session) = (session.clone(), session.clone());
+        self.read(
+            move |connection, path| read::info(connection, path, &wanted),
+            move |damaged| {
+                let sessions = damaged.sessions()?.unwrap_or_default();
+                let found = sessions.into_iter().find(|info| info.id == session);
+                Ok(found.map(Some))
+            },
+        )
+        .await
     }
 
     /// The windows that providers have told in refusals, the one told last first.
@@ -99,9 +123,11 @@ impl SqliteStore {
     /// # Errors
     /// Where they cannot be read.
     pub async fn windows(&self) -> Result<Vec<LearnedWindow>, StoreError> {
-        self.reader
-            .with(|connection, path| windows::all(connection, path, write::now()))
-            .await
+        self.read(
+            |connection, path| windows::all(connection, path, write::now()),
+            |_| Ok(None),
+        )
+        .await
     }
 
     /// The entries after number `after`, in order: [`crate::PAGE_ENTRIES`] and about
@@ -111,14 +137,11 @@ impl SqliteStore {
     /// # Errors
     /// Where they cannot be read.
     pub async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
-        let session = session.clone();
-        self.reader
-            .with(move |connection, path| {
-                let page = read::page(connection, path, &session, after)?;
-                let lines = page.iter().map(|raw| export::line(raw, path, &session));
-                lines.collect()
-            })
-            .await
+        let page = self.raw_page(session, after).await?;
+        let lines = page
+            .iter()
+            .map(|raw| export::line(raw, &self.path, session));
+        lines.collect()
     }
 
     /// Writes a log as JSON lines, `{"n":1,"at":1767225600,"entry":{…}}`, each entry byte for byte
@@ -150,19 +173,106 @@ impl SqliteStore {
         }
     }
 
+    /// Begins a session with the log of an export, with its numbers and times. What the lease is for
+    /// must not have been written to.
+    ///
+    /// # Errors
+    /// Where it has been, or where it cannot be written; nothing is written then.
+    pub async fn import(&self, lease: &Lease, log: ExportedLog) -> Result<(), StoreError> {
+        let session = lease.session().clone();
+        let lock = self.lock_of(&session)?;
+        self.writer()
+            .await?
+            .with(move |connection, path| {
+                let written = write::import(connection, path, &session, &log);
+                drop(lock);
+                written
+            })
+            .await
+    }
+
     fn open_now(folder: &Path, path: Arc<Path>, options: &Options) -> Result<Self, StoreError> {
-        make_folder(folder)?;
-        let locks = folder.join(LOCKS);
-        make_folder(&locks)?;
-        let writer = connection::writer(&path, options, schema::LOG, options.max_bytes)?;
-        let reader = connection::reader(&path, options)?;
+        let is_new = fs::metadata(&path).map_or(true, |file| file.len() == 0);
+        let open_writer = || -> Result<_, StoreError> {
+            let opened = connection::writer(&path, options, schema::LOG, options.max_bytes)?;
+            Ok(OnceCell::from(Shared::new(Arc::clone(&path), opened)))
+        };
+        let mut writer = OnceCell::new();
+        if is_new {
+            make_folder(folder)?;
+            writer = open_writer()?;
+        }
+        let damaged = Damaged::new(&path);
+        let mut reader = connection::reader(&path, options)?;
+        let mut unwritable = None;
+        match schema::check(&reader, &path, schema::LOG) {
+            Ok(Found::Store) => {}
+            Ok(Found::New | Found::Older) => writer = open_writer()?,
+            // Something of it can be read.
+            Err(StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {}
+            Err(error @ (StoreError::Full { .. } | StoreError::Io { .. })) => {
+                drop(reader);
+                reader = connection::alone(&path, options)?;
+                match schema::check(&reader, &path, schema::LOG) {
+                    Ok(Found::Store) => unwritable = Some(error),
+                    _ => return Err(error),
+                }
+            }
+            Err(error) => return Err(error),
+        }
         Ok(Self {
-            writer: Shared::new(Arc::clone(&path), writer),
+            writer: Arc::new(writer),
+            unwritable,
             reader: Shared::new(Arc::clone(&path), reader),
-            leases: Leases::new(&locks),
+            damaged,
+            leases: Leases::new(&folder.join(LOCKS)),
             archive: Archive::new(folder, options),
+            options: Arc::new(options.clone()),
             path,
         })
+    }
+
+    async fn writer(&self) -> Result<&Shared, StoreError> {
+        if let Some(why) = &self.unwritable {
+            return Err(why.clone());
+        }
+        let open = self.writer.get_or_try_init(|| async {
+            let (path, options) = (Arc::clone(&self.path), Arc::clone(&self.options));
+            blocking(&self.path, move || {
+                let opened = connection::writer(&path, &options, schema::LOG, options.max_bytes)?;
+                Ok(Shared::new(path, opened))
+            })
+            .await
+        });
+        open.await
+    }
+
+    /// Reads with `work`. If the file is damaged, `scan` reads what it can, or finds nothing.
+    async fn read<T, F, S>(&self, work: F, scan: S) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection, &Path) -> Result<T, StoreError> + Send + 'static,
+        S: FnOnce(&Damaged) -> Result<Option<T>, StoreError> + Send + 'static,
+    {
+        let error = match self.reader.with(work).await {
+            Err(error @ (StoreError::Corrupt { .. } | StoreError::BadEntry { .. })) => error,
+            read => return read,
+        };
+        let damaged = self.damaged.clone();
+        blocking(&self.path, move || match (scan(&damaged), error) {
+            (Ok(Some(read)), _) => Ok(read),
+            (Err(found), StoreError::Corrupt { .. }) => Err(found),
+            (_, error) => Err(error),
+        })
+        .await
+    }
+
+    async fn newest_of(&self, limit: Option<u32>) -> Result<Vec<SessionInfo>, StoreError> {
+        self.read(
+            move |connection, path| read::newest(connection, path, limit),
+            Damaged::sessions,
+        )
+        .await
     }
 
     fn lock_of(&self, session: &SessionId) -> Result<Arc<Lock>, StoreError> {
@@ -178,25 +288,31 @@ impl SqliteStore {
     /// at those that it shares with what it is a fork of.
     async fn places(&self, session: &SessionId) -> Result<Places, StoreError> {
         let session = session.clone();
-        self.reader
-            .with(move |connection, path| {
+        self.read(
+            move |connection, path| {
                 let kin = lineage(connection, &session).map_err(fault::sqlite(path))?;
-                Ok(Places::new(session, kin))
-            })
-            .await
+                Ok(Places::new(session.clone(), kin))
+            },
+            |_| Ok(None),
+        )
+        .await
     }
 
     async fn raw_page(&self, session: &SessionId, after: u64) -> Result<Vec<Raw>, StoreError> {
-        let session = session.clone();
-        self.reader
-            .with(move |connection, path| read::page(connection, path, &session, after))
-            .await
+        let (wanted, session) = (session.clone(), session.clone());
+        self.read(
+            move |connection, path| read::page(connection, path, &wanted, after),
+            move |damaged| damaged.page(&session, after),
+        )
+        .await
     }
 }
 
 #[async_trait]
 impl SessionStore for SqliteStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        // What cannot be written to is told before anything is done.
+        self.writer().await?;
         let (leases, wanted) = (self.leases.clone(), session.clone());
         let held = blocking(&self.path, move || leases.acquire(&wanted)).await?;
         Ok(Lease::new(session.clone(), Box::new(held)))
@@ -222,7 +338,8 @@ impl SessionStore for SqliteStore {
             return Ok(());
         }
         let entries = entries.to_vec();
-        self.writer
+        self.writer()
+            .await?
             .with(move |connection, path| {
                 let written = write::append(connection, path, &session, &entries);
                 // Not before it is written, even where the caller and the lease are gone by now.
@@ -236,7 +353,8 @@ impl SessionStore for SqliteStore {
         let session = lease.session().clone();
         let lock = self.lock_of(&session)?;
         let (of, own) = (of.clone(), own.to_vec());
-        self.writer
+        self.writer()
+            .await?
             .with(move |connection, path| {
                 let forked = write::fork(connection, path, &session, &of, &own);
                 drop(lock);
@@ -246,9 +364,7 @@ impl SessionStore for SqliteStore {
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.reader
-            .with(|connection, path| read::newest(connection, path, None))
-            .await
+        self.newest_of(None).await
     }
 
     async fn idle(&self, session: &SessionId) -> Option<Duration> {
@@ -259,16 +375,17 @@ impl SessionStore for SqliteStore {
 
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
         let endpoint = endpoint.to_owned();
-        self.reader
-            .with(move |connection, path| {
-                windows::learned(connection, path, &endpoint, write::now())
-            })
-            .await
+        self.read(
+            move |connection, path| windows::learned(connection, path, &endpoint, write::now()),
+            |_| Ok(None),
+        )
+        .await
     }
 
     async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
         let endpoint = endpoint.to_owned();
-        self.writer
+        self.writer()
+            .await?
             .with(move |connection, path| {
                 windows::learn(connection, path, &endpoint, window, write::now())
             })
@@ -313,7 +430,7 @@ impl SessionStore for SqliteStore {
 }
 
 /// Makes a folder that only its owner may look into, as with the file itself.
-fn make_folder(folder: &Path) -> Result<(), StoreError> {
+pub(crate) fn make_folder(folder: &Path) -> Result<(), StoreError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -9,6 +9,7 @@ use plimsoll_context::Bytes;
 use plimsoll_core::{Fork, ForkFault, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use crate::export::ExportedLog;
 use crate::fault;
 use crate::lineage::{Kin, lineage};
 use crate::read::to_column;
@@ -32,8 +33,33 @@ pub(crate) fn append(
     session: &SessionId,
     entries: &[Entry],
 ) -> Result<(), StoreError> {
-    let (lines, title) = (to_lines(entries, path)?, title_of(entries));
-    write(connection, session, &lines, title.as_deref(), now()).map_err(fault::sqlite(path))
+    let (lines, title) = (to_lines(entries, path, now())?, title_of(entries));
+    write(connection, session, &lines, title.as_deref()).map_err(fault::sqlite(path))
+}
+
+/// Begins a session with the log of an export.
+pub(crate) fn import(
+    connection: &mut Connection,
+    path: &Path,
+    session: &SessionId,
+    log: &ExportedLog,
+) -> Result<(), StoreError> {
+    let fault = fault::sqlite(path);
+    let lines = log.lines.iter().map(|line| {
+        let json = line.entry.get().to_owned();
+        sized(json, path).map(|json| (to_column(line.at), json))
+    });
+    let lines = lines.collect::<Result<Vec<_>, _>>()?;
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&fault)?;
+    if head(&transaction, session).map_err(&fault)?.is_some() {
+        let why = format!("there is a session {session} already; import it by another name");
+        return Err(fault::other(path, why));
+    }
+    let title = title_of(log.entries());
+    add(&transaction, session, &lines, title.as_deref()).map_err(&fault)?;
+    transaction.commit().map_err(&fault)
 }
 
 /// Begins a session with the first entries of another, none of which is copied, and its own first.
@@ -44,7 +70,8 @@ pub(crate) fn fork(
     of: &Fork,
     own: &[Entry],
 ) -> Result<(), StoreError> {
-    let (lines, title) = (to_lines(own, path)?, title_of(own));
+    let now = now();
+    let (lines, title) = (to_lines(own, path, now)?, title_of(own));
     let fault = fault::sqlite(path);
     // Nobody appends to either meanwhile, and where it fails nothing has begun.
     let transaction = connection
@@ -59,9 +86,8 @@ pub(crate) fn fork(
         return Err(of.refused(ForkFault::Unknown));
     };
     of.check(other.entries, kin.len() as u64 - 1)?;
-    let now = now();
     share(&transaction, session, of, &kin, now).map_err(&fault)?;
-    add(&transaction, session, &lines, title.as_deref(), now).map_err(&fault)?;
+    add(&transaction, session, &lines, title.as_deref()).map_err(&fault)?;
     transaction.commit().map_err(&fault)
 }
 
@@ -137,29 +163,30 @@ fn title_in(
 fn write(
     connection: &mut Connection,
     session: &SessionId,
-    lines: &[String],
+    lines: &[(i64, String)],
     title: Option<&str>,
-    now: i64,
 ) -> rusqlite::Result<()> {
     // A transaction that is dropped is rolled back, so any failure leaves the log as it was.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    add(&transaction, session, lines, title, now)?;
+    add(&transaction, session, lines, title)?;
     transaction.commit()
 }
 
 fn add(
     transaction: &Transaction<'_>,
     session: &SessionId,
-    lines: &[String],
+    lines: &[(i64, String)],
     title: Option<&str>,
-    now: i64,
 ) -> rusqlite::Result<()> {
     let head = match head(transaction, session)? {
         Some(head) => head,
-        None => begin(transaction, session, now)?,
+        None => begin(
+            transaction,
+            session,
+            lines.first().map_or_else(now, |line| line.0),
+        )?,
     };
-    // A clock that was set back does not make a log run backwards.
-    let at = now.max(head.updated);
+    let mut at = head.updated;
     if let (Some(title), false) = (title, head.has_title) {
         transaction
             .prepare_cached("UPDATE sessions SET title = ?2 WHERE key = ?1")?
@@ -167,7 +194,9 @@ fn add(
     }
     let mut insert = transaction
         .prepare_cached("INSERT INTO entries (session, n, at, json) VALUES (?1, ?2, ?3, ?4)")?;
-    for (n, json) in (head.entries.saturating_add(1)..).zip(lines) {
+    for (n, (time, json)) in (head.entries.saturating_add(1)..).zip(lines) {
+        // A clock that was set back does not make a log run backwards.
+        at = at.max(*time);
         insert.execute(params![head.key, n, at, json])?;
     }
     Ok(())
@@ -204,8 +233,9 @@ fn begin(transaction: &Transaction<'_>, session: &SessionId, now: i64) -> rusqli
     })
 }
 
-fn to_lines(entries: &[Entry], path: &Path) -> Result<Vec<String>, StoreError> {
-    entries.iter().map(|entry| to_json(entry, path)).collect()
+fn to_lines(entries: &[Entry], path: &Path, at: i64) -> Result<Vec<(i64, String)>, StoreError> {
+    let lines = entries.iter().map(|entry| Ok((at, to_json(entry, path)?)));
+    lines.collect()
 }
 
 /// The title that these entries give their log, where they give it one.
@@ -217,6 +247,10 @@ fn title_of(entries: &[Entry]) -> Option<String> {
 fn to_json(entry: &Entry, path: &Path) -> Result<String, StoreError> {
     let json = serde_json::to_string(entry)
         .map_err(|error| fault::other(path, format!("an entry cannot be written: {error}")))?;
+    sized(json, path)
+}
+
+fn sized(json: String, path: &Path) -> Result<String, StoreError> {
     if json.len() as u64 > MAX_ENTRY.0 {
         let bytes = json.len();
         return Err(fault::other(
@@ -259,9 +293,9 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         crate::schema::migrate(&mut connection, Path::new("s.db"), crate::schema::LOG).unwrap();
         let session = SessionId::new("s").unwrap();
-        let line = ["{}".to_owned()];
         for now in [1_000, 1_001, 5, 1_002] {
-            write(&mut connection, &session, &line, None, now).unwrap();
+            let line = [(now, "{}".to_owned())];
+            write(&mut connection, &session, &line, None).unwrap();
         }
         assert_eq!(times(&connection), [1_000, 1_001, 1_001, 1_002]);
     }
@@ -271,9 +305,9 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         crate::schema::migrate(&mut connection, Path::new("s.db"), crate::schema::LOG).unwrap();
         let session = SessionId::new("s").unwrap();
-        let line = ["{}".to_owned()];
+        let line = [(1, "{}".to_owned())];
         for title in [None, Some("first"), None, Some("second")] {
-            write(&mut connection, &session, &line, title, 1).unwrap();
+            write(&mut connection, &session, &line, title).unwrap();
         }
         let title: String = connection
             .query_row("SELECT title FROM sessions", [], |row| row.get(0))

@@ -585,6 +585,42 @@ async fn a_search_finds_words_names_numbers_and_cjk() {
 }
 
 #[tokio::test]
+async fn a_search_ranks_by_terms_then_nearness_then_rarity_then_age() {
+    let far = "filler ".repeat(100);
+    let texts = [
+        "alpha beta gamma".to_owned(),
+        "alpha beta gamma".to_owned(),
+        format!("alpha {far} beta {far} gamma"),
+        "alpha common".to_owned(),
+        "rare thing".to_owned(),
+        "common one".to_owned(),
+        "common two".to_owned(),
+        "common three alphabet".to_owned(),
+    ];
+    let table: &[(&str, &[u64])] = &[
+        ("alpha beta gamma", &[1, 0, 2]),
+        // Nothing has all: first what has the most, then what has the rarest.
+        ("alpha beta nowhere", &[1, 0, 2, 7, 3]),
+        ("rare common nothing", &[4, 7, 6, 5, 3]),
+        ("alph comm", &[7, 3]),
+        ("common", &[7, 6, 5, 3]),
+    ];
+    for case in stores(ArchiveBounds::default()).await {
+        let store = case.store.as_ref();
+        let (session, lease) = leased(store, "s").await;
+        for (seq, text) in (0..).zip(&texts) {
+            let items = [result(seq, &format!("c{seq}"), text)];
+            store.archive(&lease, &items).await.unwrap();
+        }
+        for (query, wanted) in table {
+            let wanted: Vec<RecallId> = wanted.iter().copied().map(m).collect();
+            let found = found(store, &session, query).await;
+            assert_eq!(found, wanted, "{}: {query}", case.name);
+        }
+    }
+}
+
+#[tokio::test]
 async fn no_query_is_read_as_a_language() {
     let queries = [
         "\"",

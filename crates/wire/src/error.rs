@@ -43,6 +43,15 @@ pub enum WireError {
         /// The bound.
         limit: Bytes,
     },
+    /// The reply consists of more parts than one reply may hold, however small they are.
+    #[error(
+        "the reply contains more than {limit} tool calls or other parts; ask the model for fewer \
+         calls at a time, or try another model"
+    )]
+    TooManyParts {
+        /// The bound.
+        limit: usize,
+    },
     /// The dialect asks for a tool style that this wire cannot render.
     #[error("tool style {style} is not supported on this wire; choose `native`")]
     ToolStyle {

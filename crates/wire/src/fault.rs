@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::fmt;
 
+use serde_json::Value;
+
 /// Faults reported for one request; a mock says one, a person reads no more.
 pub const MAX_FAULTS: usize = 100;
 
@@ -250,6 +252,23 @@ pub(crate) fn all(judge: impl FnOnce() -> Vec<Fault>) -> Vec<Fault> {
     }
     let _back = Back(ROOM.replace(MENDED_AT_ONCE));
     judge()
+}
+
+/// Returns a key as part of a place. A key that is no plain name is quoted, so that it cannot be
+/// taken for a place of its own: `messages[1]x` becomes `["messages[1]x"]`.
+pub(crate) fn key_place(key: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '$');
+    if !key.is_empty() && key.chars().all(is_plain) {
+        key.to_owned()
+    } else {
+        format!("[{}]", Value::from(key))
+    }
+}
+
+/// Checks whether a place is the value of a top-level key, or within it.
+pub(crate) fn is_within(place: &str, key: &str) -> bool {
+    let rest = place.strip_prefix(key);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
 }
 
 /// Notes one more fault, while a report has room for it.

@@ -40,7 +40,7 @@ pub use response::{
     CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, FunctionPiece,
     PromptDetails, Response, Said, WireUsage,
 };
-pub use stream::{MAX_REPLY, StreamState, read_reply};
+pub use stream::{MAX_PARTS, MAX_REPLY, StreamState, read_reply};
 pub use types::{
     Call, CallCustom, CallFunction, ChatMessage, Content, ContentPart, Extra, FilePart, ImageUrl,
     Request, StreamOptions, Text, Tool, ToolFunction,

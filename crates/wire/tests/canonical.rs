@@ -1190,3 +1190,38 @@ fn what_names_no_model_is_left_as_it_is() {
         assert_eq!(mended.faults, []);
     }
 }
+
+/// A key of the request that looks like the place of a message is no message: all stays as it is.
+#[test]
+fn a_key_that_looks_like_a_place_is_not_taken_for_one() {
+    let target = chat("openai");
+    for key in [
+        "messages[1]tools",
+        "messages.1",
+        "messages2",
+        "systems",
+        "system[0]",
+    ] {
+        let mut request = json!({"model": "m", "messages": [
+            user("go"),
+            {"role": "assistant", "content": "ok", "unusual": 1},
+            user("and?"),
+        ]});
+        request[key] = json!(1);
+        let text = request.to_string();
+        let mended = mend(&text, &target, Reasoning::Keep).unwrap();
+        assert_eq!(mended.request, text, "{key}");
+        assert_eq!(mended.repairs, [], "{key}");
+        let [fault] = mended.faults.as_slice() else {
+            panic!("{key}: {:?}", mended.faults);
+        };
+        assert_eq!(fault.words, format!("Unknown parameter: '{key}'."));
+        let escaped = key.contains(['[', '.']);
+        let place = if escaped {
+            format!("[\"{key}\"]")
+        } else {
+            key.to_owned()
+        };
+        assert_eq!(fault.place, place);
+    }
+}

@@ -692,7 +692,8 @@ fn a_reply_is_bounded() {
             break error;
         }
     };
-    assert!(matches!(error, WireError::TooLarge { .. }));
+    assert_eq!(error, WireError::TooManyParts { limit: 1_024 });
+    assert_eq!(pushed, 1_025);
     let mut state = StreamState::new();
     let megabyte = text(0, &"x".repeat(1 << 20)).to_string();
     let refused = (0..64).find_map(|_| state.push(&megabyte).err());

@@ -4,7 +4,7 @@
 
 use plimsoll_context::{CallId, Delta, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage};
 use plimsoll_wire::WireError;
-use plimsoll_wire::openai_chat::{MAX_REPLY, StreamState, read_reply};
+use plimsoll_wire::openai_chat::{MAX_PARTS, MAX_REPLY, StreamState, read_reply};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -554,8 +554,10 @@ fn the_calls_of_a_reply_have_a_bound() {
         let call = json!({"index": index, "id": index.to_string(), "function": {"name": "f"}});
         state.push(&piece(call)).err().map(|error| (index, error))
     });
-    let limit = MAX_REPLY;
-    assert_eq!(error, Some((1023, WireError::TooLarge { limit })));
+    let limit = MAX_PARTS;
+    assert_eq!(error, Some((1024, WireError::TooManyParts { limit })));
+    let (_, error) = error.unwrap();
+    assert!(!error.to_string().contains("bytes"), "{error}");
 }
 
 #[test]

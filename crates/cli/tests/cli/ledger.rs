@@ -19,7 +19,7 @@ fn story() -> String {
 }
 
 /// A run whose one tool result is shortened as it arrives; its session.
-fn run(home: &Home) -> String {
+pub(crate) fn run(home: &Home) -> String {
     home.file("story.txt", story());
     let bash = Answer::call(&[("bash", "{\"command\":\"cat story.txt\"}")]);
     let fake = Fake::new([bash, Answer::say("a story")]);
@@ -27,7 +27,7 @@ fn run(home: &Home) -> String {
     home.agent(&fake, &args).done().session()
 }
 
-fn ledger(home: &Home, id: &str) -> Vec<Value> {
+pub(crate) fn ledger(home: &Home, id: &str) -> Vec<Value> {
     let said = home.run(["sessions", "ledger", "--json", id]).done();
     let lines = said.out.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().unwrap()

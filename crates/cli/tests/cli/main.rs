@@ -43,6 +43,7 @@ mod prices;
 mod recorded;
 mod repair;
 mod responses;
+mod restore;
 mod runs;
 mod sessions;
 #[cfg(feature = "otlp")]

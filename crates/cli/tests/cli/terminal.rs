@@ -120,6 +120,11 @@ impl Terminal {
         self.until_is(words, |screen| screen.contains(words));
     }
 
+    /// Waits until the screen has these words so often.
+    pub(crate) fn until_times(&mut self, words: &str, times: usize) {
+        self.until_is(words, |screen| screen.matches(words).count() >= times);
+    }
+
     /// Waits until the prompt, behind how full the window is, is this.
     pub(crate) fn until_prompt(&mut self, prompt: &str) {
         let end = format!(" % {prompt}");

@@ -1,6 +1,7 @@
 //! [`Shelf`]: an archive in memory, within the same bounds as any other. Not durable.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -9,8 +10,12 @@ use plimsoll_context::{Bytes, CallId, Message, Seq};
 use crate::archive::bounds::ArchiveBounds;
 use crate::archive::item::{ArchiveRow, Archived, Hit, Kind, Recalled, recall_text};
 use crate::archive::key::{Forgotten, RecallError, RecallId, RecallKey, resolve};
-use crate::archive::words::SearchQuery;
+use crate::archive::search::{SearchIndex, SearchItem, Wanted, search};
+use crate::archive::word_index::WordIndex;
 use crate::store::{SessionId, StoreError};
+
+/// Text that is read in one search of a session to see whether words stand side by side.
+const PHRASE_BYTES: usize = 1 << 20;
 
 /// An archive in memory.
 #[derive(Debug, Default)]
@@ -30,10 +35,12 @@ pub(crate) type Place = (SessionId, Option<Seq>);
 #[derive(Debug, Default)]
 struct Row {
     slots: BTreeMap<Seq, Slot>,
-    /// What is held, the oldest first, with its number.
-    held: VecDeque<(u64, Seq)>,
-    /// What has expired, the oldest first.
-    expired: VecDeque<Seq>,
+    /// What is held, by its number: the oldest first.
+    held: BTreeMap<u64, Seq>,
+    /// What has expired, by its number.
+    expired: BTreeMap<u64, Seq>,
+    /// The numbers of what is held, by the words of its text.
+    words: WordIndex,
     /// The highest number of which not even that is known any more.
     forgotten: Option<Seq>,
     bytes: u64,
@@ -41,6 +48,7 @@ struct Row {
 
 #[derive(Debug)]
 struct Slot {
+    number: u64,
     kind: Kind,
     tool: Option<String>,
     call: Option<CallId>,
@@ -74,23 +82,22 @@ impl Shelf {
         let bytes = fresh.values().map(|(_, bytes)| bytes).sum();
         self.bounds.admit(bytes, fresh.len() as u64, "in memory")?;
         let row = self.sessions.entry(session.clone()).or_default();
-        self.bytes -= row.remove(|seq| fresh.contains_key(seq));
+        for seq in fresh.keys() {
+            self.bytes -= row.remove(*seq);
+        }
         for (seq, (item, bytes)) in fresh {
-            let held = Some((Arc::clone(&item.message), bytes));
-            row.slots.insert(
-                seq,
-                Slot {
-                    kind: item.kind(),
-                    tool: item.tool.clone(),
-                    call: item.call().cloned(),
-                    bytes: Bytes(recall_text(&item.message).len() as u64),
-                    left: now,
-                    why: item.why.clone(),
-                    held,
-                },
-            );
-            row.held.push_back((self.next, seq));
-            row.bytes += bytes;
+            let text = recall_text(&item.message);
+            let slot = Slot {
+                number: self.next,
+                kind: item.kind(),
+                tool: item.tool.clone(),
+                call: item.call().cloned(),
+                bytes: Bytes(text.len() as u64),
+                left: now,
+                why: item.why.clone(),
+                held: Some((Arc::clone(&item.message), bytes)),
+            };
+            row.insert(seq, slot, &text);
             self.bytes += bytes;
             self.next += 1;
         }
@@ -106,7 +113,10 @@ impl Shelf {
     /// Takes away what is of a log that is gone.
     pub(crate) fn keep_up_to(&mut self, session: &SessionId, next: Seq) {
         if let Some(row) = self.sessions.get_mut(session) {
-            self.bytes -= row.remove(|seq| *seq >= next);
+            let gone: Vec<Seq> = row.slots.range(next..).map(|(seq, _)| *seq).collect();
+            for seq in gone {
+                self.bytes -= row.remove(seq);
+            }
         }
     }
 
@@ -159,7 +169,7 @@ impl Shelf {
         })
     }
 
-    /// What has all of the query's terms, the newest first; where there is none, what has the most.
+    /// Searches the items of a session, the first of `shelves`, and of those that it is a fork of.
     pub(crate) fn search(
         &self,
         shelves: &[Place],
@@ -167,31 +177,16 @@ impl Shelf {
         limit: usize,
         now: u64,
     ) -> Result<Vec<Hit>, RecallError> {
-        let query = SearchQuery::parse(query).ok_or(RecallError::NoWords)?;
-        let mut hits: Vec<Hit> = self
-            .slots(shelves, now)
-            .into_iter()
-            .rev()
-            .filter_map(|(seq, slot)| {
-                let text = recall_text(self.held(slot, now)?);
-                let found = query.find(&text)?;
-                Some(Hit::new(
-                    RecallId(seq),
-                    slot.kind,
-                    slot.tool.clone(),
-                    &text,
-                    found,
-                ))
-            })
-            .collect();
-        // Where some have all of the terms, those that have a few are no answer.
-        let all = query.terms().len();
-        if hits.iter().any(|hit| hit.terms == all) {
-            hits.retain(|hit| hit.terms == all);
-        }
-        hits.sort_by_key(|hit| std::cmp::Reverse(hit.terms));
-        hits.truncate(limit);
-        Ok(hits)
+        let rows = self.of(shelves);
+        search(
+            &View {
+                shelf: self,
+                rows,
+                now,
+            },
+            query,
+            limit,
+        )
     }
 
     pub(crate) fn rows(&self, shelves: &[Place], now: u64) -> Vec<ArchiveRow> {
@@ -236,7 +231,11 @@ impl Shelf {
     /// Lets go of what is too old or too much for all sessions together.
     fn expire(&mut self, now: u64) {
         loop {
-            let front = |row: &Row| row.held.front().copied();
+            let front = |row: &Row| {
+                row.held
+                    .first_key_value()
+                    .map(|(number, seq)| (*number, *seq))
+            };
             let rows = self.sessions.values_mut();
             let oldest = rows.filter_map(|row| Some((front(row)?, row)));
             let Some(((_, seq), row)) = oldest.min_by_key(|((number, _), _)| *number) else {
@@ -275,42 +274,127 @@ impl Row {
         self.slots.iter().take_while(move |(seq, _)| is_below(seq))
     }
 
-    /// Takes some away as if they had never come; says how much that was.
-    fn remove(&mut self, goes: impl Fn(&Seq) -> bool) -> u64 {
-        self.held.retain(|(_, seq)| !goes(seq));
-        self.expired.retain(|seq| !goes(seq));
-        let mut bytes = 0;
-        self.slots.retain(|seq, slot| {
-            let stays = !goes(seq);
-            if !stays {
-                bytes += slot.held.as_ref().map_or(0, |(_, bytes)| *bytes);
-            }
-            stays
-        });
-        self.bytes = self.bytes.saturating_sub(bytes);
+    /// Takes a new item in and indexes its text.
+    fn insert(&mut self, seq: Seq, slot: Slot, text: &str) {
+        self.words.insert(slot.number, text);
+        self.held.insert(slot.number, seq);
+        self.bytes += slot.held.as_ref().map_or(0, |(_, bytes)| *bytes);
+        self.slots.insert(seq, slot);
+    }
+
+    /// Takes an item away as if it had never come. Returns the bytes that it took up.
+    fn remove(&mut self, seq: Seq) -> u64 {
+        let Some(mut slot) = self.slots.remove(&seq) else {
+            return 0;
+        };
+        self.held.remove(&slot.number);
+        self.expired.remove(&slot.number);
+        self.release(&mut slot)
+    }
+
+    /// Expires the oldest item. Returns the bytes that it took up.
+    fn expire(&mut self) -> u64 {
+        let Some((number, seq)) = self.held.pop_first() else {
+            return 0;
+        };
+        self.expired.insert(number, seq);
+        let Some(mut slot) = self.slots.remove(&seq) else {
+            return 0;
+        };
+        let bytes = self.release(&mut slot);
+        self.slots.insert(seq, slot);
         bytes
     }
 
-    /// Lets go of the oldest; says how much that was.
-    fn expire(&mut self) -> u64 {
-        let Some((_, seq)) = self.held.pop_front() else {
+    /// Drops the message of an item and its words. Returns the bytes that it took up.
+    fn release(&mut self, slot: &mut Slot) -> u64 {
+        let Some((message, bytes)) = slot.held.take() else {
             return 0;
         };
-        self.expired.push_back(seq);
-        let held = self.slots.get_mut(&seq).and_then(|slot| slot.held.take());
-        let bytes = held.map_or(0, |(_, bytes)| bytes);
+        self.words.remove(slot.number, &recall_text(&message));
         self.bytes = self.bytes.saturating_sub(bytes);
         bytes
     }
 
     fn forget(&mut self, keep: u64) {
         while self.expired.len() as u64 > keep {
-            let Some(seq) = self.expired.pop_front() else {
+            let Some((_, seq)) = self.expired.pop_first() else {
                 return;
             };
             self.slots.remove(&seq);
             self.forgotten = self.forgotten.max(Some(seq));
         }
+    }
+
+    /// Returns the numbers of the newest items that have all terms, the newest first.
+    fn newest(&self, terms: &[Wanted<'_>], below: Option<Seq>, most: usize) -> Vec<u64> {
+        let phrases = terms.iter().filter(|wanted| wanted.term.words.len() > 1);
+        let phrases: Vec<_> = phrases.map(|wanted| wanted.term).collect();
+        let mut bytes = 0;
+        self.words.newest(terms, most, |number| {
+            let seq = self.held.get(&number).copied();
+            let Some(seq) = seq.filter(|seq| below.is_none_or(|below| *seq < below)) else {
+                return false;
+            };
+            // The index does not know the order of words.
+            if phrases.is_empty() {
+                return true;
+            }
+            if bytes >= PHRASE_BYTES {
+                return false;
+            }
+            let text = self.text(seq).unwrap_or_default();
+            bytes += text.len();
+            phrases.iter().all(|term| term.is_in(&text))
+        })
+    }
+
+    fn text(&self, seq: Seq) -> Option<String> {
+        let (message, _) = self.slots.get(&seq)?.held.as_ref()?;
+        Some(recall_text(message))
+    }
+}
+
+/// What one search sees: the rows of a session and of those that it is a fork of.
+struct View<'a> {
+    shelf: &'a Shelf,
+    rows: Vec<(&'a Row, Option<Seq>)>,
+    now: u64,
+}
+
+impl SearchIndex for View<'_> {
+    type Key = u64;
+
+    fn words(&self, prefix: &str, most: usize) -> Result<Vec<String>, RecallError> {
+        let rows = self.rows.iter();
+        let words = rows.flat_map(|(row, _)| row.words.beginning_with(prefix).take(most));
+        let words: BTreeSet<&str> = words.collect();
+        Ok(words.into_iter().take(most).map(str::to_owned).collect())
+    }
+
+    fn newest(&self, terms: &[Wanted<'_>], most: usize) -> Result<Vec<u64>, RecallError> {
+        let rows = self.rows.iter();
+        let mut numbers: Vec<u64> = rows
+            .flat_map(|(row, below)| row.newest(terms, *below, most))
+            .collect();
+        numbers.sort_unstable_by_key(|number| Reverse(*number));
+        numbers.truncate(most);
+        Ok(numbers)
+    }
+
+    fn item(&self, key: u64) -> Result<Option<SearchItem>, RecallError> {
+        let item = self.rows.iter().find_map(|(row, _)| {
+            let seq = row.held.get(&key)?;
+            let slot = row.slots.get(seq)?;
+            let message = self.shelf.held(slot, self.now)?;
+            Some(SearchItem {
+                id: RecallId(*seq),
+                kind: slot.kind,
+                tool: slot.tool.clone(),
+                text: recall_text(message),
+            })
+        });
+        Ok(item)
     }
 }
 

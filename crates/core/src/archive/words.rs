@@ -49,6 +49,8 @@ pub struct Term {
 pub struct Found {
     /// How many of its terms.
     pub terms: usize,
+    /// How many of them stand together at that place, within one snippet.
+    pub together: usize,
     /// Where most of them stand together, in bytes.
     pub at: usize,
 }
@@ -109,6 +111,13 @@ impl SearchQuery {
 }
 
 impl Term {
+    /// Whether a text has it; for stores whose index does not know the order of words.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        let mut words = Vec::new();
+        each_word(searched(text), |word| words.push(word));
+        (0..words.len()).any(|index| self.fits(words.get(index..).unwrap_or_default()))
+    }
+
     fn fits(&self, words: &[Word<'_>]) -> bool {
         let same = |index: usize, wanted: &str, is: &str| {
             let may_go_on = self.open && index + 1 == self.words.len();
@@ -184,7 +193,11 @@ fn best(places: &[(usize, usize)]) -> Option<Found> {
             together -= usize::from(*count == 0);
         }
     }
-    at.map(|at| Found { terms, at })
+    at.map(|at| Found {
+        terms,
+        together: most,
+        at,
+    })
 }
 
 fn each_word<'a>(text: &'a str, mut take: impl FnMut(Word<'a>)) {

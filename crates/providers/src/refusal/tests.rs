@@ -418,6 +418,13 @@ fn a_cure_is_said_once() {
         let text = call.broken(Broken::TooLarge(why)).to_string();
         assert_eq!(text.matches("fewer output tokens").count(), 1, "{text}");
     }
+    let many = plimsoll_wire::WireError::TooManyParts { limit: 1_024 };
+    let text = call.broken(Broken::from(many)).to_string();
+    assert!(text.contains("more than 1024 tool calls"), "{text}");
+    assert!(
+        !text.contains("bytes") && !text.contains("output tokens"),
+        "{text}"
+    );
     let packed = call.packed("gzip");
     assert!(!packed.is_retryable() && packed.to_string().contains("`gzip`"));
 }

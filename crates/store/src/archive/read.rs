@@ -1,6 +1,7 @@
 //! Reading the archive: one item, a search, the list of a session, and whether the file is whole.
 //! It changes nothing.
 
+use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,8 +9,8 @@ use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::archive::{
-    ArchiveRow, Forgotten, Found, Hit, Kind, RecallError, RecallId, RecallKey, Recalled,
-    SearchQuery, Term, recall_text, resolve,
+    self, ArchiveRow, Forgotten, Hit, Kind, RecallError, RecallId, RecallKey, Recalled,
+    SearchIndex, SearchItem, Wanted, recall_text, resolve,
 };
 use plimsoll_core::{ArchiveBounds, StoreError};
 use rusqlite::types::Type;
@@ -18,6 +19,9 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use crate::archive::Places;
 use crate::fault;
 use crate::read::{from_column, to_column};
+
+/// Matches that are looked at in one session: more only where a fork's parent has gone on.
+const LOOKED_AT: usize = 10_000;
 
 /// The columns of [`row`].
 const COLUMNS: &str = "seq, kind, tool, call, bytes, left_at, why, held IS NULL";
@@ -31,14 +35,13 @@ struct Shelf {
     below: Option<Seq>,
 }
 
-/// An item that a search has found.
-struct Match {
-    row: ArchiveRow,
-    json: String,
-    /// The lower, the better.
-    score: f64,
-    /// Rows only grow.
-    at: i64,
+/// What one search sees: the shelves of a session and of those that it is a fork of.
+struct View<'a> {
+    moment: &'a Transaction<'a>,
+    path: &'a Path,
+    bounds: &'a ArchiveBounds,
+    shelves: Vec<Shelf>,
+    now: u64,
 }
 
 impl Shelf {
@@ -126,8 +129,7 @@ pub(super) fn recall(
     })
 }
 
-/// The items that have all terms of the query, the best first; where there is none, those that
-/// have some.
+/// Searches the items of a session.
 pub(super) fn search(
     connection: &mut Connection,
     path: &Path,
@@ -137,37 +139,15 @@ pub(super) fn search(
     limit: usize,
     now: u64,
 ) -> Result<Vec<Hit>, RecallError> {
-    let query = SearchQuery::parse(query).ok_or(RecallError::NoWords)?;
-    let fault = fault::sqlite(path);
-    let moment = connection.transaction().map_err(&fault)?;
-    let shelves = shelves(&moment, of).map_err(&fault)?;
-    let terms: Vec<String> = query.terms().iter().map(phrase).collect();
-    for between in [" AND ", " OR "] {
-        let wanted = terms.join(between);
-        let mut fits = Vec::new();
-        for shelf in &shelves {
-            fits.extend(matching(&moment, shelf, &wanted, limit).map_err(&fault)?);
-        }
-        // The best first; of two that fit as well, the one that was archived last.
-        fits.sort_by(|one, other| (one.score.total_cmp(&other.score)).then(other.at.cmp(&one.at)));
-        let mut hits: Vec<Hit> = Vec::new();
-        for Match { row, json, .. } in fits {
-            // What a fork has archived as well as its parent is one item all the same.
-            let is_there = hits.iter().any(|hit| hit.id == row.id);
-            if is_there || row.expired || bounds.is_too_old(row.left, now) {
-                continue;
-            }
-            let text = recall_text(&message(&json, path, row.id)?);
-            // Where the index folds letters that we do not, the text is shown from its beginning.
-            let found = query.find(&text).unwrap_or(Found { terms: 0, at: 0 });
-            hits.push(Hit::new(row.id, row.kind, row.tool, &text, found));
-        }
-        if !hits.is_empty() {
-            hits.truncate(limit);
-            return Ok(hits);
-        }
-    }
-    Ok(Vec::new())
+    let moment = connection.transaction().map_err(fault::sqlite(path))?;
+    let view = View {
+        moment: &moment,
+        path,
+        bounds,
+        shelves: shelves(&moment, of).map_err(fault::sqlite(path))?,
+        now,
+    };
+    archive::search(&view, query, limit)
 }
 
 /// What is or was there of a session, in the order of its log.
@@ -268,39 +248,125 @@ fn candidates(
     rows.collect()
 }
 
-fn matching(
+impl View<'_> {
+    fn fault(&self, error: rusqlite::Error) -> RecallError {
+        fault::sqlite(self.path)(error).into()
+    }
+}
+
+impl SearchIndex for View<'_> {
+    /// The item's row.
+    type Key = i64;
+
+    fn words(&self, prefix: &str, most: usize) -> Result<Vec<String>, RecallError> {
+        vocabulary(self.moment, prefix, most).map_err(|error| self.fault(error))
+    }
+
+    fn newest(&self, terms: &[Wanted<'_>], most: usize) -> Result<Vec<i64>, RecallError> {
+        let wanted: Vec<String> = terms.iter().map(phrases).collect();
+        let wanted = wanted.join(" AND ");
+        let mut rows = Vec::new();
+        for shelf in &self.shelves {
+            let of_shelf = newest(self.moment, shelf, &wanted, most);
+            rows.extend(of_shelf.map_err(|error| self.fault(error))?);
+        }
+        rows.sort_unstable_by_key(|row| Reverse(*row));
+        rows.truncate(most);
+        Ok(rows)
+    }
+
+    fn item(&self, key: i64) -> Result<Option<SearchItem>, RecallError> {
+        let mut statement = self
+            .moment
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS}, message FROM items JOIN bodies USING (row) WHERE row = ?1"
+            ))
+            .map_err(|error| self.fault(error))?;
+        let found = statement
+            .query_row([key], |columns| Ok((row(columns)?, columns.get(8)?)))
+            .optional();
+        let found: Option<(ArchiveRow, String)> = found.map_err(|error| self.fault(error))?;
+        let Some((row, json)) = found else {
+            return Ok(None);
+        };
+        if row.expired || self.bounds.is_too_old(row.left, self.now) {
+            return Ok(None);
+        }
+        Ok(Some(SearchItem {
+            text: recall_text(&message(&json, self.path, row.id)?),
+            id: row.id,
+            kind: row.kind,
+            tool: row.tool,
+        }))
+    }
+}
+
+/// The rows of a shelf that match, the newest first. The index of words is the outer loop and yields
+/// its rows in this order, so that only as many are read as are wanted.
+const NEWEST: &str =
+    "SELECT words.rowid, seq FROM words CROSS JOIN items ON items.row = words.rowid
+     WHERE words MATCH ?1 AND items.session = ?2 ORDER BY words.rowid DESC";
+
+fn newest(
     moment: &Transaction<'_>,
     shelf: &Shelf,
-    terms: &str,
-    limit: usize,
-) -> rusqlite::Result<Vec<Match>> {
-    let wanted = format!("owner : {} AND text : ({terms})", owner(shelf.key));
-    // Where all that the index finds may be seen, it need not find more than are wanted.
-    let limit = to_column(limit as u64);
-    let found = shelf.below.map_or(limit, |_| -1);
-    let mut statement = moment.prepare_cached(&format!(
-        "SELECT {COLUMNS}, message, score, items.row FROM
-           (SELECT rowid AS hit, bm25(words, 0.0, 1.0) AS score FROM words WHERE words MATCH ?1
-            ORDER BY score LIMIT ?3)
-         JOIN items ON items.row = hit JOIN bodies ON bodies.row = hit
-         WHERE session = ?2 AND seq < ?4 ORDER BY score, items.row DESC LIMIT ?5"
-    ))?;
-    let wanted = params![wanted, shelf.key, found, shelf.end(), limit];
-    let rows = statement.query_map(wanted, |columns| {
-        Ok(Match {
-            row: row(columns)?,
-            json: columns.get(8)?,
-            score: columns.get(9)?,
-            at: columns.get(10)?,
-        })
-    })?;
-    rows.collect()
+    wanted: &str,
+    most: usize,
+) -> rusqlite::Result<Vec<i64>> {
+    let wanted = format!("owner : {} AND text : ({wanted})", owner(shelf.key));
+    let mut statement = moment.prepare_cached(NEWEST)?;
+    let mut found = statement.query(params![wanted, shelf.key])?;
+    let mut rows = Vec::new();
+    for _ in 0..LOOKED_AT {
+        let Some(row) = found.next()? else {
+            break;
+        };
+        if row.get::<_, i64>(1)? < shelf.end() {
+            rows.push(row.get(0)?);
+        }
+        if rows.len() >= most {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// The words of the index that begin with `prefix`. Words are letters and digits, so the next one
+/// after a word is not below that word and a `0`.
+fn vocabulary(
+    moment: &Transaction<'_>,
+    prefix: &str,
+    most: usize,
+) -> rusqlite::Result<Vec<String>> {
+    let mut statement =
+        moment.prepare_cached("SELECT term FROM vocabulary WHERE term >= ?1 LIMIT 1")?;
+    let mut words = Vec::new();
+    let mut from = prefix.to_owned();
+    while words.len() < most {
+        let word = statement.query_row([&from], |row| row.get::<_, String>(0));
+        let Some(word) = word.optional()?.filter(|word| word.starts_with(prefix)) else {
+            break;
+        };
+        from = format!("{word}0");
+        words.push(word);
+    }
+    Ok(words)
 }
 
 /// A term in the index's language: words in quotes, and they are letters and digits only.
-fn phrase(term: &Term) -> String {
-    let star = if term.open { " *" } else { "" };
-    format!("\"{}\"{star}", term.words.join(" "))
+fn phrases(wanted: &Wanted<'_>) -> String {
+    let before = wanted
+        .term
+        .words
+        .split_last()
+        .map_or(&[][..], |(_, words)| words);
+    let before = before.join(" ");
+    let phrases: Vec<String> = wanted
+        .last
+        .iter()
+        .map(|last| format!("\"{before} {last}\""))
+        .collect();
+    format!("({})", phrases.join(" OR "))
 }
 
 fn message(json: &str, path: &Path, id: RecallId) -> Result<Message, StoreError> {
@@ -324,4 +390,34 @@ fn row(columns: &Row<'_>) -> rusqlite::Result<ArchiveRow> {
         why: columns.get(6)?,
         expired: columns.get(7)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn the_index_of_words_is_the_outer_loop_and_nothing_is_sorted() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut connection, Path::new("a.db"), schema::ARCHIVE).unwrap();
+        // Planned without statistics and with those of a large session.
+        for statistics in [
+            "",
+            "ANALYZE; INSERT INTO sqlite_stat1 VALUES ('items', 'items_held', '1000000 1000000 1'); ANALYZE sqlite_schema",
+        ] {
+            connection.execute_batch(statistics).unwrap();
+            let mut plan = connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {NEWEST}"))
+                .unwrap();
+            let steps = plan.query_map(params!["owner : s1", 1], |row| row.get::<_, String>(3));
+            let steps: Vec<String> = steps.unwrap().map(Result::unwrap).collect();
+            assert!(
+                matches!(steps.as_slice(), [outer, inner]
+                    if outer.starts_with("SCAN words VIRTUAL TABLE")
+                        && inner == "SEARCH items USING INTEGER PRIMARY KEY (rowid=?)"),
+                "{steps:?}"
+            );
+        }
+    }
 }

@@ -10,11 +10,8 @@ use super::stream_block::{Block, Kind};
 use super::usage::WireUsage;
 use crate::error::WireError;
 use crate::hosted;
-use crate::openai_chat::{MAX_REPLY, fnv1a};
+use crate::openai_chat::{MAX_PARTS, MAX_REPLY, fnv1a};
 use crate::raw::RawObject;
-
-/// What a block counts for besides what it says, so that a reply holds at most 1,024 of them.
-const BLOCK_COST: usize = 16 * 1024;
 
 /// A reply while it arrives.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +37,8 @@ enum Done {
 /// # Errors
 ///
 /// [`WireError::Provider`] if it is an error, whatever its status was, and
-/// [`WireError::NotJson`], [`WireError::Expected`] or [`WireError::TooLarge`].
+/// [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
+/// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     let mut state = StreamState::new();
     state.whole(body)?;
@@ -215,7 +213,10 @@ impl StreamState {
     }
 
     fn start(&mut self, index: u64, raw: &str, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        self.charge(raw.len().saturating_add(BLOCK_COST))?;
+        self.charge(raw.len())?;
+        if self.blocks.len() >= MAX_PARTS {
+            return Err(WireError::TooManyParts { limit: MAX_PARTS });
+        }
         let object: RawObject<'_> = parse(raw)?;
         let text = |key: &str| {
             let text = object.get(key).map(serde_json::from_str::<String>);

@@ -15,7 +15,7 @@ use super::patch::{array, patched, restored, with_mark_of, without_thinking};
 use super::repair::Finding;
 use super::target::Target;
 use crate::error::WireError;
-use crate::fault::{Fault, Rule, all};
+use crate::fault::{Fault, Rule, all, is_within};
 
 /// What is said beside the messages, and what that asks for.
 const TOLD_BESIDE: [&str; 5] = ["system", "instructions", "tools", "thinking", "store"];
@@ -249,13 +249,13 @@ impl<'g, 'a> Attempt<'g, 'a> {
     /// Whether writing a message anew may cure a fault: none of settings, of the size or of
     /// breakpoints.
     fn is_of_messages(&self, fault: &Fault) -> bool {
-        let beside = fault.place.starts_with("system");
-        (beside || fault.place.starts_with(self.target.list())) && fault.rule != Rule::Am11
+        let mut keys = ["system", self.target.list()].into_iter();
+        keys.any(|key| is_within(&fault.place, key)) && fault.rule != Rule::Am11
     }
 
     /// Writes anew what a fault is about; says whether that is new.
     fn refuse(&mut self, fault: &Fault) -> bool {
-        if fault.place.starts_with("system") && self.given.key("system").is_some() {
+        if is_within(&fault.place, "system") && self.given.key("system").is_some() {
             return !std::mem::replace(&mut self.system, true);
         }
         let Some(turn) = self.turn_of(fault) else {

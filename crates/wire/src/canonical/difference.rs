@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::fault::key_place;
+
 /// Places named at most; a message that differs in more was written anew.
 const MAX_PLACES: usize = 4;
 /// Longer values are not shown.
@@ -60,9 +62,11 @@ fn compare(place: &str, before: &Value, after: &Value, places: &mut Vec<String>)
 }
 
 fn join(place: &str, key: &str) -> String {
-    match place {
-        "" => key.to_owned(),
-        place => format!("{place}.{key}"),
+    let key = key_place(key);
+    if place.is_empty() || key.starts_with('[') {
+        format!("{place}{key}")
+    } else {
+        format!("{place}.{key}")
     }
 }
 

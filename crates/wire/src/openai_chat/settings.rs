@@ -10,7 +10,7 @@ use super::dialect::Dialect;
 use super::parts::{CUSTOM, STRICT};
 use super::reach::{Reach, reach, reasons, takes_temperature};
 use super::validate::Check;
-use crate::fault::Rule;
+use crate::fault::{Rule, key_place};
 
 /// The most replies to one request.
 const MAX_CHOICES: f64 = 128.0;
@@ -70,7 +70,7 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value) {
     };
     for key in keys.keys().filter(|key| !KEYS.contains(&key.as_str())) {
         let words = format!("Unknown parameter: '{key}'.");
-        check.fault(Rule::Shape, key.clone(), words);
+        check.fault(Rule::Shape, key_place(key), words);
     }
     limits(check, request);
     thinking(check, request);

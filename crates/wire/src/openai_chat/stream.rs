@@ -17,9 +17,8 @@ use crate::error::WireError;
 /// What one reply may hold: over ten times what the longest answers of today take, so that only
 /// a server gone astray reaches it.
 pub const MAX_REPLY: Bytes = Bytes(16 * 1024 * 1024);
-/// What a tool call counts for besides its name and arguments, so that a reply holds at most
-/// 1,024 of them.
-const CALL_COST: usize = 16 * 1024;
+/// How many tool calls, blocks or items one reply may hold.
+pub const MAX_PARTS: usize = 1_024;
 /// The text that ends a stream.
 const DONE: &str = "[DONE]";
 
@@ -51,7 +50,8 @@ enum Done {
 /// # Errors
 ///
 /// [`WireError::Provider`] if it is an error, whatever its status was, and
-/// [`WireError::NotJson`], [`WireError::Expected`] or [`WireError::TooLarge`].
+/// [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
+/// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     let mut response: Response =
         serde_json::from_str(body).map_err(|error| WireError::not_json(&error))?;
@@ -85,7 +85,8 @@ impl StreamState {
     /// # Errors
     ///
     /// [`WireError::Provider`] for an error in the stream, [`WireError::NotJson`] for a broken
-    /// chunk, [`WireError::TooLarge`] beyond [`MAX_REPLY`]. What had arrived stays readable
+    /// chunk, [`WireError::TooLarge`] beyond [`MAX_REPLY`], [`WireError::TooManyParts`] beyond
+    /// [`MAX_PARTS`]. What had arrived stays readable
     /// through [`StreamState::partial`].
     pub fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
         let data = data.trim();
@@ -342,7 +343,9 @@ impl StreamState {
         let (at, name) = match found {
             Found::Open(at) => (at, name),
             Found::New | Found::Again(_) => {
-                self.charge(CALL_COST)?;
+                if self.calls.len() >= MAX_PARTS {
+                    return Err(WireError::TooManyParts { limit: MAX_PARTS });
+                }
                 let name = match found {
                     Found::Again(named) => named,
                     _ => name,

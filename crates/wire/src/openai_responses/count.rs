@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::profile::Profile;
 use super::validate::validate;
-use crate::fault::{Fault, Rule};
+use crate::fault::{Fault, Rule, key_place};
 
 /// What may be said where only a count is asked for.
 const KEYS: [&str; 11] = [
@@ -30,7 +30,7 @@ pub fn validate_count(request: &Value, profile: &Profile) -> Vec<Fault> {
     let mut faults: Vec<Fault> = unknown
         .map(|(key, _)| Fault {
             rule: Rule::Shape,
-            place: key.clone(),
+            place: key_place(key),
             words: format!("Unknown parameter: '{key}'."),
         })
         .collect();

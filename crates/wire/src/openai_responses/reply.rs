@@ -13,10 +13,7 @@ use super::items;
 use super::read::beside;
 use super::usage::usage;
 use crate::error::WireError;
-use crate::openai_chat::{MAX_REPLY, fnv1a};
-
-/// What an item of a reply counts for besides its text, so that a reply holds at most 1,024.
-pub(super) const ITEM_COST: usize = 16 * 1024;
+use crate::openai_chat::{MAX_PARTS, MAX_REPLY, fnv1a};
 
 /// The keys of a message that the transcript has a place for, or that may not go back.
 pub(super) const OF_MESSAGE: [&str; 5] = ["type", "role", "content", "id", "status"];
@@ -52,7 +49,8 @@ pub(super) struct Response<'a> {
 /// # Errors
 ///
 /// [`WireError::Provider`] if it is an error or says that it failed, whatever its status was,
-/// and [`WireError::NotJson`], [`WireError::Expected`] or [`WireError::TooLarge`].
+/// and [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
+/// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     if body.len() as u64 > MAX_REPLY.0.saturating_mul(2) {
         return Err(WireError::TooLarge { limit: MAX_REPLY });
@@ -73,10 +71,13 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     let Some(output) = &response.output else {
         return Err(WireError::expected("output", "an array of items", None));
     };
+    if output.len() > MAX_PARTS {
+        return Err(WireError::TooManyParts { limit: MAX_PARTS });
+    }
     let mut bytes: usize = 0;
     let mut parts = Vec::new();
     for (index, raw) in output.iter().enumerate() {
-        bytes = bytes.saturating_add(raw.get().len().saturating_add(ITEM_COST));
+        bytes = bytes.saturating_add(raw.get().len());
         if bytes as u64 > MAX_REPLY.0 {
             return Err(WireError::TooLarge { limit: MAX_REPLY });
         }

@@ -12,13 +12,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::items;
-use super::reply::{
-    ITEM_COST, Response, output_parts, text, tool_call, unique_ids, with_beside, with_calls,
-};
+use super::reply::{Response, output_parts, text, tool_call, unique_ids, with_beside, with_calls};
 use super::usage::usage;
 use crate::error::WireError;
 use crate::hosted;
-use crate::openai_chat::MAX_REPLY;
+use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
 
 /// The text that ends a stream at servers that know the older wire; this one ends with an event.
 const DONE: &str = "[DONE]";
@@ -234,8 +232,9 @@ impl StreamState {
     /// Takes the whole output: what it adds to what has come.
     fn all(&mut self, output: &[&RawValue], deltas: &mut Vec<Delta>) -> Result<(), WireError> {
         // Before they are compared with each other.
-        let new = output.len().saturating_sub(self.items.len());
-        self.charge(new.saturating_mul(ITEM_COST))?;
+        if output.len() > MAX_PARTS {
+            return Err(WireError::TooManyParts { limit: MAX_PARTS });
+        }
         let items: Result<Vec<Value>, _> = output
             .iter()
             .map(|raw| match serde_json::from_str(raw.get()) {
@@ -384,7 +383,9 @@ impl StreamState {
 
     /// Begins an item that an event is about, and says where it stands.
     fn open(&mut self, about: About<'_>) -> Result<usize, WireError> {
-        self.charge(ITEM_COST)?;
+        if self.items.len() >= MAX_PARTS {
+            return Err(WireError::TooManyParts { limit: MAX_PARTS });
+        }
         let (at, place) = place::new(&self.items, about.place);
         let mut open = Open::of(about.kind);
         open.place = place;

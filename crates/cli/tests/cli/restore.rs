@@ -1,0 +1,209 @@
+//! Sessions that are taken elsewhere and back, read from a damaged file, and read from a full disk.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::command::{Home, Said, feed};
+use super::fake::{Answer, Fake};
+use super::ledger;
+use super::runs::messages;
+
+/// A session with a pin, a shortened result and two runs.
+fn told(home: &Home) -> String {
+    let id = ledger::run(home);
+    let fake = Fake::new([Answer::say("yes")]);
+    let args = ["--session", &id, "--pin", "Be brief.", "Are you sure?"];
+    home.agent(&fake, &args).done();
+    id
+}
+
+fn exported(home: &Home, id: &str) -> String {
+    home.run(["sessions", "export", id]).done().out
+}
+
+/// All that the commands print about a session.
+fn shown(home: &Home, id: &str) -> Vec<String> {
+    let commands = ["show", "ledger", "pins", "loops"];
+    let printed = commands.iter().map(|verb| {
+        let args: &[&str] = match *verb {
+            "show" => &["sessions", "show", id],
+            verb => &["sessions", verb, "--json", id],
+        };
+        home.run(args).done().out
+    });
+    printed.collect()
+}
+
+#[test]
+fn an_export_is_imported_with_everything_about_it() {
+    let home = Home::new();
+    let id = told(&home);
+    home.run(["sessions", "fork", &id, "--to", "fork"]).done();
+    let other = Home::new();
+    for name in [id.as_str(), "fork"] {
+        let export = exported(&home, name);
+        let args = ["sessions", "import", "-", "--to", name];
+        let said = other.pipe(args, &export).done();
+        assert_eq!(said.out, format!("{name}\n"));
+        let entries = export.lines().count();
+        assert!(
+            said.err.starts_with(&format!("{entries} entries; go on")),
+            "{}",
+            said.err
+        );
+        assert_eq!(exported(&other, name), export);
+    }
+    assert_eq!(shown(&other, &id), shown(&home, &id));
+    let item = ledger::ledger(&other, &id)[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let recalled = other.run(["sessions", "recall", &id, &item]).done();
+    assert!(
+        recalled.err.contains("from the archive"),
+        "{}",
+        recalled.err
+    );
+    let original = home.run(["sessions", "recall", &id, &item]).done();
+    assert_eq!(recalled.out, original.out);
+
+    // The next request is the same.
+    let next = |home: &Home, name: &str| {
+        let fake = Fake::new([Answer::say("yes")]);
+        home.agent(&fake, &["--session", name, "Really?"]).done();
+        messages(&fake.asked()[0])
+    };
+    assert_eq!(next(&other, &id), next(&home, &id));
+    assert_eq!(next(&other, "fork"), next(&home, "fork"));
+}
+
+#[test]
+fn what_is_no_whole_export_is_refused_with_its_line() {
+    let home = Home::new();
+    let id = told(&home);
+    let export = exported(&home, &id);
+    let lines: Vec<&str> = export.lines().collect();
+    let import = |text: &str, more: &[&str]| {
+        let args = ["sessions", "import", "-", "--to", "new"];
+        home.pipe(args.iter().chain(more), text)
+    };
+    let mut hole = lines.clone();
+    hole.remove(2);
+    import(&hole.join("\n"), &[]).refused(1, &["line 3 of the export", "entry 3 is due"]);
+    import(&export.replacen("\"opened\"", "\"dreamt\"", 1), &[])
+        .refused(1, &["line 1 of the export", "unknown variant `dreamt`"]);
+    let cut = &export[..export.len() - 30];
+    import(cut, &[]).refused(1, &[&format!("line {} of the export", lines.len())]);
+    import(&export, &["--drop-thinking"]).refused(2, &["leave out --protocol and --drop-thinking"]);
+    // A beginning of a log is a log.
+    import(&lines[..5].join("\n"), &[]).done();
+    import(&export, &[]).refused(2, &["there is a session new already"]);
+    let json = home
+        .pipe(["sessions", "import", "-", "--json"], &export)
+        .done();
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["entries"], lines.len());
+}
+
+#[test]
+fn a_damaged_file_is_checked_saved_and_begun_anew() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::say("hello")]);
+    let other = home.agent(&fake, &["Hello?"]).done().session();
+    let id = told(&home);
+    let whole = [exported(&home, &id), exported(&home, &other)];
+    let said = home.run(["sessions", "check"]).done();
+    assert_eq!(said.out.matches("whole\n").count(), 2, "{}", said.out);
+
+    let path = home.data().join("sessions.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[..4096].fill(b'x');
+    // The last page has a part of the longer session.
+    let last = bytes.len() - 4096;
+    bytes[last..].fill(b'x');
+    std::fs::write(&path, &bytes).unwrap();
+
+    let list = home.run(["sessions", "list"]).done();
+    assert!(
+        list.out.contains(&id) && list.out.contains(&other),
+        "{}",
+        list.out
+    );
+    assert!(list.err.contains("sessions check"), "{}", list.err);
+    let check = home.run(["sessions", "check"]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    assert!(check.err.contains("sessions import"), "{}", check.err);
+    let check = home.run(["sessions", "check", "--json"]);
+    let rows: Vec<Value> = check
+        .out
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    assert_eq!(rows.len(), 2);
+    let mut damaged = 0;
+    for (id, whole) in [&id, &other].iter().zip(&whole) {
+        let row = rows.iter().find(|row| row["id"] == id.as_str()).unwrap();
+        let said = home.run(["sessions", "export", id]);
+        if row["fault"].is_null() {
+            assert_eq!(said.done().out, *whole);
+        } else {
+            damaged += 1;
+            let lines = row["readable"].as_u64().unwrap();
+            assert_eq!(said.out.lines().count() as u64, lines);
+            assert!(whole.starts_with(&said.out));
+            said.refused(1, &[&format!("entry {} of session {id}", lines + 1)]);
+        }
+    }
+    assert_eq!(damaged, 1, "{rows:?}");
+    // It is not written to, and the cure works.
+    let idle = Fake::new([]);
+    home.agent(&idle, &["Again."])
+        .refused(1, &["sessions.db", "move it away"]);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    std::fs::rename(&path, home.data().join("old.db")).unwrap();
+    for (name, whole) in [&id, &other].iter().zip(&whole) {
+        home.pipe(["sessions", "import", "-", "--to", name], whole)
+            .done();
+    }
+    assert_eq!(exported(&home, &other), whole[1]);
+}
+
+/// Runs a command that can make no file longer, as on a full disk.
+fn on_a_full_disk(home: &Home, args: &[&str]) -> Said {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(args)
+        .env_clear()
+        .env("PLIMSOLL_HOME", home.data())
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .current_dir(home.work());
+    feed(command, b"")
+}
+
+#[test]
+fn reading_needs_no_room_on_the_disk() {
+    let home = Home::new();
+    let id = told(&home);
+    let export = exported(&home, &id);
+    let mut commands: Vec<Vec<&str>> = vec![
+        vec!["sessions", "list"],
+        vec!["sessions", "check"],
+        vec!["sessions", "export", &id],
+    ];
+    for verb in ["show", "loops", "pins"] {
+        commands.push(vec!["sessions", verb, &id]);
+    }
+    for args in commands {
+        let said = on_a_full_disk(&home, &args).done();
+        assert_eq!(said.out, home.run(&args).done().out, "{args:?}");
+    }
+    assert_eq!(
+        on_a_full_disk(&home, &["sessions", "export", &id]).out,
+        export
+    );
+    let said = on_a_full_disk(&home, &["sessions", "undo", &id]);
+    said.refused(1, &["sessions.db"]);
+}

@@ -1,0 +1,550 @@
+//! Reads the logs of a damaged file, page by page and without SQLite.
+//!
+//! SQLite finds an entry through the pages above it, so that one damaged page can hide entries that
+//! are whole. Here every page that holds rows is read by itself: a row is there if its own page is,
+//! whatever happened to the others. The formats of the file and of the write-ahead log beside it
+//! are those of <https://www.sqlite.org/fileformat2.html>.
+
+use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use plimsoll_context::Seq;
+use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
+
+use crate::fault;
+use crate::read::{PAGE_BYTES, PAGE_ENTRIES, Raw, bad_entry, from_column};
+use crate::write::MAX_ENTRY;
+
+/// The page size of a file whose header is damaged: SQLite's default, which the store never changes.
+const PAGE_SIZE: usize = 4096;
+/// The sizes of the headers of a write-ahead log and of a page in it.
+const WAL_HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
+/// The first bytes of pages that hold rows of a table and entries of an index.
+const TABLE_LEAF: u8 = 0x0d;
+const INDEX_LEAF: u8 = 0x0a;
+
+/// The file of a store, opened as a plain file at most once and never closed while the store is
+/// open: closing it would drop the locks that SQLite holds on it for the whole process.
+#[derive(Debug, Clone)]
+pub(crate) struct Damaged {
+    path: Arc<Path>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    file: Option<File>,
+    /// The last scan, and what the files were like then.
+    scan: Option<(Stamp, Scan)>,
+}
+
+/// Changes whenever one of the two files does.
+type Stamp = [Option<(u64, SystemTime)>; 2];
+
+/// Where the rows of the file are.
+#[derive(Debug, Default)]
+struct Scan {
+    pages: Pages,
+    /// Sessions by their keys.
+    sessions: BTreeMap<i64, Row>,
+    /// The place of each entry, by its session and its number.
+    entries: BTreeMap<(i64, u64), Place>,
+}
+
+/// Where the newest version of each page is.
+#[derive(Debug, Default)]
+struct Pages {
+    size: usize,
+    count: u32,
+    /// The pages that are in the write-ahead log, and their offsets there.
+    wal: HashMap<u32, u64>,
+    wal_path: PathBuf,
+}
+
+/// A row of the table `sessions`; one that is lost is known by its key and, from an index, its name.
+#[derive(Debug)]
+struct Row {
+    id: SessionId,
+    created: u64,
+    updated: u64,
+    title: String,
+    /// 0 if the row is lost.
+    entries: u64,
+    parent: Option<(i64, u64, Seq)>,
+}
+
+/// A cell of a page.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    page: u32,
+    offset: usize,
+}
+
+/// A value of a record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Value<'a> {
+    Null,
+    Integer(i64),
+    Text(&'a [u8]),
+    Other,
+}
+
+impl Damaged {
+    pub(crate) fn new(path: &Arc<Path>) -> Self {
+        Self {
+            path: Arc::clone(path),
+            state: Arc::default(),
+        }
+    }
+
+    /// Whether the file had to be read in this way.
+    pub(crate) fn was_read(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.scan.is_some()
+    }
+
+    /// Returns the sessions that can be found, the one written last first. `None` if there are none.
+    pub(crate) fn sessions(&self) -> Result<Option<Vec<SessionInfo>>, StoreError> {
+        self.scanned(|scan, _| {
+            let keys = scan.sessions.keys();
+            let mut sessions: Vec<SessionInfo> = keys.filter_map(|key| scan.info(*key)).collect();
+            sessions.sort_by_key(|info| Reverse(info.updated));
+            Ok((!sessions.is_empty()).then_some(sessions))
+        })
+    }
+
+    /// Returns the entries after number `after`, as [`crate::read::page`] does. `None` if nothing of
+    /// the session can be found.
+    pub(crate) fn page(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Option<Vec<Raw>>, StoreError> {
+        self.scanned(|scan, file| {
+            let found = scan.sessions.iter().find(|(_, row)| row.id == *session);
+            let Some((key, _)) = found else {
+                return Ok(None);
+            };
+            let (mut page, mut bytes) = (Vec::new(), 0);
+            for n in after.saturating_add(1)..=scan.length(*key) {
+                let raw = scan.entry(file, *key, n).filter(|raw| {
+                    // A text that its page cuts short is no entry.
+                    serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok()
+                });
+                let Some(raw) = raw else {
+                    if page.is_empty() {
+                        return Err(bad_entry(&self.path, session, n, "its page is damaged"));
+                    }
+                    break;
+                };
+                bytes += raw.json.len() as u64;
+                if !page.is_empty() && bytes > PAGE_BYTES.0 {
+                    break;
+                }
+                page.push(raw);
+                if page.len() == PAGE_ENTRIES {
+                    break;
+                }
+            }
+            Ok(Some(page))
+        })
+    }
+
+    /// Works on a scan of the files as they are now.
+    fn scanned<T>(
+        &self,
+        work: impl FnOnce(&Scan, &File) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { file, scan } = &mut *state;
+        let fault = fault::io(&self.path);
+        let file = match file {
+            Some(file) => file,
+            none => none.insert(File::open(&self.path).map_err(&fault)?),
+        };
+        let wal = beside(&self.path);
+        let now = [&*self.path, &wal].map(|path| {
+            let file = fs::metadata(path).ok()?;
+            Some((file.len(), file.modified().ok()?))
+        });
+        let (_, scan) = match scan.take().filter(|(stamp, _)| *stamp == now) {
+            Some(had) => scan.insert(had),
+            None => scan.insert((now, Scan::new(file, wal).map_err(&fault)?)),
+        };
+        work(scan, file)
+    }
+}
+
+impl Scan {
+    fn new(file: &File, wal: PathBuf) -> io::Result<Self> {
+        let mut scan = Self {
+            pages: Pages::new(file, wal)?,
+            ..Self::default()
+        };
+        let mut names = BTreeMap::new();
+        for number in 1..=scan.pages.count {
+            let Some(page) = scan.pages.read(file, number) else {
+                continue;
+            };
+            scan.take(number, &page, &mut names);
+        }
+        // Sessions whose rows are lost: an index still has their names, or their entries are there.
+        let keys: Vec<i64> = scan.entries.keys().map(|(key, _)| *key).collect();
+        for key in names.keys().copied().chain(keys) {
+            let id = names.get(&key).cloned().or_else(|| nameless(key));
+            if let (Some(id), Entry::Vacant(place)) = (id, scan.sessions.entry(key)) {
+                place.insert(Row {
+                    id,
+                    created: 0,
+                    updated: 0,
+                    title: String::new(),
+                    entries: 0,
+                    parent: None,
+                });
+            }
+        }
+        Ok(scan)
+    }
+
+    /// Takes the rows of one page.
+    fn take(&mut self, number: u32, page: &[u8], names: &mut BTreeMap<i64, SessionId>) {
+        // The first page begins with the header of the file.
+        let start = if number == 1 { 100 } else { 0 };
+        let kind = page.get(start).copied();
+        if !matches!(kind, Some(TABLE_LEAF | INDEX_LEAF)) {
+            return;
+        }
+        let cells = number_at(page, start + 3, 2).unwrap_or(0);
+        for cell in 0..cells {
+            let at = start + 8 + 2 * cell;
+            let Some(offset) = number_at(page, at, 2) else {
+                return;
+            };
+            let Some((key, values)) = record(page, offset, kind == Some(TABLE_LEAF)) else {
+                continue;
+            };
+            let place = Place {
+                page: number,
+                offset,
+            };
+            match (kind, values.as_slice()) {
+                (
+                    Some(TABLE_LEAF),
+                    [
+                        Value::Null,
+                        Value::Integer(session),
+                        Value::Integer(n),
+                        Value::Integer(_),
+                        Value::Text(_),
+                    ],
+                ) => {
+                    self.entries.insert((*session, from_column(*n)), place);
+                }
+                (
+                    Some(TABLE_LEAF),
+                    [
+                        Value::Null,
+                        Value::Text(id),
+                        Value::Integer(created),
+                        Value::Integer(updated),
+                        title,
+                        Value::Integer(entries),
+                        Value::Integer(_),
+                        more @ ..,
+                    ],
+                ) => {
+                    let Some(id) = name(id) else { continue };
+                    let title = match title {
+                        Value::Text(title) => String::from_utf8_lossy(title).into_owned(),
+                        _ => String::new(),
+                    };
+                    let parent = match more {
+                        [
+                            Value::Integer(parent),
+                            Value::Integer(shared),
+                            Value::Integer(items),
+                            ..,
+                        ] => Some((*parent, from_column(*shared), Seq(from_column(*items)))),
+                        _ => None,
+                    };
+                    let row = Row {
+                        id,
+                        created: from_column(*created),
+                        updated: from_column(*updated),
+                        title,
+                        entries: from_column(*entries),
+                        parent,
+                    };
+                    // A page that is no longer in use may have an older version of a row.
+                    let had = self.sessions.get(&key);
+                    if had.is_none_or(|had| had.entries <= row.entries) {
+                        self.sessions.insert(key, row);
+                    }
+                }
+                (Some(INDEX_LEAF), [Value::Text(id), Value::Integer(key)]) => {
+                    names.extend(name(id).map(|id| (*key, id)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The number of a session's entries: what its row says, or the last one that is there.
+    fn length(&self, key: i64) -> u64 {
+        let row = self.sessions.get(&key).map_or(0, |row| row.entries);
+        let own = self.entries.range((key, 0)..=(key, u64::MAX));
+        own.last().map_or(row, |((_, n), _)| row.max(*n))
+    }
+
+    fn info(&self, key: i64) -> Option<SessionInfo> {
+        let row = self.sessions.get(&key)?;
+        let fork = row.parent.and_then(|(parent, entries, items)| {
+            let from = self.sessions.get(&parent)?.id.clone();
+            Some(Fork {
+                from,
+                entries,
+                items,
+            })
+        });
+        Some(SessionInfo {
+            id: row.id.clone(),
+            created: row.created,
+            updated: row.updated,
+            entries: self.length(key),
+            title: row.title.clone(),
+            fork,
+        })
+    }
+
+    /// Reads an entry of a session or of one that it is a fork of.
+    fn entry(&self, file: &File, mut key: i64, n: u64) -> Option<Raw> {
+        for _ in 0..=MAX_FORK_DEPTH {
+            match self.sessions.get(&key).and_then(|row| row.parent) {
+                Some((parent, shared, _)) if n <= shared => key = parent,
+                _ => break,
+            }
+        }
+        let place = self.entries.get(&(key, n))?;
+        let page = self.pages.read(file, place.page)?;
+        let payload = self.pages.payload(file, &page, place.offset)?;
+        let values = values(&payload)?;
+        match values.as_slice() {
+            [
+                _,
+                _,
+                Value::Integer(number),
+                Value::Integer(at),
+                Value::Text(json),
+            ] if from_column(*number) == n => Some(Raw {
+                n,
+                at: from_column(*at),
+                json: json.to_vec(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Pages {
+    fn new(file: &File, wal_path: PathBuf) -> io::Result<Self> {
+        let mut header = [0; 100];
+        let read = read_at(file, 0, &mut header);
+        let size = match number_at(&header, 16, 2) {
+            Some(1) => 65_536,
+            Some(size) if size >= 512 && size.is_power_of_two() => size,
+            _ => PAGE_SIZE,
+        };
+        let size = if read.is_ok() && header.starts_with(b"SQLite format 3\0") {
+            size
+        } else {
+            PAGE_SIZE
+        };
+        let count = file.metadata()?.len().div_ceil(size as u64);
+        let mut pages = Self {
+            size,
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            wal: HashMap::new(),
+            wal_path,
+        };
+        pages.read_wal();
+        Ok(pages)
+    }
+
+    /// Looks up which pages are newer in the write-ahead log: those of whole transactions.
+    fn read_wal(&mut self) -> Option<()> {
+        let wal = File::open(&self.wal_path).ok()?;
+        let mut header = [0; WAL_HEADER];
+        read_at(&wal, 0, &mut header).ok()?;
+        (number_at(&header, 8, 4)? == self.size).then_some(())?;
+        let salts = header.get(16..24)?;
+        let mut pending = Vec::new();
+        let mut at = WAL_HEADER as u64;
+        let mut frame = [0; FRAME_HEADER];
+        while read_at(&wal, at, &mut frame).is_ok() && frame.get(8..16) == Some(salts) {
+            let page = u32::try_from(number_at(&frame, 0, 4)?).ok()?;
+            pending.push((page, at + FRAME_HEADER as u64));
+            if let Some(count @ 1..) = number_at(&frame, 4, 4) {
+                self.wal.extend(pending.drain(..));
+                self.count = self.count.max(u32::try_from(count).ok()?);
+            }
+            at += (FRAME_HEADER + self.size) as u64;
+        }
+        Some(())
+    }
+
+    fn read(&self, file: &File, number: u32) -> Option<Vec<u8>> {
+        let mut page = vec![0; self.size];
+        if let Some(at) = self.wal.get(&number) {
+            read_at(&File::open(&self.wal_path).ok()?, *at, &mut page).ok()?;
+            return Some(page);
+        }
+        let at = u64::from(number.checked_sub(1)?) * self.size as u64;
+        read_at(file, at, &mut page).ok()?;
+        Some(page)
+    }
+
+    /// The whole payload of a row, with the part of it that stands on other pages.
+    fn payload(&self, file: &File, page: &[u8], offset: usize) -> Option<Vec<u8>> {
+        let (length, at) = varint(page, offset)?;
+        let (_, at) = varint(page, at)?;
+        let length = usize::try_from(length).ok()?;
+        if length as u64 > MAX_ENTRY.0.saturating_add(PAGE_SIZE as u64) {
+            return None;
+        }
+        let local = local(length, self.size);
+        let mut payload = page.get(at..at.checked_add(local)?)?.to_vec();
+        let mut next = match local < length {
+            true => number_at(page, at + local, 4)?,
+            false => 0,
+        };
+        while payload.len() < length {
+            let more = self.read(file, u32::try_from(next).ok().filter(|next| *next > 0)?)?;
+            next = number_at(&more, 0, 4)?;
+            let rest = length - payload.len();
+            payload.extend_from_slice(more.get(4..self.size.min(rest + 4))?);
+        }
+        Some(payload)
+    }
+}
+
+/// How much of a row's payload stands on its own page.
+fn local(length: usize, usable: usize) -> usize {
+    let (most, least) = (usable - 35, (usable - 12) * 32 / 255 - 23);
+    if length <= most {
+        return length;
+    }
+    match least + (length - least) % (usable - 4) {
+        some if some <= most => some,
+        _ => least,
+    }
+}
+
+/// The key and the values of a cell, as far as they stand on this page. A text that goes on
+/// elsewhere is a text.
+fn record(page: &[u8], offset: usize, is_row: bool) -> Option<(i64, Vec<Value<'_>>)> {
+    let (length, at) = varint(page, offset)?;
+    let (key, at) = match is_row {
+        true => varint(page, at)?,
+        false => (0, at),
+    };
+    let length = usize::try_from(length).ok()?;
+    let end = at.checked_add(local(length, page.len()))?;
+    Some((key, values(page.get(at..end)?)?))
+}
+
+/// The values of a record.
+fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
+    let (header, mut at) = varint(payload, 0)?;
+    let header = usize::try_from(header).ok()?;
+    let mut body = header;
+    let mut values = Vec::new();
+    while at < header {
+        let (kind, next) = varint(payload, at)?;
+        at = next;
+        let size = match kind {
+            0 | 8 | 9 => 0,
+            1..=4 => usize::try_from(kind).ok()?,
+            5 => 6,
+            6 | 7 => 8,
+            12.. => usize::try_from((kind - 12) / 2).ok()?,
+            _ => return None,
+        };
+        let end = body.checked_add(size)?;
+        let bytes = payload.get(body..end.min(payload.len()))?;
+        values.push(match kind {
+            0 => Value::Null,
+            8 => Value::Integer(0),
+            9 => Value::Integer(1),
+            1..=6 if bytes.len() == size => Value::Integer(signed(bytes)),
+            13.. if kind % 2 == 1 => Value::Text(bytes),
+            _ => Value::Other,
+        });
+        body = end;
+    }
+    Some(values)
+}
+
+/// A big-endian number of one to eight bytes.
+fn signed(bytes: &[u8]) -> i64 {
+    let first = bytes
+        .first()
+        .map_or(0, |first| i64::from(first.cast_signed()));
+    bytes
+        .iter()
+        .skip(1)
+        .fold(first, |number, byte| (number << 8) | i64::from(*byte))
+}
+
+/// A number of one to nine bytes, and where it ends.
+fn varint(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
+    let mut number: u64 = 0;
+    for index in 0..9 {
+        let byte = *bytes.get(at.checked_add(index)?)?;
+        if index == 8 {
+            number = (number << 8) | u64::from(byte);
+        } else {
+            number = (number << 7) | u64::from(byte & 0x7f);
+            if byte & 0x80 != 0 {
+                continue;
+            }
+        }
+        return Some((number.cast_signed(), at + index + 1));
+    }
+    None
+}
+
+fn number_at(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
+    let bytes = bytes.get(at..at.checked_add(size)?)?;
+    Some(
+        bytes
+            .iter()
+            .fold(0, |number, byte| (number << 8) | usize::from(*byte)),
+    )
+}
+
+fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(into)
+}
+
+fn name(text: &[u8]) -> Option<SessionId> {
+    SessionId::new(std::str::from_utf8(text).ok()?).ok()
+}
+
+/// What a session is called whose name is lost.
+fn nameless(key: i64) -> Option<SessionId> {
+    SessionId::new(format!("lost-{key}")).ok()
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    wal.into()
+}
