@@ -81,9 +81,7 @@ pub(crate) struct Tally {
     /// Of these, what was new in each call.
     pub(crate) growth: Tokens,
     /// What the newest call has read and written.
-    newest: Tokens,
-    /// What it cost.
-    pub(crate) newest_cost: Cost,
+    pub(crate) newest: Tokens,
     /// What tools have used, as sub-agents do. Their tokens and money are part of the sums above.
     pub(crate) spent: Spend,
     /// Calls that ran, by tool.
@@ -263,7 +261,6 @@ impl State {
                     self.doom_loop.asked(message);
                 }
                 self.tally.turns += 1;
-                self.tally.newest_cost = Cost::of(*cost);
                 self.pay(Cost::of(*cost));
                 if let Some(usage) = usage {
                     self.calibration.observe(*counted, usage.processed());

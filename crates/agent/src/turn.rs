@@ -21,14 +21,14 @@ use crate::request::{Expects, Request, ToolChoice};
 use crate::run::{Answered, Calling, Phase, Run};
 use crate::state::is_empty;
 use crate::step::Step;
-use crate::tracker::{ExecutionTracker, NextCall};
+use crate::tracker::ExecutionTracker;
 
 /// Empty answers in a row that end a run.
 const MAX_EMPTY_REPLIES: u32 = 2;
 /// By how much a provider may count more of a request than our calibrated counter: what comes newly into a
 /// view has another density than what the calibration has heard of. A limit of the answer that fills the
 /// window to the last token would be refused for it.
-const UNCOUNTED: Ppm = Ppm(30_000);
+pub(crate) const UNCOUNTED: Ppm = Ppm(30_000);
 
 /// Whether the view is under its line.
 enum Kept {
@@ -68,6 +68,9 @@ impl Run {
             Kept::Under => {}
             Kept::Waiting => return,
             Kept::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
+        }
+        if !self.keep_within_limits() {
+            return;
         }
         if let Some(seq) = self.state.transcript.broken_pin() {
             let message = format!("what was pinned at {seq} does not stand there any more");
@@ -159,11 +162,34 @@ impl Run {
         }
     }
 
+    /// Sees to it that the request as it will be sent fits into the limits on tokens and money, and
+    /// that a last answer fits behind it. Returns `false` if something else has to be done first.
+    fn keep_within_limits(&mut self) -> bool {
+        if self.finalizing.is_none()
+            && let Some(reason) = self.has_to_be_last()
+        {
+            // The notice is part of the view, which is planned anew.
+            self.ask_to_finish(reason);
+            return false;
+        }
+        if !self.vetoed
+            && let Some(plan) = self.plan_within_limits()
+        {
+            self.leave(plan, Next::Request);
+            return false;
+        }
+        true
+    }
+
     /// Sends the view as it stands, with so much of an answer at most as a refusal has left room for.
     pub(crate) fn call(&mut self, rung: u32, left: Option<Tokens>) {
         // What a refused request has used counts too.
         if self.is_spent() {
             return;
+        }
+        if let Some(reason) = self.exceeded_by_next() {
+            let reason = self.finalizing.take().unwrap_or(reason);
+            return self.finish(reason);
         }
         self.vetoed = false;
         let counted = self.tokens();
@@ -181,10 +207,12 @@ impl Run {
             // What is set aside for the answer is never given away.
             sure.max(behind.min(line.reserve())).max(Tokens(1))
         });
-        let room = [room, left].into_iter().flatten().min();
+        let allowed = self.answer_room();
+        let room = [room, left, allowed].into_iter().flatten().min();
+        let names_limit = self.names_limit || allowed.is_some();
         let max_output = match (self.max_output, room) {
             (Some(asked), Some(room)) => Some(asked.min(room)),
-            (None, room) if self.names_limit => room,
+            (None, room) if names_limit => room,
             (asked, _) => asked,
         };
         let request = Request {
@@ -331,7 +359,7 @@ impl Run {
                 self.finish(reason);
                 return false;
             }
-            None => match tracker.is_last(self.next_call(&tracker), now) {
+            None => match tracker.is_last(now) {
                 Some(reason) if finalizes => self.ask_to_finish(reason),
                 _ => self.tell_near(&tracker),
             },
@@ -358,29 +386,11 @@ impl Run {
         let tracker = self.tracker();
         if self.finalizing.is_none()
             && tracker.limits.at_limit == AtLimit::Finalize
-            && let Some(reason) = tracker.is_last(self.next_call(&tracker), self.elapsed)
+            && let Some(reason) = tracker.is_last(self.elapsed)
         {
             self.ask_to_finish(reason);
         }
         true
-    }
-
-    /// What the next call will take, as far as that can be known.
-    pub(crate) fn next_call(&self, tracker: &ExecutionTracker) -> NextCall {
-        let tally = &self.state.tally;
-        let calibration = self.state.calibration;
-        // The provider has said what the request before this one was; the rest is what has grown.
-        let processed = match self.state.heard {
-            Some((counted, said)) if counted <= self.tokens() => {
-                said + self.tokens().minus(counted).share(calibration.ratio())
-            }
-            _ => calibration.reported(self.tokens()),
-        };
-        NextCall {
-            tokens: tally.next(tracker.limits.count_tokens, processed),
-            // Much of the view is in the cache, or is not: the call before knows.
-            cost: tally.newest_cost.known,
-        }
     }
 
     /// Tells the model, once each, which limits are near.

@@ -83,7 +83,7 @@ fn read_on(stage: &mut Stage, usage: impl Fn(u64) -> Option<Usage>) -> usize {
 /// R4.
 #[test]
 fn tokens_count_as_processed_or_as_growth() {
-    for (count_tokens, calls) in [(CountTokens::Processed, 7), (CountTokens::Growth, 50)] {
+    for (count_tokens, calls) in [(CountTokens::Processed, 6), (CountTokens::Growth, 50)] {
         for at_limit in [AtLimit::Finalize, AtLimit::Stop] {
             let mut setup = limited(ExecutionLimits {
                 max_total_tokens: Some(Tokens(1_000_000)),
@@ -118,7 +118,7 @@ fn tokens_count_as_processed_or_as_growth() {
     }
 }
 
-/// S27: the last call may cross the limit, none begins beyond it.
+/// S27: no call is made that would exceed the limit, the last one included.
 #[test]
 fn money_ends_a_run_and_the_last_call_answers() {
     let fresh = |_| {
@@ -127,29 +127,29 @@ fn money_ends_a_run_and_the_last_call_answers() {
             ..Usage::default()
         })
     };
-    // Ten cents a call: the third may be the last.
-    let mut stage = Stage::new(priced(0.25, AtLimit::Finalize));
+    // Ten cents a call.
+    let mut stage = Stage::new(priced(0.50, AtLimit::Finalize));
     assert_eq!(read_on(&mut stage, fresh), 3);
     assert_eq!(
         stage.outcome().reason,
         EndReason::MaxCost {
-            limit: dollars(0.25),
+            limit: dollars(0.50),
             used: dollars(0.30),
         }
     );
     assert_eq!(stage.outcome().text, "what I know");
     assert_eq!(stage.outcome().cost.whole(), Some(dollars(0.30)));
     assert!(
-        stage.last_request().contains("$0.2000 of the $0.2500"),
+        stage.last_request().contains("$0.2000 of the $0.5000"),
         "{}",
         stage.last_request()
     );
     audit(&stage);
     let mut stage = Stage::new(priced(0.25, AtLimit::Stop));
-    assert_eq!(read_on(&mut stage, fresh), 3);
+    assert_eq!(read_on(&mut stage, fresh), 2);
     assert_eq!(
         stage.outcome().text,
-        "[Agent stopped: Max cost reached ($0.3000/$0.2500)]"
+        "[Agent stopped: Max cost reached ($0.2000/$0.2500, and the next call would exceed it)]"
     );
     audit(&stage);
 }
@@ -167,8 +167,8 @@ fn money_holds_where_the_price_of_cached_tokens_is_not_known() {
         })
     };
     let mut stage = Stage::new(setup);
-    assert_eq!(read_on(&mut stage, cached), 3);
-    assert_eq!(stage.outcome().cost.known, dollars(0.30));
+    assert_eq!(read_on(&mut stage, cached), 2);
+    assert_eq!(stage.outcome().cost.known, dollars(0.20));
 }
 
 /// What a summary costs is a cost of the run.
@@ -212,7 +212,7 @@ fn what_a_tool_spent_counts() {
     stage.running.clear();
     let spent = Spend {
         usage: Usage {
-            input: Tokens(8_800),
+            input: Tokens(7_800),
             output: Tokens(990),
             ..Usage::default()
         },
@@ -544,7 +544,7 @@ fn the_ladder_does_not_pass_a_limit() {
 /// What a summary used counts before the request that it was made for.
 #[test]
 fn a_summary_does_not_pass_a_limit() {
-    for (cost, calls) in [(500_000, 0), (99_990, 1)] {
+    for (cost, calls) in [(500_000, 0), (96_000, 1)] {
         let mut setup = summarizing(2_000, 20_000);
         Arc::make_mut(&mut setup.limits).max_total_tokens = Some(Tokens(100_000));
         let mut stage = Stage::new(setup);

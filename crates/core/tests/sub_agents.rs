@@ -259,7 +259,7 @@ async fn where_nothing_is_left_the_caller_is_told_and_goes_on() {
     let captain = Agent::builder(model.clone())
         .tool(scout.as_tool("scout", ""))
         .execution_limits(ExecutionLimits {
-            max_total_tokens: Some(Tokens(2_000)),
+            max_total_tokens: Some(Tokens(1_200)),
             ..ExecutionLimits::default()
         })
         .build()

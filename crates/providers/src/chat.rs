@@ -149,7 +149,7 @@ impl OpenAiChat {
             system: Some(&*request.system).filter(|system| !system.is_empty()),
             tools: &request.tools,
             tool_choice: tool_choice(request),
-            max_output: self.line.most(request.max_output).map(|tokens| tokens.0),
+            max_output: self.line.most(request).map(|tokens| tokens.0),
             temperature: request.sampling.temperature,
             // Servers take 63 bits at most.
             seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),

@@ -116,7 +116,7 @@ impl Provider for Genai {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let limit = self.line.most(request.max_output);
+        let limit = self.line.most(request);
         let mut request = self.line.facts.enforced(request, self.api.words());
         if limit != request.max_output {
             request.to_mut().max_output = limit;

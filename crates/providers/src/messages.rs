@@ -90,7 +90,11 @@ impl AnthropicMessages {
             tools: &request.tools,
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
             tool_choice: tool_choice(request),
-            max_output: request.max_output.map(|tokens| tokens.0),
+            // What only says how much is left is no wish for an answer of that length.
+            max_output: request
+                .max_output
+                .filter(|tokens| request.expects.room != Some(*tokens))
+                .map(|tokens| tokens.0),
             room: request.expects.room.map(|room| room.0),
             thinking: thinking(request.sampling.thinking),
             temperature: request.sampling.temperature,

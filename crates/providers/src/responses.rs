@@ -83,7 +83,7 @@ impl OpenAiResponses {
             tools: &request.tools,
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
             tool_choice: tool_choice(request),
-            max_output: self.line.most(request.max_output).map(|tokens| tokens.0),
+            max_output: self.line.most(request).map(|tokens| tokens.0),
             effort: effort_of(request.sampling.thinking),
             temperature: request.sampling.temperature,
             delivery: Delivery::Stream,
