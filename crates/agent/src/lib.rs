@@ -57,7 +57,7 @@ pub use compact::{CompactError, Compaction, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{
-    Answered, DoomLoopTracker, Fate, Looping, MAX_HISTORY, MAX_PERIOD, MIN_HISTORY, Repetition,
+    Answered, DoomLoopTracker, Fate, Looping, MAX_HISTORY, MIN_HISTORY, Repetition,
 };
 pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
 pub use event::{Event, LoopConsequence, MessagePhase, ToolPhase, TurnTrigger};
@@ -65,8 +65,8 @@ pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
 pub use inbox::{MAX_WAITING, QueueMode};
 pub use limits::{
-    AtLimit, CountTokens, ExecutionLimits, MAX_DURATION, MAX_TOTAL_TOKENS, MAX_TURNS,
-    TOOL_CALL_HISTORY,
+    AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, LimitOverrides, MAX_DURATION,
+    MAX_TOTAL_TOKENS, MAX_TURNS, TOOL_CALL_HISTORY,
 };
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};

@@ -179,7 +179,7 @@ impl Run {
     /// Where the log is damaged or newer than this version.
     pub fn resume(log: &[Entry], setup: Setup) -> Result<Self, FoldError> {
         let mut state = State::new(Arc::clone(&setup.counter));
-        state.doom_loop = DoomLoopTracker::new(setup.limits.tool_call_history_size);
+        state.doom_loop = DoomLoopTracker::new(setup.limits.loop_history());
         log.iter().try_for_each(|entry| state.absorb(entry))?;
         Ok(Self {
             specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
@@ -248,6 +248,10 @@ impl Run {
         self.max_output = setup.max_output;
         self.names_limit = false;
         self.recall = setup.recall;
+        let history = setup.limits.loop_history();
+        if self.state.doom_loop.history() != history {
+            self.state.doom_loop = DoomLoopTracker::new(history);
+        }
         self.measured = false;
         std::mem::replace(&mut self.setup, setup)
     }

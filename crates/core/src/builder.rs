@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, Leave, MAX_TURNS, Permissions,
-    QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
+    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, Leave, LimitOverrides, MAX_TURNS,
+    Permissions, QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel, ToolExecutionStrategy,
+    TurnTrigger,
 };
 use plimsoll_context::{
     Author, Bpe, Bytes, CacheConfig, CacheRetention, ContextStrategy, Economy, HostedTool, Line,
@@ -79,6 +80,7 @@ pub struct AgentBuilder {
     pins: Vec<String>,
     hooks: Hooks,
     limits: ExecutionLimits,
+    limit_overrides: LimitOverrides,
     max_parallel_tools: Option<usize>,
     tool_execution: Option<ToolExecutionStrategy>,
     permissions: Permissions,
@@ -134,6 +136,7 @@ impl Agent {
             pins: Vec::new(),
             hooks: Hooks::default(),
             limits: ExecutionLimits::turns(MAX_TURNS),
+            limit_overrides: LimitOverrides::default(),
             max_parallel_tools: None,
             tool_execution: None,
             permissions: Permissions::default(),
@@ -326,7 +329,8 @@ impl AgentBuilder {
     ///
     /// # Errors
     /// [`Error::Build`] with every fault at once.
-    pub fn build(self) -> Result<Agent, Error> {
+    pub fn build(mut self) -> Result<Agent, Error> {
+        self.limits = self.limit_overrides.over(&self.limits);
         let faults = self.faults();
         if !faults.is_empty() {
             return Err(Error::Build(faults));

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Permission, PermissionRule,
-    Permissions, Question, ToolExecutionStrategy,
+    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, LimitOverrides, Permission,
+    PermissionRule, Permissions, Question, ToolExecutionStrategy,
 };
 use plimsoll_context::{
     Author, Bytes, CacheConfig, ContextStrategy, Money, PriceSheet, Rates, SummaryConfig, Tokens,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AllowAll, Error, Gate, MemoryStore, SessionId, SessionStore, ToolError,
-    Window, tool,
+    Agent, AgentBuilder, AgentLoopConfig, AllowAll, Error, Gate, MemoryStore, SessionId,
+    SessionStore, ToolError, Window, agent_loop, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -445,4 +445,121 @@ async fn settings_reach_the_log() {
         ..limits
     };
     assert_eq!(config.limits, limits);
+}
+
+/// The limits that the log says a session's newest run had.
+async fn limits_of(store: &MemoryStore) -> ExecutionLimits {
+    let log = store.load(&id()).await.unwrap();
+    let mut configs = log.iter().filter_map(|entry| match entry {
+        Entry::Started { config, .. } => config.clone(),
+        _ => None,
+    });
+    configs.next_back().unwrap().limits
+}
+
+#[tokio::test]
+async fn limits_fall_back_one_by_one_in_any_order() {
+    let turns = || ExecutionLimits {
+        max_turns: 15,
+        max_tool_calls: Some(90),
+        ..ExecutionLimits::default()
+    };
+    let single = |builder: AgentBuilder| {
+        builder
+            .max_identical_tool_calls(3)
+            .max_tool_calls(4)
+            .max_total_tokens(None)
+            .max_calls_per_tool("look", 2)
+            .at_limit(AtLimit::Stop)
+    };
+    let orders: [fn(
+        AgentBuilder,
+        ExecutionLimits,
+        &dyn Fn(AgentBuilder) -> AgentBuilder,
+    ) -> AgentBuilder; 2] = [
+        |builder, all, single| single(builder.execution_limits(all)),
+        |builder, all, single| single(builder).execution_limits(all),
+    ];
+    let wanted = ExecutionLimits {
+        max_identical_tool_calls: Some(3),
+        max_tool_calls: Some(4),
+        max_total_tokens: None,
+        max_calls_per_tool: [("look".to_owned(), 2)].into(),
+        at_limit: AtLimit::Stop,
+        ..turns()
+    };
+    for order in orders {
+        let provider = ScriptedProvider::new([]).then_always(Turn::say("Land!"));
+        let store = MemoryStore::default();
+        let builder = agent(&provider).store(Arc::new(store.clone()));
+        let agent = order(builder, turns(), &single).build().unwrap();
+        let mut session = agent.session(id()).await.unwrap();
+        session.run("go").await.unwrap();
+        assert_eq!(limits_of(&store).await, wanted);
+        // A run of its own replaces what it sets, and nothing else.
+        let config = AgentLoopConfig {
+            execution_limits: LimitOverrides {
+                max_turns: Some(7),
+                max_tool_calls: Some(None),
+                max_calls_per_tool: [("hang".to_owned(), 1)].into(),
+                ..LimitOverrides::default()
+            },
+            ..AgentLoopConfig::default()
+        };
+        agent_loop(&mut session, "go", &config).await.unwrap();
+        let own = ExecutionLimits {
+            max_turns: 7,
+            max_tool_calls: None,
+            max_calls_per_tool: [("look".to_owned(), 2), ("hang".to_owned(), 1)].into(),
+            ..wanted.clone()
+        };
+        assert_eq!(limits_of(&store).await, own);
+        session.run("go").await.unwrap();
+        assert_eq!(limits_of(&store).await, wanted, "it was for that run");
+    }
+}
+
+/// What the reviewers saw: 14 identical calls under a limit of 3.
+#[tokio::test]
+async fn loop_detection_survives_other_limits() {
+    let looks = || ScriptedProvider::new([]).then_always(Turn::call("look", json!({})));
+    let limits = ExecutionLimits {
+        max_turns: 15,
+        ..ExecutionLimits::default()
+    };
+    let build = |builder: AgentBuilder| builder.build().unwrap();
+    let cases = [
+        build(
+            agent(&looks())
+                .max_identical_tool_calls(3)
+                .execution_limits(limits.clone()),
+        ),
+        build(
+            agent(&looks())
+                .execution_limits(limits)
+                .max_identical_tool_calls(3),
+        ),
+        // The size of the history alone turns it on.
+        build(agent(&looks()).tool_call_history_size(10)),
+    ];
+    for (case, at_most) in cases.iter().zip([2, 2, 3]) {
+        let output = case.run("go").await.unwrap();
+        assert!(
+            matches!(output.reason, EndReason::DoomLoop { .. }),
+            "{:?}",
+            output.reason
+        );
+        assert_eq!(output.tool_calls, at_most);
+    }
+    let agent = build(agent(&looks()).max_tool_calls(40));
+    let mut session = agent.session(id()).await.unwrap();
+    let config = AgentLoopConfig {
+        execution_limits: LimitOverrides {
+            tool_call_history_size: Some(Some(12)),
+            ..LimitOverrides::default()
+        },
+        ..AgentLoopConfig::default()
+    };
+    let output = agent_loop(&mut session, "go", &config).await.unwrap();
+    assert!(matches!(output.reason, EndReason::DoomLoop { .. }));
 }
