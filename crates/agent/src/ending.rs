@@ -58,6 +58,7 @@ impl Run {
         });
         self.notify(Event::AgentEnd {
             outcome: outcome.clone(),
+            peak_memory: self.state.peak_memory(),
         });
         let ended = || Box::new(outcome.clone());
         if self.opened {
@@ -110,6 +111,7 @@ impl Run {
             total,
             estimated,
             cost,
+            memory: self.state.memory(),
         });
         self.after(HookPoint::AfterTurn, || Moment::AfterTurn { turn, usage });
     }

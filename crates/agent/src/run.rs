@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CacheBreak, CallId, Draft, Line, Message, Plan, Ready, Recall, Seq, StopReason, Tokens,
+    Bytes, CacheBreak, CallId, Draft, Line, Message, Plan, Ready, Recall, Seq, StopReason, Tokens,
     ToolSpec, Trigger, Usage,
 };
 
@@ -353,6 +353,12 @@ impl Run {
         }
     }
 
+    /// Says how much the driver holds for the run besides its messages. It is a fact of the moment, so it
+    /// is told anew before each input.
+    pub fn set_held_beside(&mut self, bytes: Bytes) {
+        self.state.memory.set_beside(bytes);
+    }
+
     fn interrupt(&mut self) {
         if !self.is_running() {
             return;
@@ -366,7 +372,14 @@ impl Run {
 
     /// Appends an entry to the log and takes it in. An entry that does not match the state is a
     /// fault of the machine: it is reported and not recorded, so that the log stays whole.
-    pub(crate) fn record(&mut self, entry: Entry) -> bool {
+    pub(crate) fn record(&mut self, mut entry: Entry) -> bool {
+        if let Entry::Said { message, .. }
+        | Entry::Replied { message, .. }
+        | Entry::Returned { message, .. } = &mut entry
+            && let Some(message) = Arc::get_mut(message)
+        {
+            message.shrink_to_fit();
+        }
         match self.state.absorb(&entry) {
             Ok(()) => self.queue.push_back(Step::Record(entry)),
             Err(error) => {

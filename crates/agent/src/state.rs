@@ -409,11 +409,17 @@ impl State {
         self.total_cost
     }
 
-    /// What the messages of the run that is under way take of this process's memory; 0 between
-    /// runs. O(1).
+    /// What the run that is under way takes of this process's memory: its messages, and what the driver
+    /// holds for it; 0 between runs. O(1).
     #[must_use]
     pub fn memory(&self) -> Bytes {
         self.memory.held()
+    }
+
+    /// Returns the most that the run which is under way, or was last, has held in memory at once.
+    #[must_use]
+    pub fn peak_memory(&self) -> Bytes {
+        self.memory.peak()
     }
 
     /// How many runs the session has had.

@@ -144,14 +144,20 @@ impl ExecutionTracker {
         })
     }
 
-    /// The limit that leaves room for nothing but a last answer.
+    /// Returns the limit that leaves room for nothing but a last answer.
     #[must_use]
     pub fn used_up(&self) -> Option<EndReason> {
-        if let Some(limit) = self.limits.max_tool_calls
-            && self.tool_calls >= limit
-        {
-            return Some(EndReason::ToolLimit { limit });
-        }
+        self.tool_calls_used_up().or_else(|| self.memory_used_up())
+    }
+
+    /// Returns `max_tool_calls` if it is used up.
+    pub(crate) fn tool_calls_used_up(&self) -> Option<EndReason> {
+        let limit = self.limits.max_tool_calls?;
+        (self.tool_calls >= limit).then_some(EndReason::ToolLimit { limit })
+    }
+
+    /// Returns `max_memory` if it is used up.
+    pub(crate) fn memory_used_up(&self) -> Option<EndReason> {
         let limit = self.limits.max_memory?;
         (self.memory >= limit).then_some(EndReason::MaxMemory {
             limit,

@@ -165,11 +165,16 @@ impl Run {
     /// Sees to it that the request as it will be sent fits into the limits on tokens and money, and
     /// that a last answer fits behind it. Returns `false` if something else has to be done first.
     fn keep_within_limits(&mut self) -> bool {
+        // A plan may have given memory back.
+        let memory = self.tracker().memory_used_up();
         if self.finalizing.is_none()
-            && let Some(reason) = self.has_to_be_last()
+            && let Some(reason) = memory.or_else(|| self.has_to_be_last())
         {
-            // The notice is part of the view, which is planned anew.
-            self.ask_to_finish(reason);
+            match self.setup.limits.at_limit {
+                // The notice is part of the view, which is planned anew.
+                AtLimit::Finalize => self.ask_to_finish(reason),
+                AtLimit::Stop | AtLimit::Rollback => self.finish(reason),
+            }
             return false;
         }
         if !self.vetoed
@@ -269,8 +274,9 @@ impl Run {
         } = reply;
         let message = Arc::new(Message::Assistant { parts });
         let cost = self.price_of(usage, counted, &message);
+        let is_empty = is_empty(&message);
         self.record(Entry::Replied {
-            message: Arc::clone(&message),
+            message,
             stop,
             usage,
             counted,
@@ -287,7 +293,7 @@ impl Run {
             usage,
         });
         self.tell_miss(calling);
-        if is_empty(&message) && self.finalizing.is_none() {
+        if is_empty && self.finalizing.is_none() {
             return self.nothing_said();
         }
         self.empty_replies = 0;
@@ -348,10 +354,8 @@ impl Run {
             return true;
         }
         let (tracker, now) = (self.tracker(), self.elapsed);
-        let used_up = tracker.used_up().filter(|reason| match reason {
-            EndReason::ToolLimit { .. } => tracker.turns > 0 && !self.setup.tools.is_empty(),
-            _ => true,
-        });
+        let can_call = tracker.turns > 0 && !self.setup.tools.is_empty();
+        let used_up = tracker.tool_calls_used_up().filter(|_| can_call);
         let finalizes = tracker.limits.at_limit == AtLimit::Finalize;
         match used_up {
             Some(reason) if finalizes => self.ask_to_finish(reason),

@@ -380,6 +380,78 @@ fn memory_is_a_limit_and_is_given_back() {
     audit(&stage);
 }
 
+/// A result that is larger than what is left of the memory is not held whole.
+#[test]
+fn a_result_is_cut_to_what_is_left_of_the_memory() {
+    let limit = 100_000;
+    let image = || {
+        Part::Image(plimsoll_context::Image {
+            source: plimsoll_context::Source::Data {
+                media_type: "image/png".into(),
+                base64: "A".repeat(4_000_000),
+            },
+            size: None,
+            detail: None,
+        })
+    };
+    let list = serde_json::to_string(&vec!["an item of a list"; 300_000]).unwrap();
+    for parts in [
+        vec![Part::text(stage::filler(1, 5_000_000))],
+        vec![Part::text(list)],
+        vec![image()],
+        vec![
+            Part::text(stage::filler(1, 60_000)),
+            image(),
+            Part::text(stage::filler(2, 60_000)),
+        ],
+    ] {
+        let mut stage = Stage::new(limited(ExecutionLimits {
+            max_memory: Some(Bytes(limit)),
+            ..ExecutionLimits::turns(50)
+        }));
+        stage.say("go").calls(&["a:read", "b:read:{\"n\":2}"]);
+        for id in ["a", "b"] {
+            stage.running.clear();
+            stage.tell(Input::ToolDone {
+                result: ToolResult {
+                    call: CallId(id.into()),
+                    parts: parts.clone(),
+                    is_error: false,
+                },
+                pins: vec![],
+                spent: Spend::default(),
+            });
+            let held = stage.run.state().memory();
+            assert!(held.0 < limit + 5_000, "{held:?}");
+        }
+        let results: Vec<String> = stage
+            .log
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Returned { message, .. } => Some(message.text()),
+                _ => None,
+            })
+            .collect();
+        let is_list = |part: &Part| part.as_text().is_some_and(|text| text.starts_with('['));
+        if parts.iter().all(is_list) {
+            let read: Result<Vec<String>, _> = serde_json::from_str(&results[0]);
+            assert!(read.unwrap().len() > 1_000);
+        }
+        if matches!(parts[0], Part::Image(_)) {
+            assert_eq!(
+                results[0],
+                "[4000000 bytes are left out: the memory of this run is used up]"
+            );
+        }
+        // What is left is shortened for the view, so the run goes on.
+        assert!(stage.outcomes.is_empty());
+        stage.text("done");
+        let peak = stage.run.state().peak_memory();
+        assert!(peak.0 > 1_000 && peak.0 < limit + 5_000, "{peak:?}");
+        audit(&stage);
+    }
+}
+
 #[test]
 fn the_model_is_told_once_that_a_limit_is_near() {
     let mut stage = Stage::new(limits(10, None, AtLimit::Finalize));

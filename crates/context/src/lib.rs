@@ -18,6 +18,7 @@ mod hosted_tool;
 mod item;
 mod means;
 mod memo;
+mod memory;
 mod message;
 mod plan;
 mod policy;

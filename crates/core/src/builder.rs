@@ -409,6 +409,7 @@ impl AgentBuilder {
                 contents: self.contents,
                 called: None,
             },
+            held: Arc::default(),
         };
         Ok(Agent {
             setup,

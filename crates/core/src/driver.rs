@@ -10,6 +10,7 @@ mod tools;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -68,6 +69,8 @@ pub(crate) struct Parts {
     pub(crate) gate_timeout: Option<Duration>,
     /// How spans tell of it.
     pub(crate) manner: Manner,
+    /// What the runs of all sessions hold that are under way.
+    pub(crate) held: Arc<AtomicUsize>,
 }
 
 /// What is under way. Dropping it ends all of it.
@@ -305,15 +308,19 @@ fn said(kind: Waiting, parts: Vec<Part>) -> Input {
 /// The next step, entries set aside for the store and events told to the observers.
 fn step(session: &mut Session) -> Step {
     let step = session.run.poll();
-    let setup = session.run.setup();
     match &step {
         Step::Record(entry) => {
-            session.told.record(entry, setup);
-            session.steps.see(entry);
+            session.told.record(entry, session.run.setup());
+            if let Some(step) = session.steps.see(entry) {
+                session.parts.tell(&Event::Step(step.clone()));
+            }
+            let held = u64::try_from(session.steps.held()).unwrap_or(u64::MAX);
+            session.run.set_held_beside(Bytes(held));
             session.pending.push(entry.clone());
             session.hold();
         }
         Step::Notify(event) => {
+            let setup = session.run.setup();
             let contents = session.parts.manner.contents;
             session.told.see(event, setup, contents);
             session.parts.tell(event);

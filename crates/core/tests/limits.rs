@@ -304,6 +304,7 @@ fn every_fault_is_said_in_one_go() {
             .max_duration(Duration::ZERO)
             .max_cost(Money(0))
             .max_memory(Bytes(0))
+            .max_step_result_size(Bytes(0))
             .max_identical_tool_calls(0)
             .max_parallel_tools(0)
             .tool_retries(1_000)
@@ -328,6 +329,7 @@ fn every_fault_is_said_in_one_go() {
         "max_cost is 0",
         "max_cost needs to know what `scripted/model` costs",
         "max_memory is 0",
+        "max_step_result_size is 0",
         "max_identical_tool_calls is 0",
         "max_parallel_tools is 0",
         "tool_retries is 1000",
@@ -472,14 +474,6 @@ async fn limits_fall_back_one_by_one_in_any_order() {
             .max_calls_per_tool("look", 2)
             .at_limit(AtLimit::Stop)
     };
-    let orders: [fn(
-        AgentBuilder,
-        ExecutionLimits,
-        &dyn Fn(AgentBuilder) -> AgentBuilder,
-    ) -> AgentBuilder; 2] = [
-        |builder, all, single| single(builder.execution_limits(all)),
-        |builder, all, single| single(builder).execution_limits(all),
-    ];
     let wanted = ExecutionLimits {
         max_identical_tool_calls: Some(3),
         max_tool_calls: Some(4),
@@ -488,11 +482,15 @@ async fn limits_fall_back_one_by_one_in_any_order() {
         at_limit: AtLimit::Stop,
         ..turns()
     };
-    for order in orders {
+    for all_first in [true, false] {
         let provider = ScriptedProvider::new([]).then_always(Turn::say("Land!"));
         let store = MemoryStore::default();
         let builder = agent(&provider).store(Arc::new(store.clone()));
-        let agent = order(builder, turns(), &single).build().unwrap();
+        let builder = match all_first {
+            true => single(builder.execution_limits(turns())),
+            false => single(builder).execution_limits(turns()),
+        };
+        let agent = builder.build().unwrap();
         let mut session = agent.session(id()).await.unwrap();
         session.run("go").await.unwrap();
         assert_eq!(limits_of(&store).await, wanted);
