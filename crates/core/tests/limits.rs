@@ -100,7 +100,7 @@ fn hangs() -> Vec<Hang> {
         hang("after_tool", vec![call("look")], |builder| {
             builder.after_tool_execution(|_, _, _| std::future::pending::<()>())
         }),
-        // Behind the last turn the run is over, and its time with it: a hook has its own then.
+        // Hooks behind the end of the run are in a test of their own.
         hang("after_turn", vec![call("look")], |builder| {
             builder.after_turn(|messages, _| async move {
                 if messages.len() == 3 {
@@ -166,6 +166,89 @@ async fn time_cuts_into_whatever_hangs() {
             .unwrap();
         assert!(output.reason.is_answer(), "{name}: {:?}", output.reason);
     }
+}
+
+/// Hooks behind the end of a run end with its time; if that is used up, they have a moment.
+#[tokio::test(start_paused = true)]
+async fn hooks_behind_the_end_are_cut_off_too() {
+    let answers = || ScriptedProvider::new([]).then_always(Turn::say("Land!"));
+    let hangs = || ScriptedProvider::new([]).then_always(Turn::Hang);
+    let both = |builder: AgentBuilder| {
+        builder
+            .after_loop(|_, _| std::future::pending::<()>())
+            .after_task(|_, _| std::future::pending::<()>())
+    };
+    let moment = Duration::from_secs(1);
+    for (provider, builder, ends) in [
+        (
+            answers(),
+            both as fn(AgentBuilder) -> AgentBuilder,
+            LIMIT + moment,
+        ),
+        (
+            answers(),
+            |builder| builder.after_task(|_, _| std::future::pending::<()>()),
+            LIMIT,
+        ),
+        (hangs(), both, LIMIT + 2 * moment),
+    ] {
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&warnings);
+        let builder = builder(agent(&provider))
+            .hook_timeout(Duration::from_secs(86_400))
+            .max_duration(LIMIT)
+            .observer(move |event: &Event| {
+                if let Event::Warning { text } = event {
+                    sink.lock().unwrap().push(text.clone());
+                }
+            });
+        let agent = builder.build().unwrap();
+        let before = Instant::now();
+        let output = agent.run("go").await.unwrap();
+        let took = before.elapsed();
+        assert!(
+            took >= ends && took < ends + Duration::from_millis(10),
+            "{took:?}"
+        );
+        assert!(!output.text.is_empty());
+        let warnings = warnings.lock().unwrap();
+        assert!(
+            warnings
+                .iter()
+                .any(|text| text.starts_with("after_task was cut off")),
+            "{warnings:?}"
+        );
+    }
+}
+
+/// A hook that deadlocks on a thread does not hold up the end of the process.
+#[test]
+fn a_deadlocked_hook_does_not_delay_the_runtime() {
+    let (release, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let provider = ScriptedProvider::new([]).then_always(Turn::say("Land!"));
+    let agent = agent(&provider)
+        .max_duration(Duration::from_millis(50))
+        .before_turn(move |_, _| wait.lock().unwrap().recv().is_ok())
+        .build()
+        .unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    let before = std::time::Instant::now();
+    let output = runtime.block_on(agent.run("go")).unwrap();
+    assert!(
+        matches!(output.reason, EndReason::MaxDuration { .. }),
+        "{:?}",
+        output.reason
+    );
+    drop(runtime);
+    // By itself it would be given up after `hook_timeout`, which is 30 s.
+    assert!(
+        before.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        before.elapsed()
+    );
+    drop(release);
 }
 
 /// Where the last answer hangs too, or none is wanted, the run stops with a text that says so.
