@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::leave::{Next, Refused};
 use crate::moment::{HookPoint, Moment};
 use crate::outcome::EndReason;
+use crate::request::ToolChoice;
 use crate::run::{Calling, Run};
 
 /// Rungs of the ladder: by then a request is an eighth of what was refused first, or as small as
@@ -85,6 +86,16 @@ impl Run {
                     counted: call.counted,
                     most: Some(Tokens(call.counted.0 / 2)),
                 });
+            }
+            // The last answer is asked for in the way that was good so far; calls in it are skipped.
+            Failure::Refused { .. }
+                if call.tool_choice == ToolChoice::None && !self.specs.is_empty() =>
+            {
+                self.tool_choice_refused = true;
+                self.warn(format!(
+                    "the last answer is asked for again, with tools, whose calls are skipped: {failure}"
+                ));
+                return self.call(rung, None);
             }
             Failure::OutputTooLarge { limit, .. } if self.lower_output(*limit, call.max_output) => {
                 self.notify_overflow(&failure, rung);

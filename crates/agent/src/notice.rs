@@ -133,6 +133,10 @@ fn next_does_not_fit(below_limit: bool) -> &'static str {
 /// An answer broke off.
 pub(crate) const CUT_OFF: &str = "[The answer was cut off before its end.]";
 
+/// An answer was broken off by the provider.
+pub(crate) const FILTERED: &str =
+    "[The answer was cut off before its end by the provider's content filter.]";
+
 /// Who said no, and why; once, where the reason says it too.
 #[must_use]
 pub fn refusal(by: &str, why: &str) -> String {

@@ -20,6 +20,7 @@ use crate::expect::Aside;
 use crate::leave::Next;
 use crate::opening::Deciding;
 use crate::outcome::EndReason;
+use crate::request::ToolChoice;
 use crate::setup::Setup;
 use crate::spend::Spend;
 use crate::state::{FoldError, State};
@@ -94,8 +95,10 @@ pub struct Run {
     pub(crate) in_turn: bool,
     /// What the next turn answers.
     pub(crate) cause: TurnTrigger,
-    /// The newest answer is not whole.
-    pub(crate) cut_off: bool,
+    /// Why the newest answer is not whole, if it is not.
+    pub(crate) cut_off: Option<StopReason>,
+    /// The server takes no request that says that no tool may be called.
+    pub(crate) tool_choice_refused: bool,
     /// A turn whose call is answered, and whose tools may be running.
     pub(crate) turn_end: Option<Answered>,
     /// The run was let in and told.
@@ -155,6 +158,8 @@ pub(crate) struct Calling {
     pub(crate) max_output: Option<Tokens>,
     /// How often it was refused as too long before.
     pub(crate) rung: u32,
+    /// Whether it said that no tool may be called.
+    pub(crate) tool_choice: ToolChoice,
     /// Why it may miss the cache though the view is as it was.
     pub(crate) not_view: Option<CacheBreak>,
 }
@@ -206,7 +211,8 @@ impl Run {
             elapsed: Duration::ZERO,
             in_turn: false,
             cause: TurnTrigger::default(),
-            cut_off: false,
+            cut_off: None,
+            tool_choice_refused: false,
             turn_end: None,
             opened: false,
             rejected: None,
@@ -247,6 +253,7 @@ impl Run {
         self.overhead = setup.overhead();
         self.max_output = setup.max_output;
         self.names_limit = false;
+        self.tool_choice_refused = false;
         self.recall = setup.recall;
         let history = setup.limits.loop_history();
         if self.state.doom_loop.history() != history {

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::inbox::QueueMode;
 use crate::leave::Next;
 use crate::limits::AtLimit;
+use crate::moment::{HookPoint, Moment};
 use crate::notice;
 use crate::opening::Deciding;
 use crate::outcome::EndReason;
@@ -198,10 +199,9 @@ impl Run {
         }
         self.vetoed = false;
         let counted = self.tokens();
-        let tool_choice = if self.finalizing.is_some() {
-            ToolChoice::None
-        } else {
-            ToolChoice::Auto
+        let tool_choice = match self.finalizing.is_some() && !self.tool_choice_refused {
+            true => ToolChoice::None,
+            false => ToolChoice::Auto,
         };
         // What is asked for must fit behind the request, or providers refuse it unread.
         let reported = self.state.calibration.reported(counted);
@@ -232,6 +232,7 @@ impl Run {
             counted,
             max_output,
             rung,
+            tool_choice,
             not_view: self.not_view(tool_choice),
         });
     }
@@ -283,16 +284,22 @@ impl Run {
             cost,
         });
         self.in_turn = false;
-        self.cut_off = matches!(
-            stop,
-            StopReason::Length | StopReason::Window | StopReason::ContentFilter
-        );
+        self.cut_off = Some(stop).filter(|stop| {
+            use StopReason::{ContentFilter, Length, Window};
+            matches!(stop, Length | Window | ContentFilter)
+        });
         self.turn_end = Some(Answered {
             turn: self.state.tally.turns,
             stop,
             usage,
         });
         self.tell_miss(calling);
+        if stop == StopReason::ContentFilter
+            && self.state.batch.is_none()
+            && self.finalizing.is_none()
+        {
+            return self.filtered_out();
+        }
         if is_empty && self.finalizing.is_none() {
             return self.nothing_said();
         }
@@ -310,6 +317,15 @@ impl Run {
         } else {
             self.decide(Deciding::FollowUp);
         }
+    }
+
+    /// What was said of the answer is no answer, and asking again would be refused again.
+    fn filtered_out(&mut self) {
+        let failure = Failure::ContentFilter;
+        self.after(HookPoint::OnError, || Moment::OnError {
+            message: failure.to_string(),
+        });
+        self.finish(EndReason::Failed { failure });
     }
 
     /// What a call cost; where the provider does not say what it used, by our own count.
@@ -446,11 +462,15 @@ impl Run {
             });
         let stopped = notice::stopped(reason);
         let whole = |text: String| match self.cut_off {
-            true => format!("{text}\n\n{}", notice::CUT_OFF),
-            false => text,
+            Some(StopReason::ContentFilter) => format!("{text}\n\n{}", notice::FILTERED),
+            Some(_) => format!("{text}\n\n{}", notice::CUT_OFF),
+            None => text,
         };
         match last {
             Some((_, text)) if reason.is_answer() => whole(text),
+            Some((_, text)) if matches!(reason, EndReason::Failed { .. }) => {
+                format!("{text}\n\n{stopped}")
+            }
             // Asked to finish, and it did.
             Some((parts, text)) if is_final(parts) && self.was_last(parts) => whole(text),
             Some((_, text)) => format!("{text}\n\n{stopped}"),

@@ -657,13 +657,91 @@ fn a_summary_does_not_pass_a_limit() {
     }
 }
 
+/// Some servers know no `tool_choice` but `auto`.
+#[test]
+fn a_server_that_refuses_tool_choice_none_still_answers() {
+    let refused = || Failure::Refused {
+        status: Some(400),
+        message: "tool_choice must be auto".into(),
+    };
+    for answers in [true, false] {
+        let mut stage = Stage::new(limits(2, None, AtLimit::Finalize));
+        stage.say("go").calls(&["a:read"]).done("a", "x");
+        let last = |stage: &Stage| stage.requests.last().unwrap().request.clone();
+        assert_eq!(last(&stage).tool_choice, ToolChoice::None);
+        stage.refuse(refused());
+        assert_eq!(last(&stage).tool_choice, ToolChoice::Auto);
+        match answers {
+            true => stage.text("what I know"),
+            // It may call a tool then, which does not run.
+            false => stage.calls(&["b:read"]),
+        };
+        assert_eq!(stage.executed(), ["a"]);
+        let outcome = stage.outcome();
+        assert_eq!(outcome.reason, EndReason::MaxTurns { limit: 2 });
+        let stopped = "[Agent stopped: Max turns reached (2/2)]";
+        assert_eq!(outcome.text, if answers { "what I know" } else { stopped });
+        audit(&stage);
+        // The next run knows it.
+        stage.say("more").calls(&["c:read"]).done("c", "y");
+        assert_eq!(last(&stage).tool_choice, ToolChoice::Auto);
+        stage.text("all of it");
+        assert_eq!(stage.outcome().text, "all of it");
+        // Another refusal is the end.
+        stage
+            .say("once more")
+            .calls(&["d:read"])
+            .done("d", "z")
+            .refuse(refused());
+        assert!(matches!(stage.outcome().reason, EndReason::Failed { .. }));
+    }
+}
+
+/// The filter is named, the hook is told, and half an answer is none.
+#[test]
+fn a_content_filter_is_named() {
+    use plimsoll_context::{Reply, StopReason};
+    for (said, text) in [
+        (
+            "",
+            "[Agent stopped: the provider's content filter ended the answer]",
+        ),
+        (
+            "Half of it",
+            "Half of it\n\n[Agent stopped: the provider's content filter ended the answer]",
+        ),
+    ] {
+        let mut stage = Stage::new(Setup {
+            hooks: [plimsoll_agent::HookPoint::OnError].into(),
+            ..limits(9, None, AtLimit::Finalize)
+        });
+        stage.say("go").calls(&["a:read"]).done("a", "x");
+        stage.calling = false;
+        stage.tell(Input::Reply(Box::new(Ok(Reply {
+            parts: vec![Part::text(said)],
+            stop: StopReason::ContentFilter,
+            usage: None,
+            model: None,
+        }))));
+        assert_eq!(stage.requests.len(), 2, "it is not asked again");
+        let outcome = stage.outcome();
+        assert_eq!(outcome.text, text);
+        let failure = Failure::ContentFilter;
+        assert_eq!(outcome.reason, EndReason::Failed { failure });
+        assert_eq!(stage.moments.len(), 1);
+        audit(&stage);
+    }
+}
+
 #[test]
 fn an_answer_that_breaks_off_says_so() {
     use plimsoll_context::{Reply, StopReason};
+    let cut = "\n\n[The answer was cut off before its end.]";
+    let filtered = "\n\n[The answer was cut off before its end by the provider's content filter.]";
     for (stop, says) in [
-        (StopReason::Stop, false),
-        (StopReason::Length, true),
-        (StopReason::ContentFilter, true),
+        (StopReason::Stop, ""),
+        (StopReason::Length, cut),
+        (StopReason::ContentFilter, filtered),
     ] {
         let mut stage = Stage::new(limits(2, None, AtLimit::Finalize));
         stage.say("go").calls(&["a:read"]).done("a", "x");
@@ -674,12 +752,6 @@ fn an_answer_that_breaks_off_says_so() {
             usage: None,
             model: None,
         }))));
-        let cut = "I have done the\n\n[The answer was cut off before its end.]";
-        assert_eq!(
-            stage.outcome().text == cut,
-            says,
-            "{}",
-            stage.outcome().text
-        );
+        assert_eq!(stage.outcome().text, format!("I have done the{says}"));
     }
 }

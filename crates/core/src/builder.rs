@@ -21,6 +21,7 @@ use plimsoll_context::{
 };
 
 use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};
+use crate::contained;
 use crate::context::{Beside, Contexts};
 use crate::driver::Parts;
 use crate::error::Error;
@@ -338,9 +339,11 @@ impl AgentBuilder {
         let (hosted_tools, retention, notes) = self.asked_of_provider();
         let beside = self.beside();
         let max_parallel_tools = self.parallel_tools();
-        let counter = self
-            .counter
-            .unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())));
+        let breakdowns = Arc::default();
+        let counter = match self.counter {
+            Some(counter) => contained::counter(counter, &breakdowns),
+            None => Arc::new(Memo::new(Bpe::o200k())),
+        };
         let summarizer = self
             .summarizer
             .unwrap_or_else(|| Arc::clone(&self.provider));
@@ -356,6 +359,7 @@ impl AgentBuilder {
             sheet: self.summarizer_sheet.or(self.sheet.filter(|_| same)),
         };
         let policy = self.context.policy(self.policy, &beside);
+        let policy = contained::policy(&policy, &breakdowns);
         let setup = Setup {
             model: self.provider.model().to_owned(),
             system: self.system.into(),
@@ -410,6 +414,7 @@ impl AgentBuilder {
                 called: None,
             },
             held: Arc::default(),
+            breakdowns,
         };
         Ok(Agent {
             setup,

@@ -25,6 +25,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
+use crate::contained::Breakdowns;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, Polled, said_by};
@@ -71,6 +72,8 @@ pub(crate) struct Parts {
     pub(crate) manner: Manner,
     /// What the runs of all sessions hold that are under way.
     pub(crate) held: Arc<AtomicUsize>,
+    /// What of the host's has broken down.
+    pub(crate) breakdowns: Arc<Breakdowns>,
 }
 
 /// What is under way. Dropping it ends all of it.
@@ -308,6 +311,9 @@ fn said(kind: Waiting, parts: Vec<Part>) -> Input {
 /// The next step, entries set aside for the store and events told to the observers.
 fn step(session: &mut Session) -> Step {
     let step = session.run.poll();
+    for text in session.parts.breakdowns.take() {
+        session.parts.tell(&Event::Warning { text });
+    }
     match &step {
         Step::Record(entry) => {
             session.told.record(entry, session.run.setup());

@@ -7,6 +7,7 @@ mod allowance;
 pub mod archive;
 mod builder;
 mod compact;
+mod contained;
 mod context;
 mod driver;
 mod error;
