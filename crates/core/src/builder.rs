@@ -222,8 +222,9 @@ impl AgentBuilder {
     }
 
     /// How hard the model thinks before it answers. Default: as the provider has it.
+    /// [`ThinkingLevel::Off`] turns thinking off; a model that has no such switch is warned of.
     pub fn thinking_level(mut self, level: ThinkingLevel) -> Self {
-        self.sampling.thinking = level;
+        self.sampling.thinking = Some(level);
         self
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Input, InputFilter, InputFilters, LimitOverrides, Sampling, Setup, ThinkingLevel,
+    Event, Input, InputFilter, InputFilters, LimitOverrides, Sampling, Setup, ThinkingLevel,
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{CacheConfig, CacheRetention, FALLBACK_WINDOW, Tokens};
@@ -121,6 +121,11 @@ impl Session {
             parts.retry = retry;
         }
         config.apply(&mut setup);
+        if config.thinking_level.is_some() || config.provider_override.is_some() {
+            for text in parts.provider.sampling_notes(&setup.sampling) {
+                parts.tell(&Event::Warning { text });
+            }
+        }
         self.base = Some(Base {
             setup: self.run.set_setup(setup),
             parts: std::mem::replace(&mut self.parts, Arc::new(parts)),
@@ -148,7 +153,7 @@ impl Session {
 impl AgentLoopConfig {
     fn apply(&self, setup: &mut Setup) {
         if let Some(level) = self.thinking_level {
-            setup.sampling.thinking = level;
+            setup.sampling.thinking = Some(level);
         }
         if let Some(tokens) = self.max_tokens {
             setup.max_output = Some(tokens);

@@ -22,7 +22,7 @@ mod signed;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, Request};
+use plimsoll_agent::{Failure, Request, Sampling};
 use plimsoll_context::{Delta, Message, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
@@ -123,6 +123,10 @@ impl Provider for Genai {
         }
         let reply = self.hear(&request, deltas).await?;
         self.line.heard(reply, limit)
+    }
+
+    fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
+        settings::thinking_off(&self.api).notes(sampling, &self.line.full_name)
     }
 
     fn known_window(&self) -> Option<Tokens> {

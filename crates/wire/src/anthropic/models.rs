@@ -128,6 +128,7 @@ pub(super) fn profile(name: &str) -> Profile {
         None => Profile {
             name: "claude".into(),
             max_output: None,
+            no_thinking: NoThinking::Unknown,
             ..family("", Era::Bound, 0, 1_024).profile()
         },
     }
