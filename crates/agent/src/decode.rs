@@ -126,7 +126,7 @@ impl Run {
 
     /// How far the model has gone round in circles.
     pub(crate) fn looping(&self) -> Looping {
-        let most = self.setup.limits.max_identical_tool_calls;
+        let most = self.setup.limits.identical_tool_calls();
         most.map_or(Looping::No, |most| self.state.doom_loop.looping(most))
     }
 
@@ -189,7 +189,7 @@ impl Run {
         if !fitted.faults.is_empty() {
             return Decoded::refused(notice::unfit(&name, &fitted.faults));
         }
-        if !is_new && self.setup.limits.max_identical_tool_calls.is_some() {
+        if !is_new && self.setup.limits.identical_tool_calls().is_some() {
             return Decoded::refused(notice::SAME_CALL);
         }
         let asks = match self.setup.permissions.decide(&name, &arguments) {

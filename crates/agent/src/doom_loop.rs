@@ -8,10 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{hash, identity, outcome};
 
-/// The longest cycle that is looked for, in batches.
-pub const MAX_PERIOD: usize = 5;
-/// Batches that are remembered, at least: two rounds of the longest cycle.
-pub const MIN_HISTORY: usize = 2 * MAX_PERIOD;
+/// Batches that are remembered, at least.
+pub const MIN_HISTORY: usize = 10;
 /// Batches that are remembered, at most: a bound on what a run holds.
 pub const MAX_HISTORY: usize = 10_000;
 /// What is only alike (the same error, the same text) gets so many times the patience of what is the
@@ -26,8 +24,8 @@ pub struct DoomLoopTracker {
     history: usize,
     ring: VecDeque<Seen>,
     /// At `p - 1`: how many of the newest batches, without a break, are what the batch `p` before
-    /// them was.
-    matches: [u64; MAX_PERIOD],
+    /// them was. Cycles are looked for of which two rounds are remembered.
+    matches: Vec<u64>,
     errors: Option<Errors>,
     text: Option<Said>,
     /// The calls of the newest batch while its results are awaited.
@@ -123,10 +121,11 @@ impl DoomLoopTracker {
     /// One that remembers so many batches: `tool_call_history_size`.
     #[must_use]
     pub fn new(history: usize) -> Self {
+        let history = history.clamp(MIN_HISTORY, MAX_HISTORY);
         Self {
-            history: history.clamp(MIN_HISTORY, MAX_HISTORY),
+            history,
             ring: VecDeque::new(),
-            matches: [0; MAX_PERIOD],
+            matches: vec![0; history / 2],
             errors: None,
             text: None,
             open: Vec::new(),
@@ -261,7 +260,7 @@ impl DoomLoopTracker {
         for (matches, period) in self.matches.iter().zip(1_u64..) {
             match period {
                 1 => consider(Repetition::Identical, matches + 1, most),
-                length if self.is_primitive(length) => {
+                length if *matches >= length && self.is_primitive(length) => {
                     let what = Repetition::Period { length };
                     consider(what, matches + length, 2 * length + 1);
                 }
@@ -288,7 +287,7 @@ impl DoomLoopTracker {
     /// call again and again whose result alternates is no cycle.
     fn is_primitive(&self, length: u64) -> bool {
         let round = || self.ring.iter().rev().map(|seen| seen.calls);
-        let length = usize::try_from(length).unwrap_or(MAX_PERIOD);
+        let length = usize::try_from(length).unwrap_or(MAX_HISTORY);
         (1..length).filter(|part| length % part == 0).all(|part| {
             let shifted = round().skip(part).take(length - part);
             round().take(length).zip(shifted).any(|(a, b)| a != b)

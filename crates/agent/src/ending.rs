@@ -1,7 +1,7 @@
 //! How a run ends: its calls closed, what waited given up, the outcome said. Not why; that is decided
 //! where it happens.
 
-use plimsoll_context::{Budget, CannotFit, StopReason, Tokens, Trigger};
+use plimsoll_context::{CannotFit, StopReason, Tokens, Trigger};
 
 use crate::entry::Entry;
 use crate::event::Event;
@@ -58,6 +58,7 @@ impl Run {
         });
         self.notify(Event::AgentEnd {
             outcome: outcome.clone(),
+            peak_memory: self.state.peak_memory(),
         });
         let ended = || Box::new(outcome.clone());
         if self.opened {
@@ -110,6 +111,7 @@ impl Run {
             total,
             estimated,
             cost,
+            memory: self.state.memory(),
         });
         self.after(HookPoint::AfterTurn, || Moment::AfterTurn { turn, usage });
     }
@@ -127,15 +129,7 @@ impl Run {
     /// Returns what the policy cannot make the request smaller than, in our tokens.
     fn least(&self) -> Tokens {
         let view = &self.state.transcript;
-        let nothing = Budget {
-            limit: Tokens::ZERO,
-            trigger: Tokens::ZERO,
-            target: Tokens::ZERO,
-            max_result: Tokens::ZERO,
-            keep_recent: self.setup.line.keep_recent,
-            overhead: self.overhead,
-            instructions: view.instructions(),
-        };
+        let nothing = self.budget_at(Tokens::ZERO);
         let policy = &self.setup.policy;
         match policy.propose(view, &nothing, Trigger::Request, &self.means()) {
             Ok(_) => self.tokens(),

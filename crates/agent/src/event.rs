@@ -90,6 +90,9 @@ pub enum Event {
         /// What it has cost so far, where all of it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Money>,
+        /// What the run holds in memory now.
+        #[serde(default)]
+        memory: Bytes,
     },
     /// A tool that runs says how far it is.
     ToolUpdate {
@@ -148,6 +151,8 @@ pub enum Event {
         /// The request's weight after.
         tokens_after: Tokens,
     },
+    /// A tool call has its result: the call as [`RunStep`] keeps it.
+    Step(RunStep),
     /// A plan that removes messages or rewrites some that were sent is about to be applied.
     CompactionStarted {
         /// Why.
@@ -255,7 +260,26 @@ pub enum Event {
     AgentEnd {
         /// How.
         outcome: Outcome,
+        /// The most that the run held in memory at once.
+        #[serde(default)]
+        peak_memory: Bytes,
     },
+}
+
+/// One tool call of a run and what it returned, as the host keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunStep {
+    /// The call.
+    pub call: CallId,
+    /// The tool, as the model named it.
+    pub name: String,
+    /// The arguments, cut like the result.
+    pub arguments: String,
+    /// The texts of the result. One longer than `max_step_result_size` ends with `[truncated]`; a JSON
+    /// list or object stays one: whole items leave its middle, and a marker counts them.
+    pub result: String,
+    /// Whether the call failed or did not run.
+    pub is_error: bool,
 }
 
 /// What a turn answers.

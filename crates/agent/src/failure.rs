@@ -93,6 +93,9 @@ pub enum Failure {
         /// What happened.
         message: String,
     },
+    /// The provider's content filter, or its model's refusal to go on, ended the answer.
+    #[error("the provider's content filter ended the answer")]
+    ContentFilter,
     /// The answer cannot be understood.
     #[error("the model's answer cannot be understood: {message}")]
     Garbled {

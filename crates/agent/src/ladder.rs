@@ -1,7 +1,7 @@
 //! What follows when a model call fails: the ladder for requests that are too long, an end for
 //! everything else. Each rung is strictly smaller than what was refused; the last needs no model.
 
-use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, RESULT_SHARE, Tokens, Trigger};
+use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, Tokens, Trigger};
 
 use crate::entry::{Entry, Lesson};
 use crate::event::Event;
@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::leave::{Next, Refused};
 use crate::moment::{HookPoint, Moment};
 use crate::outcome::EndReason;
+use crate::request::ToolChoice;
 use crate::run::{Calling, Run};
 
 /// Rungs of the ladder: by then a request is an eighth of what was refused first, or as small as
@@ -89,6 +90,16 @@ impl Run {
                     counted: call.counted,
                     most: Some(Tokens(call.counted.0 / 2)),
                 });
+            }
+            // The last answer is asked for in the way that was good so far; calls in it are skipped.
+            Failure::Refused { .. }
+                if call.tool_choice == ToolChoice::None && !self.specs.is_empty() =>
+            {
+                self.tool_choice_refused = true;
+                self.warn(format!(
+                    "the last answer is asked for again, with tools, whose calls are skipped: {failure}"
+                ));
+                return self.call(rung, None);
             }
             Failure::OutputTooLarge { limit, .. } if self.lower_output(*limit, call.max_output) => {
                 self.notify_overflow(&failure, rung);
@@ -187,8 +198,8 @@ impl Run {
     }
 
     fn smaller(&mut self, counted: Tokens, most: Option<Tokens>) -> Option<Plan> {
-        let line = match self.budget() {
-            Ok(budget) => budget,
+        let target = match self.budget() {
+            Ok(budget) => budget.target,
             Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.smaller(counted, most),
             Err(cannot_fit) => {
                 self.warn(self.reported(cannot_fit).to_string());
@@ -196,14 +207,8 @@ impl Run {
             }
         };
         let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
-        let goal = line.target.min(most.minus(self.overhead));
-        let budget = Budget {
-            limit: goal,
-            trigger: goal,
-            target: goal,
-            max_result: goal.minus(line.instructions).share(RESULT_SHARE),
-            ..line
-        };
+        let goal = target.min(most.minus(self.overhead));
+        let budget = self.budget_at(goal);
         let means = self.means();
         let (view, why) = (&self.state.transcript, Trigger::Overflow);
         let keeping = |keep_recent| {

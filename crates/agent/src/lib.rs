@@ -15,6 +15,7 @@ mod event;
 mod expect;
 mod failure;
 mod filters;
+mod forecast;
 mod identity;
 mod inbox;
 mod ladder;
@@ -56,16 +57,16 @@ pub use compact::{CompactError, Compaction, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{
-    Answered, DoomLoopTracker, Fate, Looping, MAX_HISTORY, MAX_PERIOD, MIN_HISTORY, Repetition,
+    Answered, DoomLoopTracker, Fate, Looping, MAX_HISTORY, MIN_HISTORY, Repetition,
 };
 pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
-pub use event::{Event, LoopConsequence, MessagePhase, ToolPhase, TurnTrigger};
+pub use event::{Event, LoopConsequence, MessagePhase, RunStep, ToolPhase, TurnTrigger};
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
 pub use inbox::{MAX_WAITING, QueueMode};
 pub use limits::{
-    AtLimit, CountTokens, ExecutionLimits, MAX_DURATION, MAX_TOTAL_TOKENS, MAX_TURNS,
-    TOOL_CALL_HISTORY,
+    AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, LimitOverrides, MAX_DURATION,
+    MAX_TOTAL_TOKENS, MAX_TURNS, TOOL_CALL_HISTORY,
 };
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
@@ -73,7 +74,7 @@ pub use measure::MEASURE_FROM;
 pub use moment::{Decision, HookPoint, Moment};
 pub use notice::refusal;
 pub use outcome::{EndReason, Outcome};
-pub use own::{KEPT_FOR_ANSWER, Own};
+pub use own::{KEPT_FOR_RESULT, Own};
 pub use pattern::Pattern;
 pub use permission::{MAX_RULES, NoPermission, Permission, PermissionRule, Permissions};
 pub use pins::{MAX_PINS, PinError};

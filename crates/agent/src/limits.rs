@@ -15,8 +15,10 @@ pub const MAX_TURNS: u64 = 50;
 pub const MAX_TOTAL_TOKENS: Tokens = Tokens(1_000_000);
 /// How long a run may take by these limits where nothing else is said.
 pub const MAX_DURATION: Duration = Duration::from_secs(600);
-/// Batches that loop detection remembers where nothing else is said.
+/// Default number of batches that loop detection remembers.
 pub const TOOL_CALL_HISTORY: usize = 10;
+/// How many identical batches in a row loop detection allows if only `tool_call_history_size` is set.
+pub const IDENTICAL_TOOL_CALLS: u64 = 4;
 
 /// How long a run may be.
 ///
@@ -44,11 +46,13 @@ pub struct ExecutionLimits {
     pub max_calls_per_tool: BTreeMap<String, u64>,
     /// How often in a row the same batch of tool calls may be asked for while its results do not
     /// change. After one less the model is told so; this one and the next do not run; then the run
-    /// ends. Default: no limit; 1 acts as 2; 0 is refused.
+    /// ends. Default: no limit, or [`IDENTICAL_TOOL_CALLS`] if `tool_call_history_size` is set; 1 acts
+    /// as 2; 0 is refused.
     pub max_identical_tool_calls: Option<u64>,
-    /// Batches of tool calls that loop detection remembers, where it is on. Default 10; at least that
-    /// and one more than `max_identical_tool_calls`.
-    pub tool_call_history_size: usize,
+    /// Batches of tool calls that loop detection remembers; setting it turns loop detection on. Cycles
+    /// of up to half as many batches are found. At least 10 and one more than
+    /// `max_identical_tool_calls`, which is also the default.
+    pub tool_call_history_size: Option<usize>,
     /// What the messages of a run may take of this process's memory. Default: no limit.
     pub max_memory: Option<Bytes>,
     /// What happens when one is reached.
@@ -91,7 +95,7 @@ impl Default for ExecutionLimits {
             max_tool_calls: None,
             max_calls_per_tool: BTreeMap::new(),
             max_identical_tool_calls: None,
-            tool_call_history_size: TOOL_CALL_HISTORY,
+            tool_call_history_size: None,
             max_memory: None,
             at_limit: AtLimit::Finalize,
         }
@@ -108,6 +112,23 @@ impl ExecutionLimits {
             max_duration: None,
             ..Self::default()
         }
+    }
+
+    /// Returns how many identical batches in a row are allowed; `None` if loop detection is off.
+    #[must_use]
+    pub fn identical_tool_calls(&self) -> Option<u64> {
+        let default = self.tool_call_history_size.map(|_| IDENTICAL_TOOL_CALLS);
+        self.max_identical_tool_calls.or(default)
+    }
+
+    /// Returns how many batches loop detection remembers.
+    #[must_use]
+    pub fn loop_history(&self) -> usize {
+        self.tool_call_history_size.unwrap_or_else(|| {
+            let repeated = self.max_identical_tool_calls.unwrap_or_default();
+            let least = usize::try_from(repeated).unwrap_or(usize::MAX);
+            least.saturating_add(1).max(TOOL_CALL_HISTORY)
+        })
     }
 
     /// Everything that is wrong with them, one sentence each.
@@ -140,11 +161,65 @@ impl ExecutionLimits {
             self.max_identical_tool_calls == Some(0),
             "max_identical_tool_calls is 0; allow at least 1, or leave it unset for no limit",
         );
-        let history = self.tool_call_history_size;
         faults.extend(DoomLoopTracker::fault(
             self.max_identical_tool_calls,
-            history,
+            self.loop_history(),
         ));
         faults
+    }
+}
+
+/// Limits that are set one by one over other limits: `None` leaves a limit as it is, and `Some(None)`
+/// removes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LimitOverrides {
+    /// See [`ExecutionLimits::max_turns`].
+    pub max_turns: Option<u64>,
+    /// See [`ExecutionLimits::max_total_tokens`].
+    pub max_total_tokens: Option<Option<Tokens>>,
+    /// See [`ExecutionLimits::count_tokens`].
+    pub count_tokens: Option<CountTokens>,
+    /// See [`ExecutionLimits::max_duration`].
+    pub max_duration: Option<Option<Duration>>,
+    /// See [`ExecutionLimits::max_cost`].
+    pub max_cost: Option<Option<Money>>,
+    /// See [`ExecutionLimits::max_tool_calls`].
+    pub max_tool_calls: Option<Option<u64>>,
+    /// See [`ExecutionLimits::max_calls_per_tool`]; tools that are not named keep their limit.
+    pub max_calls_per_tool: BTreeMap<String, u64>,
+    /// See [`ExecutionLimits::max_identical_tool_calls`].
+    pub max_identical_tool_calls: Option<Option<u64>>,
+    /// See [`ExecutionLimits::tool_call_history_size`].
+    pub tool_call_history_size: Option<Option<usize>>,
+    /// See [`ExecutionLimits::max_memory`].
+    pub max_memory: Option<Option<Bytes>>,
+    /// See [`ExecutionLimits::at_limit`].
+    pub at_limit: Option<AtLimit>,
+}
+
+impl LimitOverrides {
+    /// Returns `limits` with every limit replaced that is set here.
+    #[must_use]
+    pub fn over(&self, limits: &ExecutionLimits) -> ExecutionLimits {
+        let mut per_tool = limits.max_calls_per_tool.clone();
+        let own = self.max_calls_per_tool.iter();
+        per_tool.extend(own.map(|(tool, calls)| (tool.clone(), *calls)));
+        ExecutionLimits {
+            max_turns: self.max_turns.unwrap_or(limits.max_turns),
+            max_total_tokens: self.max_total_tokens.unwrap_or(limits.max_total_tokens),
+            count_tokens: self.count_tokens.unwrap_or(limits.count_tokens),
+            max_duration: self.max_duration.unwrap_or(limits.max_duration),
+            max_cost: self.max_cost.unwrap_or(limits.max_cost),
+            max_tool_calls: self.max_tool_calls.unwrap_or(limits.max_tool_calls),
+            max_calls_per_tool: per_tool,
+            max_identical_tool_calls: self
+                .max_identical_tool_calls
+                .unwrap_or(limits.max_identical_tool_calls),
+            tool_call_history_size: self
+                .tool_call_history_size
+                .unwrap_or(limits.tool_call_history_size),
+            max_memory: self.max_memory.unwrap_or(limits.max_memory),
+            at_limit: self.at_limit.unwrap_or(limits.at_limit),
+        }
     }
 }

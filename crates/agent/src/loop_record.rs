@@ -72,8 +72,9 @@ pub struct LoopConfigSnapshot {
     pub config_id: String,
     /// The model, as `provider/name`.
     pub model: String,
-    /// How hard the model was asked to think.
-    pub thinking_level: ThinkingLevel,
+    /// How hard the model was asked to think, if it was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<ThinkingLevel>,
     /// Temperature, where it was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
@@ -260,7 +261,7 @@ impl Default for LoopConfigSnapshot {
         Self {
             config_id: DEFAULT_CONFIG.to_owned(),
             model: String::new(),
-            thinking_level: ThinkingLevel::Off,
+            thinking_level: None,
             temperature: None,
             seed: None,
             max_tokens: None,

@@ -78,14 +78,16 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
             format!("[Agent stopped: Max tool calls reached ({limit}/{limit})]")
         }
         EndReason::MaxTokens { limit, used } => {
-            format!("[Agent stopped: Max tokens reached ({used}/{limit})]")
+            let next = next_does_not_fit(used < limit);
+            format!("[Agent stopped: Max tokens reached ({used}/{limit}{next})]")
         }
         EndReason::MaxDuration { limit_ms } => {
             let limit = Duration::from_millis(*limit_ms).as_secs_f64();
             format!("[Agent stopped: Max duration reached ({limit} s)]")
         }
         EndReason::MaxCost { limit, used } => {
-            format!("[Agent stopped: Max cost reached ({used}/{limit})]")
+            let next = next_does_not_fit(used < limit);
+            format!("[Agent stopped: Max cost reached ({used}/{limit}{next})]")
         }
         EndReason::MaxMemory { limit, used } => {
             format!(
@@ -120,8 +122,20 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
     }
 }
 
+/// Explains why a run has ended below its limit.
+fn next_does_not_fit(below_limit: bool) -> &'static str {
+    match below_limit {
+        true => ", and the next call would exceed it",
+        false => "",
+    }
+}
+
 /// An answer broke off.
 pub(crate) const CUT_OFF: &str = "[The answer was cut off before its end.]";
+
+/// An answer was broken off by the provider.
+pub(crate) const FILTERED: &str =
+    "[The answer was cut off before its end by the provider's content filter.]";
 
 /// Who said no, and why; once, where the reason says it too.
 #[must_use]

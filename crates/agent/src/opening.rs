@@ -199,7 +199,7 @@ impl Run {
         self.names_limit = false;
         self.elapsed = Duration::ZERO;
         self.in_turn = false;
-        self.cut_off = false;
+        self.cut_off = None;
         self.turn_end = None;
         self.opened = false;
         self.record(Entry::Started {

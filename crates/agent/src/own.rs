@@ -7,9 +7,8 @@ use plimsoll_context::{CallId, Message, Money, Seq, Tokens};
 use crate::run::Run;
 use crate::spend::Spend;
 
-/// Tokens kept for an agent's result and the answer that follows it, beyond what the next request is
-/// foreseen to take.
-pub const KEPT_FOR_ANSWER: Tokens = Tokens(2_000);
+/// Tokens kept for the result of an agent, beyond what the last call would take without it.
+pub const KEPT_FOR_RESULT: Tokens = Tokens(1_000);
 
 /// What a run has used itself, without what others have used for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,7 +36,7 @@ impl Run {
     #[must_use]
     pub fn own(&self) -> Own {
         let (tally, tracker) = (&self.state.tally, self.tracker());
-        let next = self.next_call(&tracker);
+        let next = self.next_call();
         let spend = Spend {
             usage: tally.usage,
             estimated: tally.estimated,
@@ -54,8 +53,8 @@ impl Run {
         Own {
             spend: spend.without(others),
             tokens: tracker.tokens_used.minus(others.usage.total_tokens()),
-            keeps_tokens: next.tokens + KEPT_FOR_ANSWER,
-            keeps_cost: next.cost,
+            keeps_tokens: next.tokens + KEPT_FOR_RESULT,
+            keeps_cost: next.cost + self.full_price(KEPT_FOR_RESULT),
             keeps_turns: tracker.limits.max_turns.saturating_sub(tally.turns),
             keeps_tool_calls: open().filter(|call| !call.began).count() as u64,
             open_calls: open().count() as u64,

@@ -71,7 +71,7 @@ pub struct Sampling {
     /// Seed, where the provider takes one.
     pub seed: Option<u64>,
     /// How hard the model thinks before it answers.
-    pub thinking: ThinkingLevel,
+    pub thinking: Option<ThinkingLevel>,
 }
 
 impl Sampling {
@@ -81,11 +81,10 @@ impl Sampling {
 }
 
 /// How hard a model thinks before it answers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingLevel {
-    /// As the provider has it where nothing is asked for.
-    #[default]
+    /// Not at all, if the model has a switch for that; as little as can be otherwise.
     Off,
     /// As little as can be.
     Minimal,

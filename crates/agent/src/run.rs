@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, CacheBreak, Calibration, CallId, CannotFit, Draft, Line, Message, Plan, Ready, Recall,
-    Seq, StopReason, Tokens, ToolSpec, Trigger, Usage,
+    Budget, Bytes, CacheBreak, Calibration, CallId, CannotFit, Draft, Line, Message, Plan,
+    RESULT_SHARE, Ready, Recall, Seq, StopReason, Tokens, ToolSpec, Trigger, Usage,
 };
 
 use crate::compact::{Compacting, Compaction};
@@ -20,6 +20,7 @@ use crate::expect::Aside;
 use crate::leave::Next;
 use crate::opening::Deciding;
 use crate::outcome::EndReason;
+use crate::request::ToolChoice;
 use crate::setup::Setup;
 use crate::spend::Spend;
 use crate::state::{FoldError, State};
@@ -99,8 +100,10 @@ pub struct Run {
     pub(crate) in_turn: bool,
     /// What the next turn answers.
     pub(crate) cause: TurnTrigger,
-    /// The newest answer is not whole.
-    pub(crate) cut_off: bool,
+    /// Why the newest answer is not whole, if it is not.
+    pub(crate) cut_off: Option<StopReason>,
+    /// The server takes no request that says that no tool may be called.
+    pub(crate) tool_choice_refused: bool,
     /// A turn whose call is answered, and whose tools may be running.
     pub(crate) turn_end: Option<Answered>,
     /// The run was let in and told.
@@ -160,6 +163,8 @@ pub(crate) struct Calling {
     pub(crate) max_output: Option<Tokens>,
     /// How often it was refused as too long before.
     pub(crate) rung: u32,
+    /// Whether it said that no tool may be called.
+    pub(crate) tool_choice: ToolChoice,
     /// Why it may miss the cache though the view is as it was.
     pub(crate) not_view: Option<CacheBreak>,
 }
@@ -184,7 +189,7 @@ impl Run {
     /// Where the log is damaged or newer than this version.
     pub fn resume(log: &[Entry], setup: Setup) -> Result<Self, FoldError> {
         let mut state = State::new(Arc::clone(&setup.counter));
-        state.doom_loop = DoomLoopTracker::new(setup.limits.tool_call_history_size);
+        state.doom_loop = DoomLoopTracker::new(setup.limits.loop_history());
         log.iter().try_for_each(|entry| state.absorb(entry))?;
         Ok(Self {
             specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
@@ -213,7 +218,8 @@ impl Run {
             elapsed: Duration::ZERO,
             in_turn: false,
             cause: TurnTrigger::default(),
-            cut_off: false,
+            cut_off: None,
+            tool_choice_refused: false,
             turn_end: None,
             opened: false,
             rejected: None,
@@ -254,7 +260,12 @@ impl Run {
         self.overhead = setup.overhead();
         self.max_output = setup.max_output;
         self.names_limit = false;
+        self.tool_choice_refused = false;
         self.recall = setup.recall;
+        let history = setup.limits.loop_history();
+        if self.state.doom_loop.history() != history {
+            self.state.doom_loop = DoomLoopTracker::new(history);
+        }
         self.measured = false;
         std::mem::replace(&mut self.setup, setup)
     }
@@ -341,6 +352,20 @@ impl Run {
             .budget(self.overhead, instructions, self.calibration())
     }
 
+    /// Returns the budget of a view of at most `goal`, which it is brought to whatever it weighs.
+    pub(crate) fn budget_at(&self, goal: Tokens) -> Budget {
+        let instructions = self.state.transcript.instructions();
+        Budget {
+            limit: goal,
+            trigger: goal,
+            target: goal,
+            max_result: goal.minus(instructions).share(RESULT_SHARE),
+            keep_recent: self.setup.line.keep_recent,
+            overhead: self.overhead,
+            instructions,
+        }
+    }
+
     /// Returns what the provider's tokens are in ours, for the next request.
     pub(crate) fn calibration(&self) -> Calibration {
         let known = self.state.calibration;
@@ -387,6 +412,12 @@ impl Run {
         }
     }
 
+    /// Says how much the driver holds for the run besides its messages. It is a fact of the moment, so it
+    /// is told anew before each input.
+    pub fn set_held_beside(&mut self, bytes: Bytes) {
+        self.state.memory.set_beside(bytes);
+    }
+
     fn interrupt(&mut self) {
         if !self.is_running() {
             return;
@@ -400,7 +431,14 @@ impl Run {
 
     /// Appends an entry to the log and takes it in. An entry that does not match the state is a
     /// fault of the machine: it is reported and not recorded, so that the log stays whole.
-    pub(crate) fn record(&mut self, entry: Entry) -> bool {
+    pub(crate) fn record(&mut self, mut entry: Entry) -> bool {
+        if let Entry::Said { message, .. }
+        | Entry::Replied { message, .. }
+        | Entry::Returned { message, .. } = &mut entry
+            && let Some(message) = Arc::get_mut(message)
+        {
+            message.shrink_to_fit();
+        }
         match self.state.absorb(&entry) {
             Ok(()) => self.queue.push_back(Step::Record(entry)),
             Err(error) => {

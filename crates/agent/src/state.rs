@@ -85,9 +85,7 @@ pub(crate) struct Tally {
     /// Of these, what was new in each call.
     pub(crate) growth: Tokens,
     /// What the newest call has read and written.
-    newest: Tokens,
-    /// What it cost.
-    pub(crate) newest_cost: Cost,
+    pub(crate) newest: Tokens,
     /// What tools have used, as sub-agents do. Their tokens and money are part of the sums above.
     pub(crate) spent: Spend,
     /// Calls that ran, by tool.
@@ -276,7 +274,6 @@ impl State {
                 }
                 self.tally.turns += 1;
                 self.turns += 1;
-                self.tally.newest_cost = Cost::of(*cost);
                 self.pay(Cost::of(*cost));
                 if let Some(usage) = usage {
                     self.calibration.observe(*counted, usage.processed());
@@ -428,11 +425,17 @@ impl State {
         self.total_cost
     }
 
-    /// What the messages of the run that is under way take of this process's memory; 0 between
-    /// runs. O(1).
+    /// What the run that is under way takes of this process's memory: its messages, and what the driver
+    /// holds for it; 0 between runs. O(1).
     #[must_use]
     pub fn memory(&self) -> Bytes {
         self.memory.held()
+    }
+
+    /// Returns the most that the run which is under way, or was last, has held in memory at once.
+    #[must_use]
+    pub fn peak_memory(&self) -> Bytes {
+        self.memory.peak()
     }
 
     /// How many runs the session has had.

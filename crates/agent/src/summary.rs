@@ -79,9 +79,15 @@ impl Run {
             );
             return false;
         };
+        let request = digest.request();
+        if self
+            .exceeded_by_summary(&request, Usage::default())
+            .is_some()
+        {
+            return false;
+        }
         self.ready = None;
         self.notify(started);
-        let request = digest.request();
         self.queue.push_back(Step::Summarize(Box::new(request)));
         self.digest = Some(digest);
         true
@@ -105,6 +111,14 @@ impl Run {
             Err(failure) => Progress::Failed(failure.to_string()),
         };
         let failure = match progress {
+            Progress::More
+                if self
+                    .exceeded_by_summary(&digest.request(), digest.usage)
+                    .is_some() =>
+            {
+                self.summary_failed = true;
+                Some("the limits of the run leave nothing for the rest of it".to_owned())
+            }
             Progress::More => {
                 let request = digest.request();
                 self.queue.push_back(Step::Summarize(Box::new(request)));

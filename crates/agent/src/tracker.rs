@@ -1,6 +1,7 @@
 //! [`ExecutionTracker`]: what a run has used of its limits, and which of them is reached or near. A
 //! value without a clock: the time is handed in. Not what follows; the run decides that.
 
+use std::ops::Add;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,13 +77,23 @@ pub enum Nearness {
     Few,
 }
 
-/// A run's next model call, as far as it is known before it is made.
+/// What one or more model calls that are still to be made add to what a run has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NextCall {
-    /// What it adds to `tokens_used`.
+    /// Tokens, as the limits count them.
     pub tokens: Tokens,
-    /// What it costs.
+    /// Money.
     pub cost: Money,
+}
+
+impl Add for NextCall {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens + other.tokens,
+            cost: self.cost + other.cost,
+        }
+    }
 }
 
 impl ExecutionTracker {
@@ -133,14 +144,20 @@ impl ExecutionTracker {
         })
     }
 
-    /// The limit that leaves room for nothing but a last answer.
+    /// Returns the limit that leaves room for nothing but a last answer.
     #[must_use]
     pub fn used_up(&self) -> Option<EndReason> {
-        if let Some(limit) = self.limits.max_tool_calls
-            && self.tool_calls >= limit
-        {
-            return Some(EndReason::ToolLimit { limit });
-        }
+        self.tool_calls_used_up().or_else(|| self.memory_used_up())
+    }
+
+    /// Returns `max_tool_calls` if it is used up.
+    pub(crate) fn tool_calls_used_up(&self) -> Option<EndReason> {
+        let limit = self.limits.max_tool_calls?;
+        (self.tool_calls >= limit).then_some(EndReason::ToolLimit { limit })
+    }
+
+    /// Returns `max_memory` if it is used up.
+    pub(crate) fn memory_used_up(&self) -> Option<EndReason> {
         let limit = self.limits.max_memory?;
         (self.memory >= limit).then_some(EndReason::MaxMemory {
             limit,
@@ -148,34 +165,37 @@ impl ExecutionTracker {
         })
     }
 
-    /// The limit because of which `next` is the last call that may be made.
+    /// Returns the limit on turns or time that allows only one more call.
     #[must_use]
-    pub fn is_last(&self, next: NextCall, now: Duration) -> Option<EndReason> {
+    pub fn is_last(&self, now: Duration) -> Option<EndReason> {
         let limits = &self.limits;
         // The only turn of a run keeps its tools.
-        if self.turns > 0 && self.turns.saturating_add(1) >= limits.max_turns {
-            return Some(EndReason::MaxTurns {
-                limit: limits.max_turns,
-            });
-        }
         if self.turns == 0 {
             return None;
         }
-        if let Some(limit) = limits.max_total_tokens
-            && self.tokens_used + next.tokens >= limit
-        {
-            return Some(self.out_of_tokens(limit));
-        }
-        if let Some(limit) = limits.max_cost
-            && self.cost_accumulated.known + next.cost >= limit
-        {
-            return Some(self.out_of_money(limit));
+        if self.turns.saturating_add(1) >= limits.max_turns {
+            return Some(EndReason::MaxTurns {
+                limit: limits.max_turns,
+            });
         }
         let elapsed = now.saturating_sub(self.started_at);
         let limit = limits.max_duration?;
         (elapsed >= limit.saturating_sub(kept(limit))).then_some(EndReason::MaxDuration {
             limit_ms: millis(limit),
         })
+    }
+
+    /// Returns the limit on tokens or money that these calls would exceed.
+    #[must_use]
+    pub fn exceeded_by(&self, calls: NextCall) -> Option<EndReason> {
+        if let Some(limit) = self.limits.max_total_tokens
+            && self.tokens_used + calls.tokens > limit
+        {
+            return Some(self.out_of_tokens(limit));
+        }
+        let limit = self.limits.max_cost?;
+        let exceeds = self.cost_accumulated.known + calls.cost > limit;
+        exceeds.then(|| self.out_of_money(limit))
     }
 
     /// When, by the clock of `started_at`, what is under way is cut off for the last answer, and when

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::inbox::QueueMode;
 use crate::leave::Next;
 use crate::limits::AtLimit;
+use crate::moment::{HookPoint, Moment};
 use crate::notice;
 use crate::opening::Deciding;
 use crate::outcome::EndReason;
@@ -22,14 +23,14 @@ use crate::request::{Expects, Request, ToolChoice};
 use crate::run::{Answered, Calling, Phase, Run};
 use crate::state::is_empty;
 use crate::step::Step;
-use crate::tracker::{ExecutionTracker, NextCall};
+use crate::tracker::ExecutionTracker;
 
 /// Empty answers in a row that end a run.
 const MAX_EMPTY_REPLIES: u32 = 2;
 /// By how much a provider may count more of a request than our calibrated counter: what comes newly into a
 /// view has another density than what the calibration has heard of. A limit of the answer that fills the
 /// window to the last token would be refused for it.
-const UNCOUNTED: Ppm = Ppm(30_000);
+pub(crate) const UNCOUNTED: Ppm = Ppm(30_000);
 
 /// Whether the view is under its line.
 enum Kept {
@@ -71,6 +72,9 @@ impl Run {
             Kept::Waiting => return,
             Kept::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.request(),
             Kept::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
+        }
+        if !self.keep_within_limits() {
+            return;
         }
         if let Some(seq) = self.state.transcript.broken_pin() {
             let message = format!("what was pinned at {seq} does not stand there any more");
@@ -202,20 +206,47 @@ impl Run {
         })
     }
 
+    /// Sees to it that the request as it will be sent fits into the limits on tokens and money, and
+    /// that a last answer fits behind it. Returns `false` if something else has to be done first.
+    fn keep_within_limits(&mut self) -> bool {
+        // A plan may have given memory back.
+        let memory = self.tracker().memory_used_up();
+        if self.finalizing.is_none()
+            && let Some(reason) = memory.or_else(|| self.has_to_be_last())
+        {
+            match self.setup.limits.at_limit {
+                // The notice is part of the view, which is planned anew.
+                AtLimit::Finalize => self.ask_to_finish(reason),
+                AtLimit::Stop | AtLimit::Rollback => self.finish(reason),
+            }
+            return false;
+        }
+        if !self.vetoed
+            && let Some(plan) = self.plan_within_limits()
+        {
+            self.leave(plan, Next::Request);
+            return false;
+        }
+        true
+    }
+
     /// Sends the view as it stands, with so much of an answer at most as a refusal has left room for.
     pub(crate) fn call(&mut self, rung: u32, left: Option<Tokens>) {
         // What a refused request has used counts too.
         if self.is_spent() {
             return;
         }
+        if let Some(reason) = self.exceeded_by_next() {
+            let reason = self.finalizing.take().unwrap_or(reason);
+            return self.finish(reason);
+        }
         self.vetoed = false;
         let calibration = self.calibration();
         self.hopeful = false;
         let counted = self.tokens();
-        let tool_choice = if self.finalizing.is_some() {
-            ToolChoice::None
-        } else {
-            ToolChoice::Auto
+        let tool_choice = match self.finalizing.is_some() && !self.tool_choice_refused {
+            true => ToolChoice::None,
+            false => ToolChoice::Auto,
         };
         // What is asked for must fit behind the request, or providers refuse it unread.
         let reported = calibration.reported(counted);
@@ -226,10 +257,12 @@ impl Run {
             // What is set aside for the answer is never given away.
             sure.max(behind.min(line.reserve())).max(Tokens(1))
         });
-        let room = [room, left].into_iter().flatten().min();
+        let allowed = self.answer_room();
+        let room = [room, left, allowed].into_iter().flatten().min();
+        let names_limit = self.names_limit || allowed.is_some();
         let max_output = match (self.max_output, room) {
             (Some(asked), Some(room)) => Some(asked.min(room)),
-            (None, room) if self.names_limit => room,
+            (None, room) if names_limit => room,
             (asked, _) => asked,
         };
         let request = Request {
@@ -244,6 +277,7 @@ impl Run {
             counted,
             max_output,
             rung,
+            tool_choice,
             not_view: self.not_view(tool_choice),
         });
     }
@@ -302,25 +336,32 @@ impl Run {
         }
         let message = Arc::new(Message::Assistant { parts });
         let cost = self.price_of(usage, counted, &message);
+        let is_empty = is_empty(&message);
         self.record(Entry::Replied {
-            message: Arc::clone(&message),
+            message,
             stop,
             usage,
             counted,
             cost,
         });
         self.in_turn = false;
-        self.cut_off = matches!(
-            stop,
-            StopReason::Length | StopReason::Window | StopReason::ContentFilter
-        );
+        self.cut_off = Some(stop).filter(|stop| {
+            use StopReason::{ContentFilter, Length, Window};
+            matches!(stop, Length | Window | ContentFilter)
+        });
         self.turn_end = Some(Answered {
             turn: self.state.tally.turns,
             stop,
             usage,
         });
         self.tell_miss(calling);
-        if is_empty(&message) && self.finalizing.is_none() {
+        if stop == StopReason::ContentFilter
+            && self.state.batch.is_none()
+            && self.finalizing.is_none()
+        {
+            return self.filtered_out();
+        }
+        if is_empty && self.finalizing.is_none() {
             return self.nothing_said();
         }
         self.empty_replies = 0;
@@ -337,6 +378,15 @@ impl Run {
         } else {
             self.decide(Deciding::FollowUp);
         }
+    }
+
+    /// What was said of the answer is no answer, and asking again would be refused again.
+    fn filtered_out(&mut self) {
+        let failure = Failure::ContentFilter;
+        self.after(HookPoint::OnError, || Moment::OnError {
+            message: failure.to_string(),
+        });
+        self.finish(EndReason::Failed { failure });
     }
 
     /// What a call cost; where the provider does not say what it used, by our own count.
@@ -381,10 +431,8 @@ impl Run {
             return true;
         }
         let (tracker, now) = (self.tracker(), self.elapsed);
-        let used_up = tracker.used_up().filter(|reason| match reason {
-            EndReason::ToolLimit { .. } => tracker.turns > 0 && !self.setup.tools.is_empty(),
-            _ => true,
-        });
+        let can_call = tracker.turns > 0 && !self.setup.tools.is_empty();
+        let used_up = tracker.tool_calls_used_up().filter(|_| can_call);
         let finalizes = tracker.limits.at_limit == AtLimit::Finalize;
         match used_up {
             Some(reason) if finalizes => self.ask_to_finish(reason),
@@ -392,7 +440,7 @@ impl Run {
                 self.finish(reason);
                 return false;
             }
-            None => match tracker.is_last(self.next_call(&tracker), now) {
+            None => match tracker.is_last(now) {
                 Some(reason) if finalizes => self.ask_to_finish(reason),
                 _ => self.tell_near(&tracker),
             },
@@ -419,29 +467,11 @@ impl Run {
         let tracker = self.tracker();
         if self.finalizing.is_none()
             && tracker.limits.at_limit == AtLimit::Finalize
-            && let Some(reason) = tracker.is_last(self.next_call(&tracker), self.elapsed)
+            && let Some(reason) = tracker.is_last(self.elapsed)
         {
             self.ask_to_finish(reason);
         }
         true
-    }
-
-    /// What the next call will take, as far as that can be known.
-    pub(crate) fn next_call(&self, tracker: &ExecutionTracker) -> NextCall {
-        let tally = &self.state.tally;
-        let calibration = self.state.calibration;
-        // The provider has said what the request before this one was; the rest is what has grown.
-        let processed = match self.state.heard {
-            Some((counted, said)) if counted <= self.tokens() => {
-                said + self.tokens().minus(counted).share(calibration.ratio())
-            }
-            _ => calibration.reported(self.tokens()),
-        };
-        NextCall {
-            tokens: tally.next(tracker.limits.count_tokens, processed),
-            // Much of the view is in the cache, or is not: the call before knows.
-            cost: tally.newest_cost.known,
-        }
     }
 
     /// Tells the model, once each, which limits are near.
@@ -493,11 +523,15 @@ impl Run {
             });
         let stopped = notice::stopped(reason);
         let whole = |text: String| match self.cut_off {
-            true => format!("{text}\n\n{}", notice::CUT_OFF),
-            false => text,
+            Some(StopReason::ContentFilter) => format!("{text}\n\n{}", notice::FILTERED),
+            Some(_) => format!("{text}\n\n{}", notice::CUT_OFF),
+            None => text,
         };
         match last {
             Some((_, text)) if reason.is_answer() => whole(text),
+            Some((_, text)) if matches!(reason, EndReason::Failed { .. }) => {
+                format!("{text}\n\n{stopped}")
+            }
             // Asked to finish, and it did.
             Some((parts, text)) if is_final(parts) && self.was_last(parts) => whole(text),
             Some((_, text)) => format!("{text}\n\n{stopped}"),

@@ -104,6 +104,7 @@ impl Run {
             ToolPhase::Success
         };
         let is_error = result.is_error;
+        let result = self.within_memory(result);
         self.cut(&call.id);
         self.give(&call, phase, result, pins, spent);
         self.after(HookPoint::AfterToolExecution, || {

@@ -250,7 +250,7 @@ fn a_history_that_is_too_short_is_a_fault() {
         assert_eq!(fault.is_none(), good, "{identical:?} {history}: {fault:?}");
         let limits = ExecutionLimits {
             max_identical_tool_calls: identical,
-            tool_call_history_size: history,
+            tool_call_history_size: Some(history),
             ..ExecutionLimits::default()
         };
         assert_eq!(
@@ -267,6 +267,49 @@ fn a_history_that_is_too_short_is_a_fault() {
         DoomLoopTracker::fault(None, 4).unwrap(),
         "tool_call_history_size is 4; choose 10 to 10000"
     );
+}
+
+/// G2: two rounds of a cycle have to be remembered, so a longer history finds longer cycles.
+#[test]
+fn a_longer_history_finds_longer_cycles() {
+    for (history, period, found) in [
+        (None, 5, true),
+        (None, 6, false),
+        (Some(10), 5, true),
+        (Some(10), 6, false),
+        (Some(12), 6, true),
+        (Some(100), 50, true),
+        (Some(100), 51, false),
+        (Some(MAX_HISTORY), 300, true),
+    ] {
+        let limits = ExecutionLimits {
+            max_identical_tool_calls: history.map_or(Some(4), |_| None),
+            tool_call_history_size: history,
+            ..ExecutionLimits::turns(2_000)
+        };
+        assert_eq!(limits.identical_tool_calls(), Some(4));
+        let mut stage = Stage::new(Setup {
+            limits: Arc::new(limits),
+            ..setup()
+        });
+        stage.say("go");
+        let mut n = 0;
+        while stage.calling && n < 4 * period {
+            let call = format!("read:{{\"path\":\"{}\"}}", n % period);
+            turn(&mut stage, n, &call, "the same");
+            n += 1;
+        }
+        assert_eq!(stage.outcomes.len() == 1, found, "{history:?} {period}");
+        if found {
+            let length = period as u64;
+            let kind = Repetition::Period { length };
+            assert!(
+                matches!(stage.outcome().reason, EndReason::DoomLoop { kind: of, .. } if of == kind),
+                "{:?}",
+                stage.outcome().reason
+            );
+        }
+    }
 }
 
 /// G2, S23.

@@ -61,7 +61,7 @@ fn story(stage: &Stage) -> Vec<String> {
             Event::ToolCall { phase, call, .. } => format!("{phase:?} {}", call.0),
             Event::Message { id, phase, .. } => format!("{phase:?} {id}"),
             Event::InputRejected { why } => format!("InputRejected {why}"),
-            Event::AgentEnd { outcome } => format!("AgentEnd {}", outcome.reason.word()),
+            Event::AgentEnd { outcome, .. } => format!("AgentEnd {}", outcome.reason.word()),
             _ => return None,
         })
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    BranchRecord, Cost, EndReason, Entry, ExecutionLimits, Input, KEPT_FOR_ANSWER, KnownTool,
+    BranchRecord, Cost, EndReason, Entry, ExecutionLimits, Input, KEPT_FOR_RESULT, KnownTool,
     LOG_FORMAT, Outcome, Run, Setup, Spend, Step,
 };
 use plimsoll_context::{
@@ -149,7 +149,7 @@ fn what_is_a_runs_own_and_what_it_keeps() {
         (4, 1, 3)
     );
     assert_eq!(own.tokens, Tokens(1_010));
-    assert!(own.keeps_tokens >= KEPT_FOR_ANSWER + Tokens(1_000));
+    assert!(own.keeps_tokens >= KEPT_FOR_RESULT + Tokens(1_000));
     assert!(own.others.is_nothing());
     run.handle(done("a", spent(500, 4)));
     settle(&mut run);

@@ -330,7 +330,7 @@ fn limits(agent: &AgentConfig) -> String {
     for (tool, calls) in &limits.max_calls_per_tool {
         words.push(format!("{calls} of {tool}"));
     }
-    if let Some(times) = limits.max_identical_tool_calls {
+    if let Some(times) = limits.identical_tool_calls() {
         words.push(format!("{times} identical tool calls in a row"));
     }
     if let Some(memory) = limits.max_memory {

@@ -310,7 +310,7 @@ fn below(name: &str, event: &Event) -> Option<String> {
             text,
             ..
         } => Some(format!("    {name} › {tool} {}", one_line(text))),
-        Event::AgentEnd { outcome } => Some(format!(
+        Event::AgentEnd { outcome, .. } => Some(format!(
             "    {name} › {}, {} turns, {} tokens",
             outcome.reason.word(),
             outcome.turns,

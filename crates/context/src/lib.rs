@@ -19,6 +19,7 @@ mod hosted_tool;
 mod item;
 mod means;
 mod memo;
+mod memory;
 mod message;
 mod plan;
 mod policy;

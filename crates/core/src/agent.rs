@@ -1,6 +1,7 @@
 //! [`Agent`]: a model, its tools and its limits, checked once. Not a session; one agent opens many.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use plimsoll_agent::{Entry, KnownTool, Leave, Measure, Run, Setup, State};
@@ -186,6 +187,13 @@ impl Agent {
             notes,
         };
         Ok((setup, fittings))
+    }
+
+    /// Returns the bytes that all runs of this agent hold that are under way: see
+    /// [`Session::current_query_memory_usage`]. O(1).
+    #[must_use]
+    pub fn current_query_memory_usage(&self) -> usize {
+        self.parts.held.load(Ordering::Relaxed)
     }
 
     /// What each request carries besides the messages: system prompt and tools, in the counter's

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, Leave, MAX_TURNS, Permissions,
-    QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
+    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, Leave, LimitOverrides, MAX_TURNS,
+    Permissions, QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel, ToolExecutionStrategy,
+    TurnTrigger,
 };
 use plimsoll_context::{
     Author, Bpe, Bytes, CacheConfig, CacheRetention, ContextStrategy, Economy, HostedTool, Line,
@@ -20,6 +21,7 @@ use plimsoll_context::{
 };
 
 use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};
+use crate::contained;
 use crate::context::{Beside, Contexts};
 use crate::driver::Parts;
 use crate::error::Error;
@@ -79,6 +81,7 @@ pub struct AgentBuilder {
     pins: Vec<String>,
     hooks: Hooks,
     limits: ExecutionLimits,
+    limit_overrides: LimitOverrides,
     max_parallel_tools: Option<usize>,
     tool_execution: Option<ToolExecutionStrategy>,
     permissions: Permissions,
@@ -134,6 +137,7 @@ impl Agent {
             pins: Vec::new(),
             hooks: Hooks::default(),
             limits: ExecutionLimits::turns(MAX_TURNS),
+            limit_overrides: LimitOverrides::default(),
             max_parallel_tools: None,
             tool_execution: None,
             permissions: Permissions::default(),
@@ -218,8 +222,9 @@ impl AgentBuilder {
     }
 
     /// How hard the model thinks before it answers. Default: as the provider has it.
+    /// [`ThinkingLevel::Off`] turns thinking off; a model that has no such switch is warned of.
     pub fn thinking_level(mut self, level: ThinkingLevel) -> Self {
-        self.sampling.thinking = level;
+        self.sampling.thinking = Some(level);
         self
     }
 
@@ -326,7 +331,8 @@ impl AgentBuilder {
     ///
     /// # Errors
     /// [`Error::Build`] with every fault at once.
-    pub fn build(self) -> Result<Agent, Error> {
+    pub fn build(mut self) -> Result<Agent, Error> {
+        self.limits = self.limit_overrides.over(&self.limits);
         let faults = self.faults();
         if !faults.is_empty() {
             return Err(Error::Build(faults));
@@ -334,9 +340,11 @@ impl AgentBuilder {
         let (hosted_tools, retention, notes) = self.asked_of_provider();
         let beside = self.beside();
         let max_parallel_tools = self.parallel_tools();
-        let counter = self
-            .counter
-            .unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())));
+        let breakdowns = Arc::default();
+        let counter = match self.counter {
+            Some(counter) => contained::counter(counter, &breakdowns),
+            None => Arc::new(Memo::new(Bpe::o200k())),
+        };
         let summarizer = self
             .summarizer
             .unwrap_or_else(|| Arc::clone(&self.provider));
@@ -352,6 +360,7 @@ impl AgentBuilder {
             sheet: self.summarizer_sheet.or(self.sheet.filter(|_| same)),
         };
         let policy = self.context.policy(self.policy, &beside);
+        let policy = contained::policy(&policy, &breakdowns);
         let setup = Setup {
             model: self.provider.model().to_owned(),
             system: self.system.into(),
@@ -405,6 +414,8 @@ impl AgentBuilder {
                 contents: self.contents,
                 called: None,
             },
+            held: Arc::default(),
+            breakdowns,
         };
         Ok(Agent {
             setup,

@@ -11,6 +11,7 @@ mod tools;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -25,6 +26,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
+use crate::contained::Breakdowns;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, Polled, said_by};
@@ -69,6 +71,10 @@ pub(crate) struct Parts {
     pub(crate) gate_timeout: Option<Duration>,
     /// How spans tell of it.
     pub(crate) manner: Manner,
+    /// What the runs of all sessions hold that are under way.
+    pub(crate) held: Arc<AtomicUsize>,
+    /// What of the host's has broken down.
+    pub(crate) breakdowns: Arc<Breakdowns>,
 }
 
 /// What is under way. Dropping it ends all of it.
@@ -306,15 +312,22 @@ fn said(kind: Waiting, parts: Vec<Part>) -> Input {
 /// The next step, entries set aside for the store and events told to the observers.
 fn step(session: &mut Session) -> Step {
     let step = session.run.poll();
-    let setup = session.run.setup();
+    for text in session.parts.breakdowns.take() {
+        session.parts.tell(&Event::Warning { text });
+    }
     match &step {
         Step::Record(entry) => {
-            session.told.record(entry, setup);
-            session.steps.see(entry);
+            session.told.record(entry, session.run.setup());
+            if let Some(step) = session.steps.see(entry) {
+                session.parts.tell(&Event::Step(step.clone()));
+            }
+            let held = u64::try_from(session.steps.held()).unwrap_or(u64::MAX);
+            session.run.set_held_beside(Bytes(held));
             session.pending.push(entry.clone());
             session.hold();
         }
         Step::Notify(event) => {
+            let setup = session.run.setup();
             let contents = session.parts.manner.contents;
             session.told.see(event, setup, contents);
             session.parts.tell(event);

@@ -7,6 +7,7 @@ mod allowance;
 pub mod archive;
 mod builder;
 mod compact;
+mod contained;
 mod context;
 mod driver;
 mod error;
@@ -62,7 +63,7 @@ pub use provider::Provider;
 pub use remote::{INBOX, Remote, Said};
 pub use retry::RetryConfig;
 pub use session::{AgentOutput, AgentState, Extensions, Session};
-pub use steps::{MAX_STEP_RESULT, MAX_STEPS, RunStep};
+pub use steps::{MAX_STEP_RESULT, MAX_STEPS};
 pub use store::{
     BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore,
     StoreError,

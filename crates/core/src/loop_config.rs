@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    ExecutionLimits, Input, InputFilter, InputFilters, Sampling, Setup, ThinkingLevel,
+    Event, Input, InputFilter, InputFilters, LimitOverrides, Sampling, Setup, ThinkingLevel,
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{CacheConfig, CacheRetention, FALLBACK_WINDOW, Tokens};
@@ -31,8 +31,8 @@ pub struct AgentLoopConfig {
     pub max_tokens: Option<Tokens>,
     /// Temperature.
     pub temperature: Option<f64>,
-    /// How long the run may be.
-    pub execution_limits: Option<ExecutionLimits>,
+    /// Limits of the run that are not the agent's; each one falls back by itself.
+    pub execution_limits: LimitOverrides,
     /// How the provider's prompt cache is used.
     pub cache_config: Option<CacheConfig>,
     /// Tool calls at once.
@@ -121,6 +121,11 @@ impl Session {
             parts.retry = retry;
         }
         config.apply(&mut setup);
+        if config.thinking_level.is_some() || config.provider_override.is_some() {
+            for text in parts.provider.sampling_notes(&setup.sampling) {
+                parts.tell(&Event::Warning { text });
+            }
+        }
         self.base = Some(Base {
             setup: self.run.set_setup(setup),
             parts: std::mem::replace(&mut self.parts, Arc::new(parts)),
@@ -148,7 +153,7 @@ impl Session {
 impl AgentLoopConfig {
     fn apply(&self, setup: &mut Setup) {
         if let Some(level) = self.thinking_level {
-            setup.sampling.thinking = level;
+            setup.sampling.thinking = Some(level);
         }
         if let Some(tokens) = self.max_tokens {
             setup.max_output = Some(tokens);
@@ -157,9 +162,7 @@ impl AgentLoopConfig {
         if let Some(temperature) = self.temperature {
             setup.sampling.temperature = Some(temperature);
         }
-        if let Some(limits) = &self.execution_limits {
-            setup.limits = Arc::new(limits.clone());
-        }
+        setup.limits = Arc::new(self.execution_limits.over(&setup.limits));
         if let Some(cache) = self.cache_config {
             setup.cache = cache;
         }
@@ -183,10 +186,8 @@ impl AgentLoopConfig {
     /// Everything that is wrong with it beside what it falls back to.
     fn faults(&self, setup: &Setup, parts: &Parts) -> Vec<String> {
         let mut faults = Vec::new();
-        if let Some(limits) = &self.execution_limits {
-            faults.extend(limits.faults());
-        }
-        let limits = self.execution_limits.as_ref().unwrap_or(&setup.limits);
+        let limits = self.execution_limits.over(&setup.limits);
+        faults.extend(limits.faults());
         let same = |provider: &Arc<dyn Provider>| provider.model() == setup.model;
         let priced = setup.sheet.is_some() && self.provider_override.as_ref().is_none_or(same);
         if limits.max_cost.is_some() && !priced {

@@ -251,8 +251,8 @@ async fn choose(
         },
     };
     let choice = match choice {
-        Choice::Branch(index) if !has_ended(results.get(index)) => {
-            let why = format!("branch {index} was chosen, which has come to no end");
+        Choice::Branch(index) if !results.get(index).is_some_and(ParallelLoopResult::answered) => {
+            let why = format!("branch {index} was chosen, which has no answer");
             evaluation.fall_back(&why)
         }
         Choice::Merged { text, .. } if text.trim().is_empty() => {
@@ -263,10 +263,6 @@ async fn choose(
     let warnings = evaluation.warnings.into_inner();
     let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
     (choice, warnings, late)
-}
-
-fn has_ended(result: Option<&ParallelLoopResult>) -> bool {
-    result.is_some_and(|result| matches!(result.end, BranchEnd::Ended(_)))
 }
 
 /// Ends when somebody interrupts; what is said meanwhile comes too late and is kept for that.

@@ -1,7 +1,7 @@
 //! [`Provider`]: the door to a model. One call, one reply; it never retries, since the driver does.
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, Request};
+use plimsoll_agent::{Failure, Request, Sampling};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 
 use crate::telemetry::ServerAddress;
@@ -63,6 +63,12 @@ pub trait Provider: Send + Sync {
             )
         });
         faults.collect()
+    }
+
+    /// Returns what a person should know of settings that the model cannot follow, a sentence each.
+    fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
+        let _ = sampling;
+        Vec::new()
     }
 
     /// The model's window as far as it is known without asking; it stands where the server does not

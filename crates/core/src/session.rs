@@ -4,10 +4,13 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use plimsoll_agent::{Cost, EndReason, Entry, Event, ExecutionTracker, Input, Outcome, Run, State};
-use plimsoll_context::{CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
+use plimsoll_agent::{
+    Cost, EndReason, Entry, Event, ExecutionTracker, Input, Outcome, Run, RunStep, State,
+};
+use plimsoll_context::{Bytes, CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
 
 use crate::agent::{Agent, Fittings};
 use crate::driver::{self, CallLosses, Parts, Purse};
@@ -15,7 +18,7 @@ use crate::error::Error;
 use crate::host_pins::HostPins;
 use crate::loop_config::Base;
 use crate::remote::{Inbox, Remote, Said};
-use crate::steps::{RunStep, Steps};
+use crate::steps::Steps;
 use crate::store::{Lease, SessionId};
 use crate::telemetry::{Scene, Told};
 use crate::tool::Tool;
@@ -56,6 +59,8 @@ pub struct Session {
     pub(crate) base: Option<Base>,
     /// What of it is being told as spans.
     pub(crate) told: Told,
+    /// What it holds, as the agent counts.
+    pub(crate) held: HeldMemory,
     /// The agent's dynamic context, which holds where the host attaches none.
     own_context: Option<Arc<str>>,
 }
@@ -108,6 +113,8 @@ pub struct AgentOutput {
     pub undelivered: Vec<Vec<Part>>,
     /// The view was put back to what it was before the run.
     pub rolled_back: bool,
+    /// The most that the run held in memory at once.
+    pub peak_memory: Bytes,
     /// What its tools returned, in small; of more than [`MAX_STEPS`](crate::MAX_STEPS), the newest.
     pub steps: Vec<RunStep>,
     /// How many older steps were let go.
@@ -141,6 +148,7 @@ impl Session {
             cache_key: None,
             base: None,
             told: Told::default(),
+            held: HeldMemory::new(&parts.held),
             own_context: None,
             parts,
         }
@@ -149,6 +157,7 @@ impl Session {
     /// Takes what the session is to work with from now on.
     pub(crate) async fn fit_out(&mut self, fittings: Fittings) -> Result<(), Error> {
         self.parts = fittings.parts;
+        self.held = HeldMemory::new(&self.parts.held);
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.max_step_result);
@@ -347,6 +356,7 @@ impl Session {
         Ok(AgentOutput {
             steps,
             steps_dropped,
+            peak_memory: self.run.state().peak_memory(),
             ..AgentOutput::new(self.id().clone(), outcome)
         })
     }
@@ -356,10 +366,7 @@ impl Session {
     #[must_use]
     pub fn current_query_memory_usage(&self) -> usize {
         match self.run.is_running() {
-            true => {
-                usize::try_from(self.run.state().memory().0).unwrap_or(usize::MAX)
-                    + self.steps.held()
-            }
+            true => usize::try_from(self.run.state().memory().0).unwrap_or(usize::MAX),
             false => 0,
         }
     }
@@ -373,8 +380,39 @@ impl Session {
     }
 
     /// Says to those outside what the run under way holds.
-    pub(crate) fn hold(&self) {
-        self.inbox.holds(self.current_query_memory_usage());
+    pub(crate) fn hold(&mut self) {
+        let bytes = self.current_query_memory_usage();
+        self.inbox.holds(bytes);
+        self.held.set(bytes);
+    }
+}
+
+/// What one session holds, as part of what all sessions of its agent hold.
+#[derive(Debug, Default)]
+pub(crate) struct HeldMemory {
+    of_agent: Arc<AtomicUsize>,
+    own: usize,
+}
+
+impl HeldMemory {
+    /// A session of the agent that counts here, which holds nothing yet.
+    pub(crate) fn new(of_agent: &Arc<AtomicUsize>) -> Self {
+        Self {
+            of_agent: Arc::clone(of_agent),
+            own: 0,
+        }
+    }
+
+    fn set(&mut self, bytes: usize) {
+        self.of_agent.fetch_add(bytes, Ordering::Relaxed);
+        self.of_agent.fetch_sub(self.own, Ordering::Relaxed);
+        self.own = bytes;
+    }
+}
+
+impl Drop for HeldMemory {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }
 
@@ -409,6 +447,7 @@ impl AgentOutput {
             cost: outcome.cost,
             undelivered: outcome.undelivered,
             rolled_back: outcome.rolled_back,
+            peak_memory: Bytes(0),
             steps: Vec::new(),
             steps_dropped: 0,
         }

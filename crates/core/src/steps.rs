@@ -1,9 +1,9 @@
-//! [`RunStep`]: what a run's tools returned, kept for the host in small. Not what the model sees,
+//! [`Steps`]: what a run's tools returned, kept for the host in small. Not what the model sees,
 //! which the budget governs, and not the log, which has all of it.
 
 use std::collections::{HashMap, VecDeque};
 
-use plimsoll_agent::Entry;
+use plimsoll_agent::{Entry, RunStep};
 use plimsoll_context::{Bytes, CallId, Message, clip, shorten_bytes};
 
 /// Bytes of one step's result, at most, where nothing else is said.
@@ -12,22 +12,6 @@ pub const MAX_STEP_RESULT: Bytes = Bytes(8_192);
 pub const MAX_STEPS: usize = 1_000;
 /// What stands at the end of a text that was cut.
 const TRUNCATED: &str = "[truncated]";
-
-/// One tool call of a run and what it returned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunStep {
-    /// The call.
-    pub call: CallId,
-    /// The tool, as the model named it.
-    pub name: String,
-    /// The arguments, cut like the result.
-    pub arguments: String,
-    /// The texts of the result. One longer than `max_step_result_size` ends with `[truncated]`; a JSON
-    /// list or object stays one: whole items leave its middle, and a marker counts them.
-    pub result: String,
-    /// Whether the call failed or did not run.
-    pub is_error: bool,
-}
 
 /// The steps of the run under way.
 #[derive(Debug)]
@@ -54,8 +38,8 @@ impl Steps {
         }
     }
 
-    /// Takes in what the log gets.
-    pub(crate) fn see(&mut self, entry: &Entry) {
+    /// Takes in what the log gets. Returns the step that it is the result of, if it is one.
+    pub(crate) fn see(&mut self, entry: &Entry) -> Option<&RunStep> {
         match entry {
             Entry::Replied { message, .. } => {
                 self.open.clear();
@@ -70,7 +54,7 @@ impl Steps {
                 if let Message::ToolResult(result) = message.as_ref() {
                     let called = self.open.remove(&result.call);
                     let (place, name, arguments) = called.unwrap_or_default();
-                    self.keep(
+                    return self.keep(
                         place,
                         RunStep {
                             call: result.call.clone(),
@@ -84,6 +68,7 @@ impl Steps {
             }
             _ => {}
         }
+        None
     }
 
     /// What the steps take, in bytes.
@@ -103,7 +88,7 @@ impl Steps {
     }
 
     /// Keeps a step at its place in its batch, whenever it came.
-    fn keep(&mut self, place: usize, step: RunStep) {
+    fn keep(&mut self, place: usize, step: RunStep) -> Option<&RunStep> {
         if self.kept.len() == MAX_STEPS
             && let Some(oldest) = self.kept.pop_front()
         {
@@ -115,6 +100,7 @@ impl Steps {
         self.came.push(place);
         let at = self.kept.len().saturating_sub(later);
         self.kept.insert(at, step);
+        self.kept.get(at)
     }
 }
 
@@ -132,7 +118,8 @@ fn cut(text: &str, max: Bytes) -> String {
         return text.to_owned();
     }
     let is_json = |text: &String| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    if let Some(json) = shorten_bytes(text, max).filter(is_json) {
+    if let Some(mut json) = shorten_bytes(text, max).filter(is_json) {
+        json.shrink_to_fit();
         return json;
     }
     match max.0.checked_sub(TRUNCATED.len() as u64) {

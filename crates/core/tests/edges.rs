@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Event, ExecutionLimits, Failure, Request};
+use plimsoll_agent::{EndReason, Event, ExecutionLimits, Failure, LimitOverrides, Request};
 use plimsoll_context::{
     ContextStrategy, Delta, Economy, Money, Part, PriceSheet, Rates, Reply, Tokens,
 };
@@ -338,7 +338,10 @@ async fn whoever_writes_summaries_must_have_a_price_under_a_limit_of_money() {
         // For one run.
         let mut session = scout(priced).session(id("t")).await.unwrap();
         let config = AgentLoopConfig {
-            execution_limits: Some(limits()),
+            execution_limits: LimitOverrides {
+                max_cost: Some(limits().max_cost),
+                ..LimitOverrides::default()
+            },
             ..AgentLoopConfig::default()
         };
         let output = agent_loop(&mut session, "go", &config).await;

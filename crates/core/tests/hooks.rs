@@ -43,7 +43,7 @@ impl Diary {
     fn watch(&self, event: &Event) {
         let text = match event {
             Event::AgentStart { run, .. } => format!("AgentStart {run}"),
-            Event::AgentEnd { outcome } => format!("AgentEnd {}", outcome.reason.word()),
+            Event::AgentEnd { outcome, .. } => format!("AgentEnd {}", outcome.reason.word()),
             Event::TurnStart { turn, cause, .. } => {
                 let cause = serde_json::to_value(cause).unwrap();
                 format!("TurnStart {turn} {}", cause.as_str().unwrap())

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Permission, PermissionRule,
-    Permissions, Question, ToolExecutionStrategy,
+    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, LimitOverrides, Permission,
+    PermissionRule, Permissions, Question, ToolExecutionStrategy,
 };
 use plimsoll_context::{
     Author, Bytes, CacheConfig, ContextStrategy, Money, PriceSheet, Rates, SummaryConfig, Tokens,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AllowAll, Error, Gate, MemoryStore, SessionId, SessionStore, ToolError,
-    Window, tool,
+    Agent, AgentBuilder, AgentLoopConfig, AllowAll, Error, Gate, MemoryStore, SessionId,
+    SessionStore, ToolError, Window, agent_loop, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -100,7 +100,7 @@ fn hangs() -> Vec<Hang> {
         hang("after_tool", vec![call("look")], |builder| {
             builder.after_tool_execution(|_, _, _| std::future::pending::<()>())
         }),
-        // Behind the last turn the run is over, and its time with it: a hook has its own then.
+        // Hooks behind the end of the run are in a test of their own.
         hang("after_turn", vec![call("look")], |builder| {
             builder.after_turn(|messages, _| async move {
                 if messages.len() == 3 {
@@ -166,6 +166,89 @@ async fn time_cuts_into_whatever_hangs() {
             .unwrap();
         assert!(output.reason.is_answer(), "{name}: {:?}", output.reason);
     }
+}
+
+/// Hooks behind the end of a run end with its time; if that is used up, they have a moment.
+#[tokio::test(start_paused = true)]
+async fn hooks_behind_the_end_are_cut_off_too() {
+    let answers = || ScriptedProvider::new([]).then_always(Turn::say("Land!"));
+    let hangs = || ScriptedProvider::new([]).then_always(Turn::Hang);
+    let both = |builder: AgentBuilder| {
+        builder
+            .after_loop(|_, _| std::future::pending::<()>())
+            .after_task(|_, _| std::future::pending::<()>())
+    };
+    let moment = Duration::from_secs(1);
+    for (provider, builder, ends) in [
+        (
+            answers(),
+            both as fn(AgentBuilder) -> AgentBuilder,
+            LIMIT + moment,
+        ),
+        (
+            answers(),
+            |builder| builder.after_task(|_, _| std::future::pending::<()>()),
+            LIMIT,
+        ),
+        (hangs(), both, LIMIT + 2 * moment),
+    ] {
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&warnings);
+        let builder = builder(agent(&provider))
+            .hook_timeout(Duration::from_secs(86_400))
+            .max_duration(LIMIT)
+            .observer(move |event: &Event| {
+                if let Event::Warning { text } = event {
+                    sink.lock().unwrap().push(text.clone());
+                }
+            });
+        let agent = builder.build().unwrap();
+        let before = Instant::now();
+        let output = agent.run("go").await.unwrap();
+        let took = before.elapsed();
+        assert!(
+            took >= ends && took < ends + Duration::from_millis(10),
+            "{took:?}"
+        );
+        assert!(!output.text.is_empty());
+        let warnings = warnings.lock().unwrap();
+        assert!(
+            warnings
+                .iter()
+                .any(|text| text.starts_with("after_task was cut off")),
+            "{warnings:?}"
+        );
+    }
+}
+
+/// A hook that deadlocks on a thread does not hold up the end of the process.
+#[test]
+fn a_deadlocked_hook_does_not_delay_the_runtime() {
+    let (release, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let provider = ScriptedProvider::new([]).then_always(Turn::say("Land!"));
+    let agent = agent(&provider)
+        .max_duration(Duration::from_millis(50))
+        .before_turn(move |_, _| wait.lock().unwrap().recv().is_ok())
+        .build()
+        .unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    let before = std::time::Instant::now();
+    let output = runtime.block_on(agent.run("go")).unwrap();
+    assert!(
+        matches!(output.reason, EndReason::MaxDuration { .. }),
+        "{:?}",
+        output.reason
+    );
+    drop(runtime);
+    // By itself it would be given up after `hook_timeout`, which is 30 s.
+    assert!(
+        before.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        before.elapsed()
+    );
+    drop(release);
 }
 
 /// Where the last answer hangs too, or none is wanted, the run stops with a text that says so.
@@ -304,6 +387,7 @@ fn every_fault_is_said_in_one_go() {
             .max_duration(Duration::ZERO)
             .max_cost(Money(0))
             .max_memory(Bytes(0))
+            .max_step_result_size(Bytes(0))
             .max_identical_tool_calls(0)
             .max_parallel_tools(0)
             .tool_retries(1_000)
@@ -328,6 +412,7 @@ fn every_fault_is_said_in_one_go() {
         "max_cost is 0",
         "max_cost needs to know what `scripted/model` costs",
         "max_memory is 0",
+        "max_step_result_size is 0",
         "max_identical_tool_calls is 0",
         "max_parallel_tools is 0",
         "tool_retries is 1000",
@@ -445,4 +530,117 @@ async fn settings_reach_the_log() {
         ..limits
     };
     assert_eq!(config.limits, limits);
+}
+
+/// The limits that the log says a session's newest run had.
+async fn limits_of(store: &MemoryStore) -> ExecutionLimits {
+    let log = store.load(&id()).await.unwrap();
+    let mut configs = log.iter().filter_map(|entry| match entry {
+        Entry::Started { config, .. } => config.clone(),
+        _ => None,
+    });
+    configs.next_back().unwrap().limits
+}
+
+#[tokio::test]
+async fn limits_fall_back_one_by_one_in_any_order() {
+    let turns = || ExecutionLimits {
+        max_turns: 15,
+        max_tool_calls: Some(90),
+        ..ExecutionLimits::default()
+    };
+    let single = |builder: AgentBuilder| {
+        builder
+            .max_identical_tool_calls(3)
+            .max_tool_calls(4)
+            .max_total_tokens(None)
+            .max_calls_per_tool("look", 2)
+            .at_limit(AtLimit::Stop)
+    };
+    let wanted = ExecutionLimits {
+        max_identical_tool_calls: Some(3),
+        max_tool_calls: Some(4),
+        max_total_tokens: None,
+        max_calls_per_tool: [("look".to_owned(), 2)].into(),
+        at_limit: AtLimit::Stop,
+        ..turns()
+    };
+    for all_first in [true, false] {
+        let provider = ScriptedProvider::new([]).then_always(Turn::say("Land!"));
+        let store = MemoryStore::default();
+        let builder = agent(&provider).store(Arc::new(store.clone()));
+        let builder = match all_first {
+            true => single(builder.execution_limits(turns())),
+            false => single(builder).execution_limits(turns()),
+        };
+        let agent = builder.build().unwrap();
+        let mut session = agent.session(id()).await.unwrap();
+        session.run("go").await.unwrap();
+        assert_eq!(limits_of(&store).await, wanted);
+        // A run of its own replaces what it sets, and nothing else.
+        let config = AgentLoopConfig {
+            execution_limits: LimitOverrides {
+                max_turns: Some(7),
+                max_tool_calls: Some(None),
+                max_calls_per_tool: [("hang".to_owned(), 1)].into(),
+                ..LimitOverrides::default()
+            },
+            ..AgentLoopConfig::default()
+        };
+        agent_loop(&mut session, "go", &config).await.unwrap();
+        let own = ExecutionLimits {
+            max_turns: 7,
+            max_tool_calls: None,
+            max_calls_per_tool: [("look".to_owned(), 2), ("hang".to_owned(), 1)].into(),
+            ..wanted.clone()
+        };
+        assert_eq!(limits_of(&store).await, own);
+        session.run("go").await.unwrap();
+        assert_eq!(limits_of(&store).await, wanted, "it was for that run");
+    }
+}
+
+/// What the reviewers saw: 14 identical calls under a limit of 3.
+#[tokio::test]
+async fn loop_detection_survives_other_limits() {
+    let looks = || ScriptedProvider::new([]).then_always(Turn::call("look", json!({})));
+    let limits = ExecutionLimits {
+        max_turns: 15,
+        ..ExecutionLimits::default()
+    };
+    let build = |builder: AgentBuilder| builder.build().unwrap();
+    let cases = [
+        build(
+            agent(&looks())
+                .max_identical_tool_calls(3)
+                .execution_limits(limits.clone()),
+        ),
+        build(
+            agent(&looks())
+                .execution_limits(limits)
+                .max_identical_tool_calls(3),
+        ),
+        // The size of the history alone turns it on.
+        build(agent(&looks()).tool_call_history_size(10)),
+    ];
+    for (case, at_most) in cases.iter().zip([2, 2, 3]) {
+        let output = case.run("go").await.unwrap();
+        assert!(
+            matches!(output.reason, EndReason::DoomLoop { .. }),
+            "{:?}",
+            output.reason
+        );
+        assert_eq!(output.tool_calls, at_most);
+    }
+    let agent = build(agent(&looks()).max_tool_calls(40));
+    let mut session = agent.session(id()).await.unwrap();
+    let config = AgentLoopConfig {
+        execution_limits: LimitOverrides {
+            tool_call_history_size: Some(Some(12)),
+            ..LimitOverrides::default()
+        },
+        ..AgentLoopConfig::default()
+    };
+    let output = agent_loop(&mut session, "go", &config).await.unwrap();
+    assert!(matches!(output.reason, EndReason::DoomLoop { .. }));
 }

@@ -2,22 +2,19 @@
 //! the whole process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-#[path = "../benches/instant/mod.rs"]
-mod instant;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use peak_alloc::PeakAlloc;
 use plimsoll_agent::{Entry, Failure, Request};
-use plimsoll_context::{Chars4, ContextStrategy, Delta, Reply, Tokens};
+use plimsoll_context::{
+    Bytes, CallId, Chars4, ContextStrategy, Delta, Part, Reply, StopReason, Tokens, ToolCall,
+};
 use plimsoll_core::{
     Agent, Lease, Provider, Remote, SessionId, SessionInfo, SessionStore, StoreError, ToolError,
     Window, tool,
 };
-
-use instant::{Instantly, Nothing};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
@@ -49,26 +46,76 @@ struct Watched {
     said: AtomicUsize,
 }
 
-struct Watching(Arc<Instantly>, Arc<Watched>);
+/// A model that asks for a tool so often, with so long arguments, then answers.
+struct Watching {
+    case: Case,
+    made: AtomicUsize,
+    watched: Arc<Watched>,
+}
 
 #[async_trait]
 impl Provider for Watching {
     fn model(&self) -> &str {
         "test/watching"
     }
-    async fn call(
-        &self,
-        request: &Request,
-        deltas: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Result<Reply, Failure> {
-        let remote = self.1.remote.lock().unwrap().clone().unwrap();
+    async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
+        let remote = self.watched.remote.lock().unwrap().clone().unwrap();
         let said = remote.current_query_memory_usage();
-        self.1.said.store(said, Ordering::Relaxed);
-        self.1
-            .live
-            .store(ALLOCATOR.current_usage(), Ordering::Relaxed);
-        self.0.call(request, deltas).await
+        self.watched.said.store(said, Ordering::Relaxed);
+        let live = ALLOCATOR.current_usage();
+        self.watched.live.store(live, Ordering::Relaxed);
+        let n = self.made.fetch_add(1, Ordering::Relaxed);
+        let (part, stop) = match n < self.case.calls {
+            false => (Part::text("All pages are read."), StopReason::Stop),
+            true => {
+                let call = ToolCall {
+                    id: CallId(format!("call_{n}")),
+                    name: "read".to_owned(),
+                    arguments: (self.case.make)(self.case.arguments),
+                    opaque: None,
+                };
+                (Part::ToolCall(call), StopReason::ToolCalls)
+            }
+        };
+        Ok(Reply {
+            parts: vec![part],
+            stop,
+            usage: None,
+            model: None,
+        })
     }
+}
+
+/// What the tool is called with.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Anything {
+    #[serde(rename = "text")]
+    _text: String,
+}
+
+/// A run of so many calls, with so many bytes of arguments and of results.
+#[derive(Clone, Copy)]
+struct Case {
+    calls: usize,
+    arguments: usize,
+    result: usize,
+    make: fn(usize) -> String,
+    window: u64,
+}
+
+/// JSON as a serializer writes it: the string has grown, and has up to twice the memory it needs.
+fn serialized(bytes: usize) -> String {
+    serde_json::to_string(&serde_json::json!({ "text": "x".repeat(bytes) })).unwrap()
+}
+
+/// The same as a stream brings it.
+fn streamed(bytes: usize) -> String {
+    let whole = serialized(bytes);
+    let mut text = String::new();
+    for piece in whole.as_bytes().chunks(5) {
+        text.push_str(std::str::from_utf8(piece).unwrap());
+    }
+    text
 }
 
 struct Measured {
@@ -80,21 +127,23 @@ struct Measured {
     left: isize,
 }
 
-/// A run of `calls` calls whose tool returns `bytes` each, in a window of so many tokens.
-async fn run(calls: usize, bytes: usize, window: u64) -> Measured {
-    let model = Instantly::new();
-    model.calls(calls);
+async fn run(case: Case) -> Measured {
     let watched = Arc::new(Watched::default());
-    let read = tool("read", "Reads a page.", move |_: Nothing| async move {
-        Ok::<_, ToolError>("x".repeat(bytes))
+    let model = Watching {
+        case,
+        made: AtomicUsize::new(0),
+        watched: Arc::clone(&watched),
+    };
+    let read = tool("read", "Reads a page.", move |_: Anything| async move {
+        Ok::<_, ToolError>((case.make)(case.result))
     });
-    let agent = Agent::builder(Watching(model, Arc::clone(&watched)))
+    let agent = Agent::builder(model)
         .tool(read)
         .counter(Arc::new(Chars4))
         .context_strategy(ContextStrategy::Evict { max_tokens: None })
-        .window(Window::Known(Tokens(window)))
-        .max_result(Tokens(window))
-        .max_turns(1_000)
+        .window(Window::Known(Tokens(case.window)))
+        .max_result(Tokens(case.window))
+        .max_turns(10_000)
         .store(Arc::new(Forgetful))
         .build()
         .unwrap();
@@ -104,46 +153,140 @@ async fn run(calls: usize, bytes: usize, window: u64) -> Measured {
     assert_eq!(session.current_query_memory_usage(), 0);
     let before = ALLOCATOR.current_usage();
     let output = session.run("Read.").await.unwrap();
-    assert_eq!(output.tool_calls, calls as u64);
+    assert_eq!(output.tool_calls, case.calls as u64);
     assert!(output.steps.iter().all(|step| step.result.len() <= 8_192));
+    let said = watched.said.load(Ordering::Relaxed);
+    assert!(output.peak_memory.0 >= said as u64, "{output:?}");
     drop(output);
     assert_eq!(session.current_query_memory_usage(), 0, "between runs");
     assert_eq!(session.remote().current_query_memory_usage(), 0);
+    assert_eq!(agent.current_query_memory_usage(), 0);
     let live = watched.live.load(Ordering::Relaxed);
-    let kept: usize = session
-        .view()
-        .transcript()
-        .items()
-        .iter()
-        .map(|item| item.message.text().len())
-        .sum();
+    let items = session.view().transcript().items().iter();
+    let kept: usize = items.map(|item| item.message.allocated()).sum();
     Measured {
         live: live.saturating_sub(before),
-        said: watched.said.load(Ordering::Relaxed),
+        said,
         left: ALLOCATOR.current_usage() as isize - before as isize - kept as isize,
     }
+}
+
+/// A result that alone is larger than the memory of its run.
+async fn over_the_limit() {
+    let watched = Arc::new(Watched::default());
+    let case = Case {
+        calls: 1,
+        arguments: 1,
+        result: 5_000_000,
+        make: serialized,
+        window: 8_000_000,
+    };
+    let model = Watching {
+        case,
+        made: AtomicUsize::new(0),
+        watched: Arc::clone(&watched),
+    };
+    // It is there before the run begins.
+    let whole = Mutex::new(Some("x".repeat(5_000_000)));
+    let read = tool("read", "Reads a page.", move |_: Anything| {
+        let whole = whole.lock().unwrap().take();
+        async move { Ok::<_, ToolError>(whole.unwrap()) }
+    });
+    let agent = Agent::builder(model)
+        .tool(read)
+        .counter(Arc::new(Chars4))
+        .context_strategy(ContextStrategy::Unlimited {})
+        .max_memory(Bytes(1_000_000))
+        .store(Arc::new(Forgetful))
+        .build()
+        .unwrap();
+    let id = SessionId::new("memory").unwrap();
+    let mut session = agent.session(id).await.unwrap();
+    *watched.remote.lock().unwrap() = Some(session.remote());
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let output = session.run("Read.").await.unwrap();
+    let (peak, live) = (
+        ALLOCATOR.peak_usage() - before,
+        watched.live.load(Ordering::Relaxed).saturating_sub(before),
+    );
+    println!(
+        "a result of 5,000,000 bytes under a limit of 1,000,000: {} held at most, peak {peak} above the result",
+        output.peak_memory.0
+    );
+    assert!(
+        output.peak_memory.0 <= 1_010_000,
+        "{}",
+        output.peak_memory.0
+    );
+    assert!(watched.said.load(Ordering::Relaxed) <= 1_010_000);
+    // The result itself, 5 MB that were there before, is gone; what is cut of it is less than 1 MB.
+    assert!(live < 1_100_000, "{live}");
+    assert!(peak < 2_500_000, "{peak}");
+    assert!(
+        matches!(output.reason, plimsoll_agent::EndReason::MaxMemory { .. }),
+        "{:?}",
+        output.reason
+    );
 }
 
 /// G3, S24: the growth that a payload causes, within a tenth.
 #[tokio::test]
 async fn what_a_run_holds_is_what_the_allocator_says() {
-    run(3, 1, 8_000_000).await;
-    for (calls, bytes, window) in [
-        (1, 2_000_000, 8_000_000),
-        (40, 64_000, 8_000_000),
-        // Most of it is evicted again.
-        (40, 64_000, 100_000),
-        (400, 3_000, 8_000_000),
+    let case = |calls, arguments, result, make| Case {
+        calls,
+        arguments,
+        result,
+        make,
+        window: 8_000_000,
+    };
+    run(case(3, 1, 1, serialized)).await;
+    for (what, with) in [
+        ("1 result of 2 MB", case(1, 1, 2_000_000, serialized)),
+        ("40 results of 64 KB", case(40, 1, 64_000, serialized)),
+        (
+            "the same, most of it evicted again",
+            Case {
+                window: 100_000,
+                ..case(40, 1, 64_000, serialized)
+            },
+        ),
+        ("400 results of 3 KB", case(400, 1, 3_000, serialized)),
+        (
+            "20 results of 90 KB as JSON",
+            case(20, 1, 90_000, serialized),
+        ),
+        (
+            "20 calls with 100 KB of arguments as JSON",
+            case(20, 100_000, 1, serialized),
+        ),
+        (
+            "20 calls with 100 KB of streamed arguments",
+            case(20, 100_000, 1, streamed),
+        ),
     ] {
-        let without = run(calls, 1, window).await;
-        let with = run(calls, bytes, window).await;
+        let without = run(Case {
+            arguments: 1,
+            result: 1,
+            ..with
+        })
+        .await;
+        let with = run(with).await;
         let live = with.live as f64 - without.live as f64;
         let said = with.said as f64 - without.said as f64;
         let kept = with.left - without.left;
-        println!(
-            "{calls} results of {bytes} bytes in {window} tokens: {live} bytes by the allocator, {said} by the run, {kept} more after it"
-        );
+        println!("{what}: {live} bytes by the allocator, {said} by the run, {kept} more after it");
         assert!((said / live - 1.0).abs() < 0.1, "{said} of {live}");
         assert!(kept.unsigned_abs() < 200_000, "{kept} bytes stay behind");
     }
+    // Calls that say next to nothing.
+    let (few, many) = (
+        run(case(5, 1, 1, serialized)).await,
+        run(case(5_000, 1, 1, serialized)).await,
+    );
+    let (live, said) = (many.live - few.live, many.said - few.said);
+    println!("5,000 small calls: {live} bytes by the allocator, {said} by the run");
+    // Lists have room to grow: up to twice what they hold.
+    assert!(said < live && said * 5 > live * 4, "{said} of {live}");
+    over_the_limit().await;
 }

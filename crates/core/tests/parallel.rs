@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Failure};
-use plimsoll_context::{ContextStrategy, Money, PriceSheet, Rates, TokenCounter, Tokens, Usage};
+use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Failure, Request};
+use plimsoll_context::{ContextStrategy, Delta, Money, PriceSheet, Rates, Reply, Tokens, Usage};
 use plimsoll_core::archive::RecallKey;
+use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, Allowance, Branch, BranchEnd, Choice, Custom, Elaborate, Error,
     Evaluation, EvaluationStrategy, JudgeModel, LlmJudge, Losers, MemoryStore, ParallelLoopOutcome,
-    ParallelLoopResult, ParallelOptions, PickFirst, RetryConfig, Session, SessionId, SessionStore,
-    TokenEfficient, ToolError, Window, agent_loop_parallel, tool,
+    ParallelLoopResult, ParallelOptions, PickFirst, Provider, RetryConfig, Session, SessionId,
+    SessionStore, TokenEfficient, ToolError, Window, agent_loop_parallel, tool,
 };
 use serde_json::json;
 
@@ -44,18 +45,21 @@ fn branch(model: &ScriptedProvider, config: &str) -> Branch {
     Branch::new(agent(model).build().unwrap()).config_id(config)
 }
 
-/// A counter that panics once a run has its answer.
-#[derive(Debug)]
+/// A provider that panics outside of its calls.
 struct Breaks;
 
-impl TokenCounter for Breaks {
-    fn name(&self) -> &str {
-        "breaks"
+#[async_trait]
+impl Provider for Breaks {
+    fn model(&self) -> &str {
+        "test/breaks"
     }
 
-    fn text(&self, text: &str) -> Tokens {
-        assert!(text != "never told", "out of rum");
-        Tokens(1)
+    fn server(&self) -> Option<ServerAddress> {
+        panic!("out of rum")
+    }
+
+    async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
+        Err(Failure::ContentFilter)
     }
 }
 
@@ -253,10 +257,7 @@ async fn the_fastest_wins_and_the_others_are_cancelled() {
 async fn a_branch_that_fails_breaks_down_or_ends_at_a_limit_loses() {
     let store = MemoryStore::default();
     let mut session = session(&store, &says("")).await;
-    let broken = agent(&says("never told"))
-        .counter(Arc::new(Breaks))
-        .build()
-        .unwrap();
+    let broken = Agent::builder(Breaks).build().unwrap();
     let failing = ScriptedProvider::new([Turn::Fail(Failure::Auth {
         message: "no key".into(),
     })]);
@@ -514,6 +515,26 @@ async fn a_strategy_of_ones_own_chooses_and_may_be_wrong() {
             ("East.", 2)
         );
     }
+    // A branch that failed is none to choose, though its text is the longest.
+    let broken = || {
+        let failure = Failure::Refused {
+            status: Some(400),
+            message: "a long text that says what is wrong with the request".into(),
+        };
+        ScriptedProvider::new([Turn::Fail(failure)])
+    };
+    let branches = vec![
+        Branch::new(agent(&broken()).build().unwrap()),
+        Branch::new(agent(&says("East.")).build().unwrap()),
+    ];
+    let outcome = run(&mut session, branches, &longest).await;
+    assert_eq!((outcome.winner, outcome.text.as_str()), (Some(1), "East."));
+    assert_eq!(
+        outcome.warnings,
+        [
+            "branch 0 was chosen, which has no answer; of the answers, the one that took the fewest tokens is taken"
+        ]
+    );
 }
 
 fn priced(builder: AgentBuilder) -> AgentBuilder {

@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Spend, TurnTrigger};
-use plimsoll_context::{Money, PriceSheet, Rates, TokenCounter, Tokens, ToolSpec, Usage};
+use plimsoll_agent::{
+    EndReason, Entry, Event, ExecutionLimits, Failure, Request, Spend, TurnTrigger,
+};
+use plimsoll_context::{Delta, Money, PriceSheet, Rates, Reply, Tokens, ToolSpec, Usage};
+use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AllowAll, DenyAll, MAX_DEPTH, MemoryStore, SessionId, SessionStore,
-    StoreError, Tool, ToolContext, ToolError, ToolOutput, sub_agent, tool,
+    Agent, AgentBuilder, AllowAll, DenyAll, MAX_DEPTH, MemoryStore, Provider, SessionId,
+    SessionStore, StoreError, Tool, ToolContext, ToolError, ToolOutput, sub_agent, tool,
 };
 use serde_json::{Value, json};
 
@@ -34,18 +37,21 @@ fn id(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
-/// A counter that panics once a run has its answer.
-#[derive(Debug)]
+/// A provider that panics outside of its calls.
 struct Breaks;
 
-impl TokenCounter for Breaks {
-    fn name(&self) -> &str {
-        "breaks"
+#[async_trait]
+impl Provider for Breaks {
+    fn model(&self) -> &str {
+        "test/breaks"
     }
 
-    fn text(&self, text: &str) -> Tokens {
-        assert!(text != "never told", "out of rum");
-        Tokens(1)
+    fn server(&self) -> Option<ServerAddress> {
+        panic!("out of rum")
+    }
+
+    async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
+        Err(Failure::ContentFilter)
     }
 }
 
@@ -259,7 +265,7 @@ async fn where_nothing_is_left_the_caller_is_told_and_goes_on() {
     let captain = Agent::builder(model.clone())
         .tool(scout.as_tool("scout", ""))
         .execution_limits(ExecutionLimits {
-            max_total_tokens: Some(Tokens(2_000)),
+            max_total_tokens: Some(Tokens(1_200)),
             ..ExecutionLimits::default()
         })
         .build()
@@ -481,10 +487,7 @@ async fn it_has_no_more_time_than_its_caller() {
 
 #[tokio::test]
 async fn one_that_fails_or_breaks_down_is_an_error_result_and_leaves_nothing_reserved() {
-    let broken = Agent::builder(ScriptedProvider::new([Turn::say("never told")]))
-        .counter(Arc::new(Breaks))
-        .build()
-        .unwrap();
+    let broken = Agent::builder(Breaks).build().unwrap();
     // A script without a turn refuses the call.
     let failing = Agent::builder(ScriptedProvider::new([])).build().unwrap();
     let fine = Agent::builder(ScriptedProvider::new([Turn::say("fine")]))

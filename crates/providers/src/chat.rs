@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, Request};
+use plimsoll_agent::{Failure, Request, Sampling, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Delta, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
@@ -24,6 +24,7 @@ use crate::models::ModelFacts;
 use crate::refusal::Asked;
 use crate::responses::effort_of;
 use crate::retention::{Asks, keeps, kept};
+use crate::thinking_off::{self, ThinkingOff};
 
 /// The bits of a seed that are sent: the wire has signed numbers.
 const MAX_SEED: u64 = i64::MAX as u64;
@@ -104,6 +105,10 @@ impl Provider for OpenAiChat {
         keeps(&self.line, retention, self.asks())
     }
 
+    fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
+        self.thinking_off().notes(sampling, &self.line.full_name)
+    }
+
     fn known_window(&self) -> Option<Tokens> {
         self.line.known_window()
     }
@@ -138,6 +143,10 @@ impl OpenAiChat {
         }
     }
 
+    fn thinking_off(&self) -> ThinkingOff {
+        thinking_off::on_chat(&self.line.model, &self.line.facts, &self.dialect)
+    }
+
     fn body(&self, request: &Request) -> Result<Vec<u8>, Failure> {
         Ok(self.rendered(request)?.body)
     }
@@ -149,7 +158,7 @@ impl OpenAiChat {
             system: Some(&*request.system).filter(|system| !system.is_empty()),
             tools: &request.tools,
             tool_choice: tool_choice(request),
-            max_output: self.line.most(request.max_output).map(|tokens| tokens.0),
+            max_output: self.line.most(request).map(|tokens| tokens.0),
             temperature: request.sampling.temperature,
             // Servers take 63 bits at most.
             seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
@@ -170,8 +179,17 @@ impl OpenAiChat {
     /// The keys that a request has besides, and what it does not say of the effort; what the host says
     /// of that goes before ours.
     fn extra(&self, request: &Request) -> (Cow<'_, Map<String, Value>>, Option<Note>) {
-        let extra = kept(&self.line, request, self.asks());
+        let mut extra = kept(&self.line, request, self.asks());
         if extra.contains_key(EFFORT) {
+            return (extra, None);
+        }
+        if request.sampling.thinking == Some(ThinkingLevel::Off)
+            && let ThinkingOff::Keys(keys) = self.thinking_off()
+        {
+            for (key, value) in keys {
+                let extra = extra.to_mut();
+                extra.entry(key.as_str()).or_insert_with(|| value.clone());
+            }
             return (extra, None);
         }
         let (effort, left_out) = effort(request, &self.line.model, &self.line.facts, &self.dialect);
@@ -200,7 +218,14 @@ fn effort(
         efforts: efforts::on_chat(model, facts, dialect),
         ..Profile::openai()
     };
-    let asked = effort_of(request.sampling.thinking).and_then(|asked| known.effort(asked));
+    let asked = match request.sampling.thinking {
+        None => None,
+        Some(ThinkingLevel::Off) => match thinking_off::on_chat(model, facts, dialect) {
+            ThinkingOff::Effort(effort) => Some(effort),
+            _ => None,
+        },
+        Some(level) => effort_of(level).and_then(|asked| known.effort(asked)),
+    };
     let tools = dialect.tools == ToolStyle::Native && !request.tools.is_empty();
     let said = match efforts::goes(model) {
         Reach::ToolsAtNone if tools => Some(Effort::None),
@@ -217,7 +242,6 @@ fn effort(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_agent::ThinkingLevel;
 
     fn sent(model: &str, dialect: &str, request: &Request) -> (Option<&'static str>, bool) {
         let dialect = Dialect::named(dialect).unwrap();
@@ -230,7 +254,7 @@ mod tests {
     fn a_level_becomes_what_the_model_knows() {
         use ThinkingLevel::{High, Low, Medium, Minimal, Off};
         for (dialect, model, level, said) in [
-            ("openai", "openai/gpt-5-mini", Off, None),
+            ("openai", "openai/gpt-5-mini", Off, Some("minimal")),
             ("openai", "openai/gpt-5-mini", Minimal, Some("minimal")),
             ("openai", "openai/o3", Minimal, Some("low")),
             ("openai", "openai/o3", Low, Some("low")),
@@ -261,9 +285,14 @@ mod tests {
     fn where_tools_and_thinking_do_not_go_together_tools_go_first() {
         use ThinkingLevel::{High, Off};
         for (model, level, tools, without) in [
-            ("openai/gpt-5.4", Off, (None, false), (None, false)),
+            ("openai/gpt-5.4", Off, (None, false), (Some("none"), false)),
             ("openai/gpt-5.4", High, (None, true), (Some("high"), false)),
-            ("openai/gpt-5.5", Off, (Some("none"), false), (None, false)),
+            (
+                "openai/gpt-5.5",
+                Off,
+                (Some("none"), false),
+                (Some("none"), false),
+            ),
             (
                 "openai/gpt-5.6-terra",
                 High,
@@ -274,7 +303,7 @@ mod tests {
                 "openai-compatible/gpt-5.6",
                 Off,
                 (Some("none"), false),
-                (None, false),
+                (Some("none"), false),
             ),
             (
                 "openai/gpt-6-astra",

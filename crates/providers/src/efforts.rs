@@ -9,6 +9,7 @@ use plimsoll_wire::openai_responses::Effort;
 
 use crate::model_ref::ModelRef;
 use crate::models::{Fact, ModelFacts};
+use crate::thinking_off::by_family;
 use crate::vendor::Place;
 
 /// Efforts by vendor and by how the names of a family begin.
@@ -66,14 +67,7 @@ pub(crate) fn goes(model: &ModelRef) -> Reach {
 }
 
 fn family(vendor: &str, name: &str) -> Option<&'static [Effort]> {
-    let name = name.to_ascii_lowercase();
-    // A gateway puts the maker's name before it, a fine-tuned model's begins with `ft:`.
-    let name = name.rsplit_once('/').map_or(&*name, |(_, name)| name);
-    let name = name.strip_prefix("ft:").unwrap_or(name);
-    let families = EFFORTS.get(vendor)?.iter();
-    let families = families.filter(|(prefix, _)| name.starts_with(*prefix));
-    let family = families.max_by_key(|(prefix, _)| prefix.len());
-    family.map(|(_, efforts)| efforts.as_slice())
+    by_family(&EFFORTS, vendor, name).map(Vec::as_slice)
 }
 
 #[cfg(test)]
@@ -106,7 +100,10 @@ mod tests {
             ("openai-compatible/openai/gpt-5", five),
             ("openai-compatible/gpt-oss-20b", &USUAL),
             ("openai-compatible/m", &[]),
-            ("openrouter/anything/at-all", five),
+            (
+                "openrouter/anything/at-all",
+                &[None, Minimal, Low, Medium, High],
+            ),
             ("xai/grok-3-mini-fast", &[Low, High]),
             ("xai/grok-4.3", &[None, Low, Medium, High]),
             ("xai/grok-4.5", &USUAL),

@@ -35,7 +35,13 @@ const LEVELS: [(ThinkingLevel, &str); 5] = [
 /// How hard the example thinks.
 const EXAMPLE: ThinkingLevel = ThinkingLevel::Medium;
 /// Where a request says how hard to think.
-const THINKING_KEYS: [&str; 4] = ["reasoning_effort", "reasoning", "thinking", "output_config"];
+const THINKING_KEYS: [&str; 5] = [
+    "reasoning_effort",
+    "reasoning",
+    "thinking",
+    "output_config",
+    "chat_template_kwargs",
+];
 
 /// What is asked of a provider beside an answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -182,12 +188,12 @@ impl Wishes {
 
 /// A short request, to be judged.
 pub(crate) fn question() -> Request {
-    sample::question(ThinkingLevel::Off)
+    sample::question(None)
 }
 
 #[cfg(test)]
 pub(crate) fn question_at(level: ThinkingLevel) -> Request {
-    sample::question(level)
+    sample::question(Some(level))
 }
 
 impl OpenAiChatBuilder {
@@ -316,7 +322,7 @@ fn messages(provider: &AnthropicMessages, wishes: &Wishes) -> Explained {
     };
     let sent = |request: &Request| body(request).map(|(body, ..)| body);
     // Its thinking comes from a reply to the question, and is bound to that.
-    let asked = body(&wishes.of(sample::question(EXAMPLE), provider));
+    let asked = body(&wishes.of(sample::question(Some(EXAMPLE)), provider));
     let bind = |reply| match asked {
         Some((.., prefix)) => prefix.bind(reply),
         None => reply,
@@ -376,7 +382,7 @@ fn sampled(
 /// What each level is sent as, taken from requests that say it.
 fn levels(sent: &dyn Fn(&Request) -> Option<Value>) -> Vec<Level> {
     let levels = LEVELS.iter().map(|(level, name)| {
-        let body = sent(&sample::question(*level)).unwrap_or_default();
+        let body = sent(&sample::question(Some(*level))).unwrap_or_default();
         let said = THINKING_KEYS.iter().filter_map(|key| {
             let value = body.get(*key).filter(|value| !value.is_null())?;
             Some(((*key).to_owned(), value.clone()))

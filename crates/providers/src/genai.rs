@@ -22,7 +22,7 @@ mod signed;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, Request};
+use plimsoll_agent::{Failure, Request, Sampling};
 use plimsoll_context::{Delta, Message, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
@@ -116,13 +116,17 @@ impl Provider for Genai {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let limit = self.line.most(request.max_output);
+        let limit = self.line.most(request);
         let mut request = self.line.facts.enforced(request, self.api.words());
         if limit != request.max_output {
             request.to_mut().max_output = limit;
         }
         let reply = self.hear(&request, deltas).await?;
         self.line.heard(reply, limit)
+    }
+
+    fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
+        settings::thinking_off(&self.api).notes(sampling, &self.line.full_name)
     }
 
     fn known_window(&self) -> Option<Tokens> {

@@ -41,6 +41,7 @@ mod retry_after;
 mod secret;
 mod sse;
 mod target;
+mod thinking_off;
 mod timeouts;
 mod unread;
 mod vendor;

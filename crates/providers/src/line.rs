@@ -15,7 +15,7 @@ use crate::discovery::{self, Loading, Report};
 use crate::http::{Http, error_body, packed, pieces};
 use crate::incoming::Incoming;
 use crate::model_ref::ModelRef;
-use crate::models::{Fact, ModelFacts};
+use crate::models::ModelFacts;
 use crate::receive::receive;
 use crate::refusal::{Asked, Call};
 use crate::secret::Secret;
@@ -87,11 +87,17 @@ impl Line {
         self.facts.window.map(|fact| fact.value)
     }
 
-    /// The tokens of an answer that may be asked for: what is asked for, or less where the user says
-    /// that the model writes less.
-    pub(crate) fn most(&self, asked: Option<Tokens>) -> Option<Tokens> {
-        let most = self.facts.max_output.as_ref().and_then(Fact::own);
-        asked.map(|asked| asked.min(most.unwrap_or(Tokens::MAX)))
+    /// Returns the tokens of an answer to ask for: what the request says, or less if the user says that
+    /// the model writes less.
+    ///
+    /// A number that only says what the window or a limit of the run leaves is also lowered to what is
+    /// published of the model, since a server refuses more than its model writes.
+    pub(crate) fn most(&self, request: &Request) -> Option<Tokens> {
+        let asked = request.max_output?;
+        let nobody_asked = request.expects.room == Some(asked);
+        let facts = self.facts.max_output.as_ref();
+        let most = facts.filter(|most| most.is_own() || nobody_asked);
+        Some(most.map_or(asked, |most| asked.min(most.value)))
     }
 
     /// Sends a request and reads the reply to it, each piece handed on as it comes.

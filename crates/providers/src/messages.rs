@@ -4,13 +4,13 @@
 //! together is in `builder.rs`.
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_agent::{Failure, Request, Sampling, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_wire::anthropic::{
-    Delivery, LeftOut, Note, ORIGIN, Profile, RenderInput, Rendered, StreamState, Thinking, Ttl,
-    not_hosted, render, validate,
+    Delivery, LeftOut, NoThinking, Note, ORIGIN, Profile, RenderInput, Rendered, StreamState,
+    Thinking, ThinkingStyle, Ttl, not_hosted, render, validate,
 };
 use reqwest::header::{HeaderMap, HeaderValue};
 
@@ -19,6 +19,7 @@ use crate::hosted::{hosted, judged};
 use crate::line::{Line, tool_choice, unrendered};
 use crate::models::FROM_LOW;
 use crate::refusal::Asked;
+use crate::thinking_off::ThinkingOff;
 use crate::unread::{Cure, Unread};
 
 /// What is asked, below the address of the API.
@@ -90,7 +91,11 @@ impl AnthropicMessages {
             tools: &request.tools,
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
             tool_choice: tool_choice(request),
-            max_output: request.max_output.map(|tokens| tokens.0),
+            // What only says how much is left is no wish for an answer of that length.
+            max_output: request
+                .max_output
+                .filter(|tokens| request.expects.room != Some(*tokens))
+                .map(|tokens| tokens.0),
             room: request.expects.room.map(|room| room.0),
             thinking: thinking(request.sampling.thinking),
             temperature: request.sampling.temperature,
@@ -156,6 +161,16 @@ impl Provider for AnthropicMessages {
         true
     }
 
+    fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
+        let thinks = self.profile.thinking != ThinkingStyle::None;
+        let off = match self.profile.no_thinking {
+            NoThinking::Refused if thinks => ThinkingOff::Never,
+            NoThinking::Unknown if thinks => ThinkingOff::Unknown,
+            _ => ThinkingOff::NotThinking,
+        };
+        off.notes(sampling, &self.line.full_name)
+    }
+
     fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
         let body = |request: &Request| Ok(self.rendered(request)?.body);
         let validate = |request: &serde_json::Value| validate(request, &self.profile);
@@ -189,12 +204,13 @@ fn ttl(retention: CacheRetention) -> Ttl {
 }
 
 /// How hard to think, in this wire's words.
-fn thinking(level: ThinkingLevel) -> Thinking {
+fn thinking(level: Option<ThinkingLevel>) -> Thinking {
     match level {
-        ThinkingLevel::Off => Thinking::Off,
-        ThinkingLevel::Minimal => Thinking::Minimal,
-        ThinkingLevel::Low => Thinking::Low,
-        ThinkingLevel::Medium => Thinking::Medium,
-        ThinkingLevel::High => Thinking::High,
+        None => Thinking::Unasked,
+        Some(ThinkingLevel::Off) => Thinking::Off,
+        Some(ThinkingLevel::Minimal) => Thinking::Minimal,
+        Some(ThinkingLevel::Low) => Thinking::Low,
+        Some(ThinkingLevel::Medium) => Thinking::Medium,
+        Some(ThinkingLevel::High) => Thinking::High,
     }
 }

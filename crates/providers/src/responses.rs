@@ -4,7 +4,7 @@
 //! how a provider is put together is in `builder.rs`.
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_agent::{Failure, Request, Sampling, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
@@ -21,6 +21,7 @@ use crate::line::{Line, tool_choice, unrendered};
 use crate::model_ref::ModelRef;
 use crate::refusal::Asked;
 use crate::retention::{Asks, keeps, kept};
+use crate::thinking_off::{self, ThinkingOff};
 use crate::unread::{Cure, Unread};
 
 /// What is asked, below the address of the API.
@@ -75,6 +76,23 @@ impl OpenAiResponses {
         Ok(self.rendered(request)?.body)
     }
 
+    /// Returns how hard to think; nothing is said to a model that cannot be told not to.
+    fn effort(&self, level: Option<ThinkingLevel>) -> Option<Effort> {
+        match (level?, self.thinking_off()) {
+            (ThinkingLevel::Off, ThinkingOff::Effort(effort)) => Some(effort),
+            (ThinkingLevel::Off, _) => None,
+            (level, _) => effort_of(level),
+        }
+    }
+
+    fn thinking_off(&self) -> ThinkingOff {
+        let efforts = self.profile.efforts.iter().min();
+        efforts.map_or_else(
+            || thinking_off::by_facts(&self.line.model, &self.line.facts),
+            |effort| ThinkingOff::Effort(*effort),
+        )
+    }
+
     pub(crate) fn rendered(&self, request: &Request) -> Result<Rendered, Failure> {
         let extra = kept(&self.line, request, self.asks());
         let input = RenderInput {
@@ -83,8 +101,8 @@ impl OpenAiResponses {
             tools: &request.tools,
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
             tool_choice: tool_choice(request),
-            max_output: self.line.most(request.max_output).map(|tokens| tokens.0),
-            effort: effort_of(request.sampling.thinking),
+            max_output: self.line.most(request).map(|tokens| tokens.0),
+            effort: self.effort(request.sampling.thinking),
             temperature: request.sampling.temperature,
             delivery: Delivery::Stream,
             context: request.dynamic_context.as_deref(),
@@ -146,6 +164,10 @@ impl Provider for OpenAiResponses {
 
     fn keeps(&self, retention: CacheRetention) -> bool {
         keeps(&self.line, retention, self.asks())
+    }
+
+    fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
+        self.thinking_off().notes(sampling, &self.line.full_name)
     }
 
     fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {

@@ -221,7 +221,7 @@ fn tools() -> Vec<ToolSpec> {
 
 fn thinking() -> impl Strategy<Value = Thinking> {
     prop_oneof![
-        Just(Thinking::Off),
+        Just(Thinking::Unasked),
         Just(Thinking::Minimal),
         Just(Thinking::Low),
         Just(Thinking::Medium),

@@ -208,7 +208,7 @@ fn who_has_the_last_word() {
         (last["role"].clone(), last["content"][0]["text"].clone())
     };
     assert_eq!(
-        last(BUDGET, Thinking::Off),
+        last(BUDGET, Thinking::Unasked),
         (json!("assistant"), json!("Well,"))
     );
     assert_eq!(
@@ -216,7 +216,7 @@ fn who_has_the_last_word() {
         (json!("user"), json!("Continue."))
     );
     assert_eq!(
-        last(ADAPTIVE, Thinking::Off),
+        last(ADAPTIVE, Thinking::Unasked),
         (json!("user"), json!("Continue."))
     );
 }
@@ -679,7 +679,8 @@ fn thinking_is_asked_for_as_the_model_wants_it() {
     let (kind, .., notes) = asked(BUDGET, High, Some(1_024));
     assert_eq!((kind, notes), (None, vec![LeftOut::ThinkingOff]));
     let (kind, .., max, notes) = asked(BUDGET, Off, None);
-    assert_eq!((kind, max, notes), (None, 8_192, vec![]));
+    let disabled = Some("disabled".to_owned());
+    assert_eq!((kind, max, notes), (disabled, 8_192, vec![]));
     for (level, effort) in [
         (Minimal, "low"),
         (Low, "low"),

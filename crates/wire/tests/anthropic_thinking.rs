@@ -262,6 +262,43 @@ fn foreign_thinking_takes_the_loop_with_it() {
 /// Where the model is not asked to think on, no thinking goes back: in the loop under way the API
 /// refuses it.
 #[test]
+fn thinking_is_turned_off_if_the_model_can_do_without() {
+    let messages = [Message::user("go")];
+    let low = json!({"effort": "low"});
+    for (model, thinking, output, notes) in [
+        ("claude-3-5-haiku", None, None, vec![]),
+        ("claude-sonnet-4-5", Some("disabled"), None, vec![]),
+        ("claude-opus-5", Some("disabled"), None, vec![]),
+        (
+            "claude-fable-5",
+            None,
+            Some(&low),
+            vec![LeftOut::ThinkingOn],
+        ),
+        ("claude-new-9", None, Some(&low), vec![LeftOut::ThinkingOn]),
+    ] {
+        let profile = Profile::of_model(model);
+        let input = RenderInput {
+            model,
+            thinking: Thinking::Off,
+            max_output: Some(8_000),
+            ..RenderInput::default()
+        };
+        let rendered = render(&input, &messages, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&rendered.body).unwrap();
+        assert_eq!(validate(&body, &profile), [], "{body:#}");
+        assert_eq!(body["thinking"]["type"].as_str(), thinking, "{model}");
+        assert_eq!(body.get("output_config"), output, "{model}");
+        let what: Vec<_> = rendered.notes.iter().map(|note| note.what).collect();
+        assert_eq!(what, notes, "{model}");
+    }
+    // What is not known to be refused is not judged.
+    let body = json!({"model": "claude-new-9", "max_tokens": 10, "thinking": {"type": "disabled"},
+        "messages": [{"role": "user", "content": "go"}]});
+    assert_eq!(validate(&body, &Profile::of_model("claude-new-9")), []);
+}
+
+#[test]
 fn thinking_stays_away_where_none_is_asked_for() {
     let mut session = Session::new(BUDGET);
     session.turn();
@@ -299,7 +336,7 @@ fn thinking_stays_away_where_none_is_asked_for() {
         ),
         (
             RenderInput {
-                thinking: Thinking::Off,
+                thinking: Thinking::Unasked,
                 ..plain.clone()
             },
             None,
@@ -323,7 +360,7 @@ fn thinking_stays_away_where_none_is_asked_for() {
     }
     // A server that only speaks like the API may need it back whatever it is asked.
     let input = RenderInput {
-        thinking: Thinking::Off,
+        thinking: Thinking::Unasked,
         ..plain
     };
     let other = Profile::compatible();

@@ -265,7 +265,7 @@ const TTLS: [anthropic::Ttl; 3] = [
 ];
 
 const THINKING: [anthropic::Thinking; 5] = [
-    anthropic::Thinking::Off,
+    anthropic::Thinking::Unasked,
     anthropic::Thinking::Minimal,
     anthropic::Thinking::Low,
     anthropic::Thinking::Medium,

@@ -250,7 +250,7 @@ impl Observer for Voice {
             Event::LimitNear { notice } => self.dim(&clean(notice)),
             Event::LimitReached { notice } => self.paper.note(&self.paper.bold(&clean(notice))),
             Event::Warning { text } => self.warn(text),
-            Event::AgentEnd { outcome } => self.end(state, outcome),
+            Event::AgentEnd { outcome, .. } => self.end(state, outcome),
             _ => {}
         }
     }

@@ -105,7 +105,7 @@ fn scripts_get_events_as_json_lines() {
         events.first(),
         Some(Event::AgentStart { run: 1, .. })
     ));
-    let Some(Event::AgentEnd { outcome }) = events.last() else {
+    let Some(Event::AgentEnd { outcome, .. }) = events.last() else {
         panic!("no end: {}", said.out);
     };
     assert!(outcome.reason.is_answer());
@@ -127,6 +127,43 @@ fn scripts_get_events_as_json_lines() {
         .filter(|event| matches!(event, Event::ToolCall { .. }))
         .count();
     assert_eq!((turns, calls), (3, 6));
+}
+
+/// G1 and G3 on the command line: the steps of a run, cut to their size, and what it holds in memory.
+#[test]
+fn scripts_get_steps_and_memory() {
+    let (home, fake) = (home(), Fake::new(script()));
+    let long = format!("{}forty-two\n", "0123456789\n".repeat(1_000));
+    home.file("notes.txt", long);
+    home.file("own.toml", "max_step_result_size = 300\n");
+    let args = ["--json", "--config", "own.toml", "Which number?"];
+    let said = home.agent(&fake, &args).done();
+    let events: Vec<Value> = said
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |name: &str| -> Vec<&Value> {
+        let named = events.iter().filter(|event| event["event"] == name);
+        named.collect()
+    };
+    let steps = of("step");
+    let names: Vec<&str> = steps
+        .iter()
+        .map(|step| step["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["read", "list", "grep"]);
+    let first = steps[0]["result"].as_str().unwrap();
+    assert_eq!(first.len(), 300);
+    assert!(first.ends_with("[truncated]"), "{first}");
+    assert_eq!(steps[0]["arguments"], "{\"path\":\"notes.txt\"}");
+    assert_eq!(steps[0]["is_error"], false);
+    let held = |event: &Value| event["memory"].as_u64().unwrap();
+    let turns = of("turn_end");
+    assert!(held(turns[0]) > 10_000, "{:?}", turns[0]);
+    assert!(held(turns[1]) > held(turns[0]));
+    let peak = of("agent_end")[0]["peak_memory"].as_u64();
+    assert!(peak.unwrap() >= held(turns[1]), "{peak:?}");
 }
 
 #[test]

@@ -177,6 +177,18 @@ impl CacheMonitor {
         });
     }
 
+    /// Returns how much the next call can read from the cache if the provider still has what the last
+    /// call has left there and plans have not changed. Zero for a provider that reports no cache.
+    #[must_use]
+    pub fn readable(&self) -> Tokens {
+        let left = self.left.as_ref().filter(|_| self.reports);
+        let still = left.map(|left| left.still).unwrap_or_default();
+        match still >= LEAST_EXPECTED {
+            true => still,
+            false => Tokens::ZERO,
+        }
+    }
+
     /// What the last call has missed, once.
     pub fn take_miss(&mut self) -> Option<CacheMiss> {
         self.miss.take()

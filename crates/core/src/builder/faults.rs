@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling};
-use plimsoll_context::{Author, LEAST_SUMMARY, Ppm, Threshold, Tokens};
+use plimsoll_context::{Author, Bytes, LEAST_SUMMARY, Ppm, Threshold, Tokens};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
@@ -46,6 +46,10 @@ impl AgentBuilder {
                 "tool_retries is {}; choose 0 to {MAX_TOOL_RETRIES}",
                 self.tool_retries
             ),
+        );
+        fault(
+            self.max_step_result == Bytes(0),
+            "max_step_result_size is 0; allow at least 1 byte".into(),
         );
         let has_cost = self.limits.max_cost.is_some();
         fault(

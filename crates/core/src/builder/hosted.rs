@@ -70,6 +70,7 @@ impl AgentBuilder {
                 CacheRetention::Usual
             }
         };
+        notes.extend(self.provider.sampling_notes(&self.sampling));
         (tools, retention, notes)
     }
 

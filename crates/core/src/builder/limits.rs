@@ -9,8 +9,9 @@ use plimsoll_context::{Bytes, Money, Tokens};
 use super::AgentBuilder;
 
 impl AgentBuilder {
-    /// How long a run may be: all limits at once, in place of those set before. Default: 50 turns and
-    /// no other limit; [`ExecutionLimits::default`] has one of tokens and one of time besides.
+    /// Sets all limits of a run at once. A limit that is set by its own method takes precedence,
+    /// whichever is called first. Default: 50 turns and no other limit; [`ExecutionLimits::default`]
+    /// also limits tokens and time.
     pub fn execution_limits(mut self, limits: ExecutionLimits) -> Self {
         self.limits = limits;
         self
@@ -20,70 +21,72 @@ impl AgentBuilder {
     #[doc(alias = "max_steps")]
     #[doc(alias = "max_iterations")]
     pub fn max_turns(mut self, turns: u64) -> Self {
-        self.limits.max_turns = turns;
+        self.limit_overrides.max_turns = Some(turns);
         self
     }
 
     /// Tokens in a run. Default: no limit.
     pub fn max_total_tokens(mut self, tokens: impl Into<Option<Tokens>>) -> Self {
-        self.limits.max_total_tokens = tokens.into();
+        self.limit_overrides.max_total_tokens = Some(tokens.into());
         self
     }
 
     /// Which tokens count towards [`Self::max_total_tokens`]. Default: all that are processed.
     pub fn count_tokens(mut self, count: CountTokens) -> Self {
-        self.limits.count_tokens = count;
+        self.limit_overrides.count_tokens = Some(count);
         self
     }
 
     /// How long a run may take; a model call, a tool, a hook or a question that hangs is cut off.
     /// Default: no limit.
     pub fn max_duration(mut self, duration: impl Into<Option<Duration>>) -> Self {
-        self.limits.max_duration = duration.into();
+        self.limit_overrides.max_duration = Some(duration.into());
         self
     }
 
     /// What a run may cost, its summaries and sub-agents included. It needs [`Self::prices`], and
     /// [`Self::summarizer_prices`] where another model writes summaries. Default: no limit.
     pub fn max_cost(mut self, cost: impl Into<Option<Money>>) -> Self {
-        self.limits.max_cost = cost.into();
+        self.limit_overrides.max_cost = Some(cost.into());
         self
     }
 
     /// Tool calls that run in a run. Default: no limit.
     pub fn max_tool_calls(mut self, calls: u64) -> Self {
-        self.limits.max_tool_calls = Some(calls);
+        self.limit_overrides.max_tool_calls = Some(Some(calls));
         self
     }
 
     /// Calls of one tool that run in a run. Default: no limit.
     pub fn max_calls_per_tool(mut self, tool: impl Into<String>, calls: u64) -> Self {
-        self.limits.max_calls_per_tool.insert(tool.into(), calls);
+        let own = &mut self.limit_overrides.max_calls_per_tool;
+        own.insert(tool.into(), calls);
         self
     }
 
     /// How often in a row the same batch of tool calls may be asked for while its results do not
-    /// change. Default: no limit; 1 acts as 2.
+    /// change. Default: no limit, or 4 with [`Self::tool_call_history_size`]; 1 acts as 2.
     pub fn max_identical_tool_calls(mut self, times: u64) -> Self {
-        self.limits.max_identical_tool_calls = Some(times);
+        self.limit_overrides.max_identical_tool_calls = Some(Some(times));
         self
     }
 
-    /// Batches that loop detection remembers. Default 10.
+    /// Sets how many batches loop detection remembers, and turns it on. Default 10, or one more than
+    /// [`Self::max_identical_tool_calls`].
     pub fn tool_call_history_size(mut self, batches: usize) -> Self {
-        self.limits.tool_call_history_size = batches;
+        self.limit_overrides.tool_call_history_size = Some(Some(batches));
         self
     }
 
     /// What the messages of a run may take of this process's memory. Default: no limit.
     pub fn max_memory(mut self, bytes: impl Into<Option<Bytes>>) -> Self {
-        self.limits.max_memory = bytes.into();
+        self.limit_overrides.max_memory = Some(bytes.into());
         self
     }
 
     /// What happens when a limit is reached. Default: the model is asked to finish.
     pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
-        self.limits.at_limit = at_limit;
+        self.limit_overrides.at_limit = Some(at_limit);
         self
     }
 

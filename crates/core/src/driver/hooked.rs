@@ -4,11 +4,16 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, pending};
 
 use plimsoll_agent::{
     Answer, Decision, Event, HookPoint, Input, Leaving, Moment, Question, Verdict, Whom,
 };
 use plimsoll_context::{CallId, Seq};
+use tokio::time::Instant;
 
 use super::evicted::evicted;
 use super::{Parts, tell_time, until};
@@ -18,12 +23,18 @@ use crate::remote::Command;
 use crate::session::Session;
 use crate::tool::Update;
 
+/// How long hooks behind the end of a run may take if the time of the run is used up.
+const LAST_HOOK: Duration = Duration::from_secs(1);
+
 /// Waits for a hook. `None` where it is cut off: then the run has ended, or goes on without it.
 pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = T>) -> Option<T> {
     let mut hook = pin!(hook);
     loop {
         let listens = session.run.is_running();
-        let due = until(session);
+        let due = match listens {
+            true => until(session),
+            false => until_after_end(session),
+        };
         let command = tokio::select! {
             biased;
             command = super::command(session), if listens => Some(command),
@@ -40,6 +51,17 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
             // What the machine has to say to that, it says where it waits next.
             None => return None,
         }
+    }
+}
+
+/// Ends when a hook behind the end of a run is cut off: with the time of the run, but not before it had
+/// a moment.
+fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
+    let limit = session.run.setup().limits.max_duration;
+    let ends = limit.and_then(|limit| session.started.checked_add(limit));
+    match ends {
+        Some(ends) => tokio::time::sleep_until(ends.max(Instant::now() + LAST_HOOK)).boxed(),
+        None => pending().boxed(),
     }
 }
 

@@ -90,28 +90,39 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use plimsoll_agent::ExecutionLimits;
-    use plimsoll_context::{TokenCounter, Tokens};
+    use plimsoll_agent::{ExecutionLimits, Failure, Request};
+    use plimsoll_context::{Delta, Reply, Tokens};
     use serde_json::json;
 
     use crate::allowance::{Allowance, Used};
+    use crate::telemetry::ServerAddress;
     use crate::testing::{ScriptedProvider, Turn};
-    use crate::{Agent, SessionId};
+    use crate::{Agent, Provider, SessionId};
 
-    /// A counter that panics once a run has its answer.
-    #[derive(Debug)]
-    struct Breaks;
+    /// A provider that panics outside of its calls, once it has answered one.
+    struct Breaks(ScriptedProvider, AtomicUsize);
 
-    impl TokenCounter for Breaks {
-        fn name(&self) -> &str {
-            "breaks"
+    #[async_trait::async_trait]
+    impl Provider for Breaks {
+        fn model(&self) -> &str {
+            self.0.model()
         }
 
-        fn text(&self, text: &str) -> Tokens {
-            assert!(text != "never told", "out of rum");
-            Tokens(1)
+        fn server(&self) -> Option<ServerAddress> {
+            let before = self.1.fetch_add(1, Ordering::Relaxed);
+            assert!(before == 0, "out of rum");
+            None
+        }
+
+        async fn call(
+            &self,
+            request: &Request,
+            deltas: &(dyn Fn(Delta) + Send + Sync),
+        ) -> Result<Reply, Failure> {
+            self.0.call(request, deltas).await
         }
     }
 
@@ -119,8 +130,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nothing_stays_reserved_however_a_sub_agent_ends() {
         let hangs = || ScriptedProvider::new([]).then_always(Turn::Hang);
-        let broken = Agent::builder(ScriptedProvider::new([Turn::say("never told")]))
-            .counter(std::sync::Arc::new(Breaks));
+        let calls = ScriptedProvider::new([Turn::call("look", json!({}))]);
+        let broken = Agent::builder(Breaks(calls, AtomicUsize::new(0)));
         let children = [
             Agent::builder(ScriptedProvider::new([Turn::say("fine")])),
             broken,

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
@@ -65,9 +65,30 @@ impl<T: Send + 'static> HookReply<T, Now> for T {
             }
             // Two threads: one that waits, and comes back in time for a runtime that shuts down,
             // and one that may be lost to the hook.
-            let waits = tokio::task::spawn_blocking(move || on_a_thread(call, &lane));
+            let (sent, got) = mpsc::channel();
+            let _given_up = GiveUp(sent.clone());
+            let waits = tokio::task::spawn_blocking(move || on_a_thread(call, &lane, sent, &got));
             waits.await.unwrap_or_else(|error| Err(Fault::broke(error)))
         })
+    }
+}
+
+/// What ends the wait for a hook on a thread.
+enum Heard<T> {
+    /// It came back, or panicked with these words.
+    Hook(Result<T, String>),
+    /// Nobody waits for it any more.
+    GivenUp,
+}
+
+/// Ends the wait when the future that it is for is dropped: a hook that does not come back would hold
+/// up the end of the runtime otherwise.
+struct GiveUp<T>(Sender<Heard<T>>);
+
+impl<T> Drop for GiveUp<T> {
+    fn drop(&mut self) {
+        // The wait may be over.
+        let _ = self.0.send(Heard::GivenUp);
     }
 }
 
@@ -91,8 +112,9 @@ impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> HookReply<T, Lat
 fn on_a_thread<T: Send + 'static>(
     call: Box<dyn FnOnce() -> T + Send>,
     lane: &Lane,
+    sent: Sender<Heard<T>>,
+    got: &Receiver<Heard<T>>,
 ) -> Result<T, Fault> {
-    let (sent, got) = mpsc::sync_channel(1);
     let runtime = tokio::runtime::Handle::current();
     // Whoever comes second, the hook or the end of the wait, finds it set.
     let over = Arc::new(AtomicBool::new(false));
@@ -101,24 +123,21 @@ fn on_a_thread<T: Send + 'static>(
         let _entered = runtime.enter();
         let had = std::panic::catch_unwind(AssertUnwindSafe(call));
         // Nobody listens where it took too long.
-        let _ = sent.send(had.map_err(|panic| said_by(&*panic)));
+        let _ = sent.send(Heard::Hook(had.map_err(|panic| said_by(&*panic))));
         if ended.swap(true, Ordering::SeqCst) {
             stuck.fetch_sub(1, Ordering::SeqCst);
         }
     };
     let thread = thread::Builder::new().name("plimsoll-hook".to_owned());
     thread.spawn(body).map_err(Fault::broke)?;
-    match got.recv_timeout(lane.timeout) {
-        Ok(had) => had.map_err(Fault::Broke),
-        Err(RecvTimeoutError::Disconnected) => Err(Fault::Broke("it was stopped".to_owned())),
-        Err(RecvTimeoutError::Timeout) => {
-            lane.stuck.fetch_add(1, Ordering::SeqCst);
-            if over.swap(true, Ordering::SeqCst) {
-                lane.stuck.fetch_sub(1, Ordering::SeqCst);
-            }
-            Err(Fault::Slow(lane.timeout))
-        }
+    if let Ok(Heard::Hook(had)) = got.recv_timeout(lane.timeout) {
+        return had.map_err(Fault::Broke);
     }
+    lane.stuck.fetch_add(1, Ordering::SeqCst);
+    if over.swap(true, Ordering::SeqCst) {
+        lane.stuck.fetch_sub(1, Ordering::SeqCst);
+    }
+    Err(Fault::Slow(lane.timeout))
 }
 
 impl Fault {

@@ -28,8 +28,8 @@ pub trait EvaluationStrategy: Send + Sync {
         0
     }
 
-    /// Chooses. Asked only where at least one branch answered; what it says of one that did not run
-    /// to an end is not heeded.
+    /// Chooses. Asked only if at least one branch answered. A choice of a branch without an answer is
+    /// refused with a warning, and the cheapest answer is taken.
     async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice;
 }
 

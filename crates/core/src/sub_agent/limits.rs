@@ -28,6 +28,7 @@ pub(crate) fn tighter(own: &ExecutionLimits, given: &ExecutionLimits) -> Executi
             own.max_identical_tool_calls,
             given.max_identical_tool_calls,
         ),
+        // `None` is less than any number.
         tool_call_history_size: own.tool_call_history_size.max(given.tool_call_history_size),
         max_memory: least(own.max_memory, given.max_memory),
         at_limit: given.at_limit,

@@ -297,6 +297,7 @@ pub(super) fn error_type(failure: &Failure) -> &'static str {
         Failure::RateLimited { .. } => "rate_limited",
         Failure::Refused { .. } => "refused",
         Failure::Transient { .. } => "transient",
+        Failure::ContentFilter => "content_filter",
         Failure::Garbled { .. } => "garbled",
         _ => "_OTHER",
     }

@@ -113,7 +113,7 @@ pub struct AgentSettings {
     /// Seed.
     pub seed: Option<u64>,
     /// How hard the model thinks.
-    pub thinking: ThinkingLevel,
+    pub thinking: Option<ThinkingLevel>,
     /// How many tool calls of one message run at once.
     pub tool_execution: Option<ToolExecutionStrategy>,
     /// A tool result among a run's steps, at most.
@@ -203,7 +203,7 @@ impl Default for AgentSettings {
             max_tokens: None,
             temperature: None,
             seed: None,
-            thinking: ThinkingLevel::Off,
+            thinking: None,
             tool_execution: None,
             max_step_result: MAX_STEP_RESULT,
             permissions: Vec::new(),
@@ -313,8 +313,10 @@ impl AgentSettings {
             hook.timeout = hook.timeout.or(Some(self.hook_timeout));
             builder = builder.command_hook(hook);
         }
+        if let Some(level) = self.thinking {
+            builder = builder.thinking_level(level);
+        }
         builder
-            .thinking_level(self.thinking)
             .tool_retries(self.tool_retries)
             .max_step_result_size(self.max_step_result)
             .hook_timeout(self.hook_timeout)

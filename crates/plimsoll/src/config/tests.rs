@@ -125,7 +125,7 @@ fn names_of_other_systems_are_read_and_warned_of_once() {
     let gaia = settings("contextSize = 32768\nmaxHistoryMessages = 40\ntoolCallHistorySize = 12");
     assert_eq!(gaia.window, WindowSetting::Tokens(Tokens(32_768)));
     assert_eq!(gaia.max_history, Some(40));
-    assert_eq!(gaia.limits.tool_call_history_size, 12);
+    assert_eq!(gaia.limits.tool_call_history_size, Some(12));
 }
 
 #[test]

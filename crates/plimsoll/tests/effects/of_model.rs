@@ -222,8 +222,8 @@ pub(super) const ROWS: &[Row] = &[
         set: "thinking_level = \"high\"",
         scene: Scene::Talk,
         shows: |without, with| {
-            assert_eq!(without.first().sampling.thinking, ThinkingLevel::Off);
-            assert_eq!(with.first().sampling.thinking, ThinkingLevel::High);
+            assert_eq!(without.first().sampling.thinking, None);
+            assert_eq!(with.first().sampling.thinking, Some(ThinkingLevel::High));
         },
     },
     Row {

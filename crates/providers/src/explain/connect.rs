@@ -1,7 +1,6 @@
 //! What a server says of a model when it is asked: whether it is there, its window, and what an
 //! example weighs. Nothing is generated, and no tokens are spent.
 
-use plimsoll_agent::ThinkingLevel;
 use plimsoll_context::Tokens;
 use plimsoll_core::Provider;
 use serde::Serialize;
@@ -124,7 +123,7 @@ async fn ask(provider: &dyn Provider, line: &Line) -> Connected {
 }
 
 async fn counted(provider: &dyn Provider) -> Counted {
-    match provider.count(&sample::question(ThinkingLevel::Off)).await {
+    match provider.count(&sample::question(None)).await {
         Ok(Some(tokens)) => Counted::Tokens(tokens),
         Ok(None) => Counted::Unsaid,
         Err(failure) => Counted::Refused(failure.to_string()),

@@ -20,7 +20,7 @@ const RESULTS: [(&str, &str); 2] = [
 ];
 
 /// A request with the question only.
-pub(super) fn question(level: ThinkingLevel) -> Request {
+pub(super) fn question(level: Option<ThinkingLevel>) -> Request {
     request(level, vec![Message::user(QUESTION)])
 }
 
@@ -33,7 +33,10 @@ pub(super) fn of_chat(level: ThinkingLevel) -> Request {
     let reply = json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": {
         "role": "assistant", "content": null, "reasoning_content": THOUGHT, "tool_calls": calls,
     } }] });
-    with(level, openai_chat::read_reply(&reply.to_string()).ok())
+    with(
+        Some(level),
+        openai_chat::read_reply(&reply.to_string()).ok(),
+    )
 }
 
 /// The example for Responses.
@@ -53,7 +56,10 @@ pub(super) fn of_responses(level: ThinkingLevel, profile: &Profile) -> Request {
     }));
     let reply = json!({ "id": "resp_0a1b2c", "object": "response", "status": "completed",
         "output": output });
-    with(level, openai_responses::read_reply(&reply.to_string()).ok())
+    with(
+        Some(level),
+        openai_responses::read_reply(&reply.to_string()).ok(),
+    )
 }
 
 /// The example for Messages; its answer is bound by `bind` to the request that it answers.
@@ -73,11 +79,11 @@ pub(super) fn of_messages(
         "model": "claude", "content": content, "stop_reason": "tool_use",
         "usage": { "input_tokens": 1, "output_tokens": 1 } });
     let reply = anthropic::read_reply(&reply.to_string()).ok();
-    with(level, reply.map(bind))
+    with(Some(level), reply.map(bind))
 }
 
 /// The example with that answer.
-fn with(level: ThinkingLevel, reply: Option<Reply>) -> Request {
+fn with(level: Option<ThinkingLevel>, reply: Option<Reply>) -> Request {
     let mut messages = vec![Message::user(QUESTION)];
     if let Some(reply) = reply {
         messages.push(Message::Assistant { parts: reply.parts });
@@ -93,7 +99,7 @@ fn calls(call: impl Fn(&str, Value) -> Value) -> Vec<Value> {
     calls.collect()
 }
 
-fn request(level: ThinkingLevel, messages: Vec<Message>) -> Request {
+fn request(level: Option<ThinkingLevel>, messages: Vec<Message>) -> Request {
     let read = ToolSpec {
         name: "read".into(),
         description: "Reads a file.".into(),

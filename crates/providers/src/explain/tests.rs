@@ -82,7 +82,7 @@ fn levels_are_what_requests_say() {
     assert_eq!(
         sent("openai/gpt-5"),
         [
-            "{}",
+            r#"{"reasoning_effort":"minimal"}"#,
             r#"{"reasoning_effort":"minimal"}"#,
             r#"{"reasoning_effort":"low"}"#,
             r#"{"reasoning_effort":"medium"}"#,
@@ -199,12 +199,12 @@ fn the_documentation_says_what_is_so() {
         let row = format!("| `{name}` | {wire} | {keys} | {address} | {window} |\n");
         assert!(docs.contains(&row), "docs/providers.md has no row\n{row}");
     }
-    let head = "| model | minimal | low | medium | high |\n|---|---|---|---|---|\n";
+    let head = "| model | off | minimal | low | medium | high |\n|---|---|---|---|---|---|\n";
     let rows = docs.split(head).nth(1).unwrap().lines();
     let mut checked = 0;
     for row in rows.take_while(|row| row.starts_with('|')) {
         let model = row.split('`').nth(1).unwrap();
-        let cells: Vec<String> = usual(model).thinking[1..].iter().map(cell).collect();
+        let cells: Vec<String> = usual(model).thinking.iter().map(cell).collect();
         assert_eq!(row, format!("| `{model}` | {} |", cells.join(" | ")));
         checked += 1;
     }
@@ -223,8 +223,11 @@ fn cell(level: &Level) -> String {
     if let Some(config) = sent.get("output_config") {
         return format!("adaptive, {}", word(&config["effort"]));
     }
-    let budget = sent
-        .get("thinking")
-        .map(|thinking| &thinking["budget_tokens"]);
-    budget.map_or("-".to_owned(), |budget| format!("budget {budget}"))
+    let Some(thinking) = sent.get("thinking") else {
+        return "-".to_owned();
+    };
+    match thinking.get("budget_tokens") {
+        Some(budget) => format!("budget {budget}"),
+        None => word(&thinking["type"]),
+    }
 }

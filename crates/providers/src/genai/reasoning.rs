@@ -36,7 +36,8 @@ pub(super) fn replay(request: &Request, messages: &[&Message], api: &Api) -> Rep
     let Maker::Anthropic(profile) = &converse.maker else {
         return Replay::Given;
     };
-    let asked = request.sampling.thinking != ThinkingLevel::Off;
+    let level = request.sampling.thinking;
+    let asked = level.is_some_and(|level| level != ThinkingLevel::Off);
     let by_budget = matches!(
         profile.thinking,
         ThinkingStyle::Budget | ThinkingStyle::Either | ThinkingStyle::Unknown

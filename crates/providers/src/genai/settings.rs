@@ -3,12 +3,13 @@
 
 use genai::chat::{ChatOptions, ChatResponseFormat, ReasoningEffort, ToolChoice};
 use plimsoll_agent::{Request, ThinkingLevel};
-use plimsoll_wire::anthropic;
+use plimsoll_wire::anthropic::{self, ThinkingStyle};
 use serde_json::{Map, Value};
 
 use super::api::{Api, Converse, Gemini, Maker};
 use super::reasoning::Replay;
 use super::shape::Asked;
+use crate::thinking_off::ThinkingOff;
 
 /// The key of arguments that are no JSON object.
 pub(super) const MALFORMED: &str = "malformed_arguments";
@@ -45,7 +46,11 @@ pub(super) fn options(
         }
         Api::Converse(converse) => think_as_converse(&mut options, request, converse, asked),
         Api::Ollama(ollama) => {
-            options.reasoning_effort = effort(sampling.thinking).filter(|_| ollama.thinks);
+            options.reasoning_effort = match sampling.thinking {
+                Some(ThinkingLevel::Off) => Some(ReasoningEffort::Zero),
+                level => effort(level),
+            };
+            options.reasoning_effort = options.reasoning_effort.filter(|_| ollama.thinks);
             // The library cannot send a schema here; that it is JSON it can.
             options.response_format = request
                 .format
@@ -59,7 +64,7 @@ pub(super) fn options(
 /// Tokens that a Claude may think, where that is budgeted; `None` where no budget leaves room for
 /// an answer.
 pub(super) fn budget_of(request: &Request, profile: &anthropic::Profile) -> Option<u32> {
-    let wanted = match request.sampling.thinking {
+    let wanted = match request.sampling.thinking? {
         ThinkingLevel::Off => return None,
         ThinkingLevel::Minimal => anthropic::MIN_BUDGET,
         ThinkingLevel::Low => 2_048,
@@ -107,7 +112,13 @@ fn think_as_converse(
                 effort => effort,
             };
         }
-        Maker::OpenAi => options.reasoning_effort = effort(level),
+        // It always thinks.
+        Maker::OpenAi => {
+            options.reasoning_effort = match level {
+                Some(ThinkingLevel::Off) => Some(ReasoningEffort::Low),
+                level => effort(level),
+            };
+        }
         Maker::Amazon | Maker::Another => {}
     }
 }
@@ -121,9 +132,12 @@ fn think_as_gemini(options: &mut ChatOptions, request: &Request, gemini: &Gemini
         Generation::Plain if gemini.thinks => Generation::Budget,
         generation => generation,
     };
+    let pro = gemini.name.contains("pro");
     let thinking = match (level, generation) {
-        (ThinkingLevel::Off, _) | (_, Generation::Plain) => return,
-        (level, Generation::Budget) => {
+        (None, _) | (_, Generation::Plain) => return,
+        // The smaller ones can do without.
+        (Some(ThinkingLevel::Off), Generation::Budget) if !pro => ReasoningEffort::Budget(0),
+        (Some(level), Generation::Budget) => {
             let wanted = match level {
                 ThinkingLevel::Off | ThinkingLevel::Minimal => MIN_GEMINI_BUDGET,
                 ThinkingLevel::Low => 2_048,
@@ -138,12 +152,12 @@ fn think_as_gemini(options: &mut ChatOptions, request: &Request, gemini: &Gemini
             }
             ReasoningEffort::Budget(narrow(budget))
         }
-        (level, Generation::Level) => {
-            let pro = gemini.name.contains("pro");
+        (Some(level), Generation::Level) => {
             match level {
-                ThinkingLevel::Off => return,
-                ThinkingLevel::Minimal if !pro => ReasoningEffort::Minimal,
-                ThinkingLevel::Minimal | ThinkingLevel::Low => ReasoningEffort::Low,
+                ThinkingLevel::Off | ThinkingLevel::Minimal if !pro => ReasoningEffort::Minimal,
+                ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => {
+                    ReasoningEffort::Low
+                }
                 // The first of them knew only the least and the most.
                 ThinkingLevel::Medium if gemini.name.contains("gemini-3-pro") => {
                     ReasoningEffort::High
@@ -156,6 +170,27 @@ fn think_as_gemini(options: &mut ChatOptions, request: &Request, gemini: &Gemini
     options.reasoning_effort = Some(thinking);
     // So that it also says what it thinks.
     options.capture_reasoning_content = Some(true);
+}
+
+/// Returns how thinking is turned off over this library.
+pub(super) fn thinking_off(api: &Api) -> ThinkingOff {
+    match api {
+        Api::Gemini(gemini) | Api::Vertex(gemini) => match generation(&gemini.name) {
+            Generation::Plain => ThinkingOff::NotThinking,
+            Generation::Budget if !gemini.name.contains("pro") => ThinkingOff::NotThinking,
+            Generation::Budget | Generation::Level => ThinkingOff::Never,
+        },
+        Api::Converse(converse) => match &converse.maker {
+            // The library has no word for it, and the newest think unless they are told not to.
+            Maker::Anthropic(profile) if profile.thinking == ThinkingStyle::Adaptive => {
+                ThinkingOff::Unknown
+            }
+            Maker::Anthropic(_) | Maker::Amazon => ThinkingOff::NotThinking,
+            Maker::OpenAi => ThinkingOff::Never,
+            Maker::Another => ThinkingOff::Unknown,
+        },
+        Api::Ollama(_) => ThinkingOff::NotThinking,
+    }
 }
 
 /// How a model of Google's is told how hard to think.
@@ -187,8 +222,8 @@ fn generation(name: &str) -> Generation {
     }
 }
 
-fn effort(level: ThinkingLevel) -> Option<ReasoningEffort> {
-    Some(match level {
+fn effort(level: Option<ThinkingLevel>) -> Option<ReasoningEffort> {
+    Some(match level? {
         ThinkingLevel::Off => return None,
         ThinkingLevel::Minimal | ThinkingLevel::Low => ReasoningEffort::Low,
         ThinkingLevel::Medium => ReasoningEffort::Medium,

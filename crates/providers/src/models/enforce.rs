@@ -48,12 +48,12 @@ impl ModelFacts {
     }
 
     /// The nearest level that may be asked for, the lower of two; none where none may.
-    fn level(&self, wanted: ThinkingLevel, words: &[Effort]) -> ThinkingLevel {
+    fn level(&self, wanted: Option<ThinkingLevel>, words: &[Effort]) -> Option<ThinkingLevel> {
         if self.thinking.as_ref().and_then(Fact::own) == Some(false) {
-            return ThinkingLevel::Off;
+            return None;
         }
         let efforts = self.efforts.as_ref().filter(|fact| fact.is_own());
-        let place = LEVELS.iter().position(|(level, _)| *level == wanted);
+        let place = LEVELS.iter().position(|(level, _)| Some(*level) == wanted);
         let (Some(efforts), Some(place)) = (efforts, place) else {
             return wanted;
         };
@@ -61,7 +61,7 @@ impl ModelFacts {
         let allowed = allowed
             .filter(|(_, (_, effort))| words.contains(effort) && efforts.value.contains(effort));
         let nearest = allowed.min_by_key(|(at, _)| at.abs_diff(place));
-        nearest.map_or(ThinkingLevel::Off, |(_, (level, _))| *level)
+        nearest.map(|(_, (level, _))| *level)
     }
 }
 
@@ -104,10 +104,10 @@ mod tests {
     use crate::models::{ModelBook, Origin};
     use crate::{ModelRef, OpenAiChat, Secret};
 
-    fn level(row: &str, wanted: ThinkingLevel, words: &[Effort]) -> ThinkingLevel {
+    fn level(row: &str, wanted: ThinkingLevel, words: &[Effort]) -> Option<ThinkingLevel> {
         let book = ModelBook::parse(&format!("[openai.m]\n{row}"), Origin::User).unwrap();
         let facts = book.facts(&ModelRef::parse("openai/m").unwrap());
-        facts.level(wanted, words)
+        facts.level(Some(wanted), words)
     }
 
     const ALL: &[Effort] = &[Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
@@ -116,16 +116,21 @@ mod tests {
     fn the_nearest_effort_that_is_allowed_is_asked_for() {
         use ThinkingLevel::{High, Low, Medium, Minimal, Off};
         for (row, wanted, words, asked) in [
-            ("window = 9000", Minimal, FROM_LOW, Minimal),
-            ("efforts = [\"low\", \"high\"]", Minimal, ALL, Low),
-            ("efforts = [\"low\", \"high\"]", Medium, ALL, Low),
-            ("efforts = [\"medium\"]", High, FROM_LOW, Medium),
-            ("efforts = [\"medium\"]", Off, FROM_LOW, Off),
-            ("efforts = [\"minimal\", \"high\"]", Low, ALL, Minimal),
-            ("efforts = [\"minimal\", \"high\"]", Low, FROM_LOW, High),
-            ("efforts = [\"xhigh\"]", High, ALL, Off),
-            ("thinking = false", High, ALL, Off),
-            ("thinking = true", Low, ALL, Low),
+            ("window = 9000", Minimal, FROM_LOW, Some(Minimal)),
+            ("efforts = [\"low\", \"high\"]", Minimal, ALL, Some(Low)),
+            ("efforts = [\"low\", \"high\"]", Medium, ALL, Some(Low)),
+            ("efforts = [\"medium\"]", High, FROM_LOW, Some(Medium)),
+            ("efforts = [\"medium\"]", Off, FROM_LOW, Some(Off)),
+            ("efforts = [\"minimal\", \"high\"]", Low, ALL, Some(Minimal)),
+            (
+                "efforts = [\"minimal\", \"high\"]",
+                Low,
+                FROM_LOW,
+                Some(High),
+            ),
+            ("efforts = [\"xhigh\"]", High, ALL, None),
+            ("thinking = false", High, ALL, None),
+            ("thinking = true", Low, ALL, Some(Low)),
         ] {
             assert_eq!(level(row, wanted, words), asked, "{row} {wanted:?}");
         }
@@ -158,7 +163,7 @@ mod tests {
             format: None,
             max_output: None,
             sampling: Sampling {
-                thinking: ThinkingLevel::High,
+                thinking: Some(ThinkingLevel::High),
                 ..Sampling::default()
             },
             counted: Tokens(1),

@@ -146,13 +146,13 @@ async fn signed_thinking_comes_back_to_the_same_model_while_it_thinks() {
     let fake = server(CONVERSE, script()).await;
     let claude = provider(CONVERSE, &fake);
     let mut begun = request_of([Message::user("go")]);
-    begun.sampling.thinking = ThinkingLevel::Low;
+    begun.sampling.thinking = Some(ThinkingLevel::Low);
     let (reply, deltas) = call(&claude, &begun).await;
     let reply = reply.unwrap();
     assert!(matches!(&deltas[0], Delta::Thinking { text } if text == "Look twice."));
     let mut next = answered(&begun, &reply);
     call(&claude, &next).await.0.unwrap();
-    next.sampling.thinking = ThinkingLevel::Off;
+    next.sampling.thinking = Some(ThinkingLevel::Off);
     call(&claude, &next).await.0.unwrap();
     let asked = fake.asked();
     for asked in &asked[..2] {
@@ -177,7 +177,7 @@ async fn signed_thinking_comes_back_to_the_same_model_while_it_thinks() {
     // Another model gets nothing that it did not sign.
     let other = "bedrock/anthropic.claude-haiku-4-5-20251001-v1:0";
     let fake = server(other, [says("ok")]).await;
-    next.sampling.thinking = ThinkingLevel::Low;
+    next.sampling.thinking = Some(ThinkingLevel::Low);
     call(&provider(other, &fake), &next).await.0.unwrap();
     let body = &fake.asked()[0].body;
     assert!(body.get("additionalModelRequestFields").is_none());
@@ -200,7 +200,7 @@ async fn a_budget_leaves_room_for_an_answer() {
     ] {
         let fake = server(model, [says("ok")]).await;
         let mut request = request_of([Message::user("go")]);
-        request.sampling.thinking = level;
+        request.sampling.thinking = Some(level);
         request.max_output = Some(Tokens(max));
         call(&provider(model, &fake), &request).await.0.unwrap();
         let body = &fake.asked()[0].body;
@@ -210,7 +210,7 @@ async fn a_budget_leaves_room_for_an_answer() {
     }
     let fake = server(NOVA, [says("ok")]).await;
     let mut request = request_of([Message::user("go")]);
-    request.sampling.thinking = ThinkingLevel::High;
+    request.sampling.thinking = Some(ThinkingLevel::High);
     call(&provider(NOVA, &fake), &request).await.0.unwrap();
     let body = &fake.asked()[0].body;
     let effort = &body["additionalModelRequestFields"]["inferenceConfig"]["reasoningConfig"];

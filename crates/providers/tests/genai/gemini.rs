@@ -236,7 +236,11 @@ async fn a_level_of_thinking_becomes_what_the_model_takes() {
     let budget = |budget: u64| json!({"thinkingBudget": budget, "includeThoughts": true});
     let level = |level: &str| json!({"thinkingLevel": level, "includeThoughts": true});
     for (model, thinking, max, sent) in [
-        ("gemini-3-pro-preview", Off, 6_000, Value::Null),
+        ("gemini-3-pro-preview", Off, 6_000, level("LOW")),
+        ("gemini-3-flash-preview", Off, 6_000, level("MINIMAL")),
+        ("gemini-2.5-flash", Off, 6_000, budget(0)),
+        ("gemini-2.5-pro", Off, 6_000, budget(512)),
+        ("gemini-2.0-flash", Off, 6_000, Value::Null),
         ("gemini-3-pro-preview", Minimal, 6_000, level("LOW")),
         ("gemini-3-pro-preview", Medium, 6_000, level("HIGH")),
         ("gemini-3.1-pro-preview", Medium, 6_000, level("MEDIUM")),
@@ -251,12 +255,12 @@ async fn a_level_of_thinking_becomes_what_the_model_takes() {
         ("gemini-flash-latest", Low, 6_000, budget(2_048)),
         ("gemma-3-27b-it", High, 6_000, Value::Null),
         // Nothing is read out of a name.
-        ("gemini-2.5-flash-high", Off, 6_000, Value::Null),
+        ("gemini-2.5-flash-high", Off, 6_000, budget(0)),
     ] {
         let model = format!("gemini/{model}");
         let fake = server(&model, [events(&[says("ok"), end("STOP")])]).await;
         let mut request = request();
-        request.sampling.thinking = thinking;
+        request.sampling.thinking = Some(thinking);
         request.max_output = Some(Tokens(max));
         call(&provider(&model, &fake), &request).await.0.unwrap();
         let asked = fake.asked().remove(0);

@@ -157,7 +157,7 @@ proptest! {
                 let fake = Fake::answering(judge(model), [], Box::new(then)).await;
                 let mut request = request_of(messages.clone());
                 if thinks {
-                    request.sampling.thinking = ThinkingLevel::Medium;
+                    request.sampling.thinking = Some(ThinkingLevel::Medium);
                     request.tool_choice = ToolChoice::None;
                 }
                 if !tools {

@@ -35,7 +35,7 @@ async fn a_request_carries_what_was_asked_for() {
     ]);
     let fake = server(OLLAMA, [answer]).await;
     let mut request = request();
-    request.sampling.thinking = ThinkingLevel::Minimal;
+    request.sampling.thinking = Some(ThinkingLevel::Minimal);
     let (reply, deltas) = call(&provider(OLLAMA, &fake), &request).await;
     let reply = reply.unwrap();
     assert_eq!(reply.parts, [super::thought("hm"), Part::text("hi there")]);
@@ -183,7 +183,7 @@ async fn only_what_is_known_to_think_is_asked_to() {
         )
         .await;
         let mut request = request();
-        request.sampling.thinking = ThinkingLevel::High;
+        request.sampling.thinking = Some(ThinkingLevel::High);
         let provider = knowing(&model, row, &fake);
         call(&provider, &request).await.0.unwrap();
         let body = fake.asked().remove(0).body;
@@ -211,7 +211,7 @@ async fn what_the_user_says_of_a_model_holds_for_each_api() {
             let mut request = request_of([Message::User {
                 parts: parts.clone(),
             }]);
-            request.sampling.thinking = ThinkingLevel::High;
+            request.sampling.thinking = Some(ThinkingLevel::High);
             let _ = call(&knowing(model, row, &fake), &request).await;
             let body = fake.asked().remove(0).body.to_string();
             assert_eq!(body.matches("aGk=").count(), images, "{model} {body}");

@@ -1,11 +1,11 @@
 //! Calls that succeed: what is sent, what comes back, and when.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::ThinkingLevel;
+use plimsoll_agent::{Event, ThinkingLevel};
 use plimsoll_context::{CallId, Delta, Part, StopReason, Tokens, ToolCall, Usage};
-use plimsoll_core::Provider;
-use plimsoll_providers::{Secret, VENDORS};
+use plimsoll_core::{Agent, Observer, Provider};
+use plimsoll_providers::{ModelRef, Secret, VENDORS};
 use serde_json::json;
 
 use super::mocked::{Fake, Turn};
@@ -63,8 +63,8 @@ async fn a_request_carries_what_was_asked_for() {
 async fn what_a_model_of_openais_refuses_is_not_sent_to_it() {
     for (model, level, effort, temperature) in [
         ("openai/gpt-4o", ThinkingLevel::High, None, true),
-        ("openai/o3", ThinkingLevel::Off, None, false),
-        ("openai/gpt-5", ThinkingLevel::Off, None, false),
+        ("openai/o3", ThinkingLevel::Off, Some("low"), false),
+        ("openai/gpt-5", ThinkingLevel::Off, Some("minimal"), false),
         ("openai/gpt-5.2", ThinkingLevel::High, Some("high"), false),
         ("openai/gpt-5.4", ThinkingLevel::Off, None, false),
         ("openai/gpt-5.4-mini", ThinkingLevel::High, None, false),
@@ -90,7 +90,7 @@ async fn what_a_model_of_openais_refuses_is_not_sent_to_it() {
     ] {
         let fake = Fake::new("openai", [Turn::events([HI, STOP, "[DONE]"])]).await;
         let mut asks = request();
-        asks.sampling.thinking = level;
+        asks.sampling.thinking = Some(level);
         let reply = chat(model, &fake).call(&asks, &|_| {}).await;
         reply.unwrap_or_else(|failure| panic!("{model}: {failure}"));
         let body = fake.asked().remove(0).body;
@@ -110,6 +110,65 @@ async fn what_a_model_of_openais_refuses_is_not_sent_to_it() {
         .unwrap_err();
     let cure = "use openai-responses/gpt-5.6";
     assert!(failure.to_string().contains(cure), "{failure}");
+}
+
+struct Warned(Arc<Mutex<Vec<String>>>);
+
+impl Observer for Warned {
+    fn see(&self, event: &Event) {
+        if let Event::Warning { text } = event {
+            self.0.lock().unwrap().push(text.clone());
+        }
+    }
+}
+
+#[tokio::test]
+async fn thinking_is_turned_off_in_the_words_of_each_server() {
+    let disabled = json!({"type": "disabled"});
+    let template = json!({"enable_thinking": false});
+    for (model, key, value, warned) in [
+        ("deepseek/deepseek-v4-flash", "thinking", &disabled, false),
+        ("kimi/kimi-k2.6", "thinking", &disabled, false),
+        ("ollama/qwen3", "reasoning_effort", &json!("none"), false),
+        (
+            "groq/qwen/qwen3-32b",
+            "reasoning_effort",
+            &json!("none"),
+            false,
+        ),
+        ("llama.cpp/m", "chat_template_kwargs", &template, false),
+        ("vllm/m", "chat_template_kwargs", &template, false),
+        ("openrouter/a/b", "reasoning_effort", &json!("none"), false),
+        ("xai/grok-4.5", "reasoning_effort", &json!("low"), true),
+        (
+            "openai-compatible/m",
+            "reasoning_effort",
+            &json!(null),
+            true,
+        ),
+        ("openai/gpt-4o", "reasoning_effort", &json!(null), false),
+    ] {
+        let dialect = model.parse::<ModelRef>().unwrap().vendor().dialect;
+        let turn = || Turn::events([HI, STOP, "[DONE]"]);
+        let fake = Fake::new(dialect, [turn(), turn()]).await;
+        for level in [Some(ThinkingLevel::Off), None] {
+            let warnings = Arc::new(Mutex::new(Vec::new()));
+            let heard = Arc::clone(&warnings);
+            let agent = Agent::builder(chat(model, &fake)).observer(Warned(heard));
+            let agent = match level {
+                Some(level) => agent.thinking_level(level),
+                None => agent,
+            };
+            agent.build().unwrap().run("go").await.unwrap();
+            let warnings = warnings.lock().unwrap();
+            let said = warnings.iter().any(|text| text.contains("thinking"));
+            assert_eq!(said, warned && level.is_some(), "{model}: {warnings:?}");
+        }
+        let bodies: Vec<_> = fake.asked().into_iter().map(|asked| asked.body).collect();
+        let calls: Vec<_> = bodies.iter().filter(|body| body.is_object()).collect();
+        assert_eq!(&calls[0][key], value, "{model}");
+        assert_eq!(calls[1].get(key), None, "{model}");
+    }
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ async fn call(provider: &OpenAiResponses) -> (Result<Reply, Failure>, Vec<Delta>
     };
     let mut request = request();
     request.sampling = Sampling {
-        thinking: ThinkingLevel::Minimal,
+        thinking: Some(ThinkingLevel::Minimal),
         ..request.sampling
     };
     request.cache = CachePlan {

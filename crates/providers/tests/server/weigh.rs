@@ -41,7 +41,7 @@ async fn anthropic_is_asked_for_what_would_be_sent_and_for_nothing_it_does_not_k
     let fake = Fake::exactly(Mock::messages().weighing(|_| 1_234), []).await;
     let provider = over("anthropic/claude-sonnet-4-5", &fake);
     let mut request = request();
-    request.sampling.thinking = plimsoll_agent::ThinkingLevel::Low;
+    request.sampling.thinking = Some(plimsoll_agent::ThinkingLevel::Low);
     request.max_output = Some(Tokens(4_000));
     assert_eq!(provider.count(&request).await, Ok(Some(Tokens(1_234))));
     let asked = fake.asked();

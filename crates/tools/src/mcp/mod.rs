@@ -39,6 +39,7 @@ mod refs;
 mod schema;
 mod server;
 mod servers;
+mod structured;
 mod task;
 mod tool;
 

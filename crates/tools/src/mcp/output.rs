@@ -5,6 +5,8 @@ use plimsoll_context::{Bytes, File, Image, Part, Source};
 use plimsoll_core::{ToolError, ToolOutput};
 use serde_json::Value;
 
+use super::structured;
+
 /// Parts of one result, at most.
 pub const MCP_PARTS: usize = 100;
 /// One image or file in base64, at most: what providers take.
@@ -35,7 +37,7 @@ pub(super) fn of(result: &Value) -> Result<ToolOutput, ToolError> {
     if let Some(data) = result
         .get("structuredContent")
         .filter(|data| !data.is_null())
-        && !parts.iter().any(|part| says(part, data))
+        && let Some(data) = structured::not_in_content(data, content)
     {
         parts.push(Part::text(data.to_string()));
     }
@@ -64,12 +66,6 @@ pub(super) fn of(result: &Value) -> Result<ToolOutput, ToolError> {
         "" => SILENT_FAILURE.to_owned(),
         _ => told,
     }))
-}
-
-/// Whether a text is the same data, as the protocol asks servers to send it.
-fn says(part: &Part, data: &Value) -> bool {
-    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
-    part.as_text().and_then(read).as_ref() == Some(data)
 }
 
 fn part(block: &Value) -> Part {
@@ -249,6 +245,62 @@ mod tests {
         ] {
             assert_eq!(shown(&result), told, "{result}");
         }
+    }
+
+    #[test]
+    fn structured_content_that_repeats_the_text_is_sent_once() {
+        for (content, structured, told) in [
+            // FastMCP, for a function that returns `str`.
+            (json!(["# Title"]), json!({"result": "# Title"}), "# Title"),
+            // The official filesystem server.
+            (json!(["a\nb\n"]), json!({"content": "a\nb\n"}), "a\nb\n"),
+            // FastMCP, for `int`, `list[str]` and `list[dict]`.
+            (json!(["5"]), json!({"result": 5}), "5"),
+            (json!(["a", "b"]), json!({"result": ["a", "b"]}), "a|b"),
+            (
+                json!(["{\"a\": 1}", "{\"a\": 2}"]),
+                json!({"result": [{"a": 1}, {"a": 2}]}),
+                "{\"a\": 1}|{\"a\": 2}",
+            ),
+            // Several blocks as one text.
+            (json!(["a", "b"]), json!({"text": "a\nb"}), "a|b"),
+            // The official memory server: only what the text does not say remains.
+            (
+                json!(["Entities deleted"]),
+                json!({"success": true, "message": "Entities deleted"}),
+                "Entities deleted|{\"success\":true}",
+            ),
+            // Not a repetition.
+            (
+                json!(["one"]),
+                json!({"result": "two"}),
+                "one|{\"result\":\"two\"}",
+            ),
+            (
+                json!(["a"]),
+                json!({"result": ["a", "b"]}),
+                "a|{\"result\":[\"a\",\"b\"]}",
+            ),
+            (
+                json!(["1"]),
+                json!({"page": 1, "of": 1}),
+                "1|{\"page\":1,\"of\":1}",
+            ),
+            (json!([]), json!({"result": ""}), "{\"result\":\"\"}"),
+        ] {
+            let content: Vec<Value> = content
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|text| json!({"type": "text", "text": text}))
+                .collect();
+            let result = json!({"content": content, "structuredContent": structured});
+            assert_eq!(shown(&result), told, "{result}");
+        }
+        // The official filesystem server, for a picture.
+        let image = json!([{"type": "image", "data": PNG, "mimeType": "image/png"}]);
+        let result = json!({"content": image, "structuredContent": {"content": image}});
+        assert_eq!(shown(&result), "<image/png 24>");
     }
 
     #[test]

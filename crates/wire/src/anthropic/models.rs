@@ -129,6 +129,7 @@ pub(super) fn profile(name: &str) -> Profile {
             name: "claude".into(),
             max_output: None,
             later_system: LaterSystem::Supported,
+            no_thinking: NoThinking::Unknown,
             ..family("", Era::Bound, 0, 1_024).profile()
         },
     }

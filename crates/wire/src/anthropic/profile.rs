@@ -97,6 +97,8 @@ pub enum NoThinking {
     Supported,
     /// The model thinks whatever it is told.
     Refused,
+    /// The model is not known: it is not told, since it might refuse that.
+    Unknown,
 }
 
 /// Whether a temperature may be said together with `top_p`.

@@ -64,8 +64,10 @@ pub struct RenderInput<'a> {
 /// How hard a model thinks before it answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thinking {
-    /// As the model does where nothing is asked for.
+    /// As the model does if nothing is asked for.
     #[default]
+    Unasked,
+    /// Not at all.
     Off,
     /// As little as can be.
     Minimal,
@@ -151,6 +153,8 @@ pub enum LeftOut {
     /// The model does not think: this tool loop began without it, a tool is forced, or the reply
     /// has no room for it.
     ThinkingOff,
+    /// The model may think although it should not: no switch is known that turns its thinking off.
+    ThinkingOn,
     /// The model is not made to call a tool: it cannot be.
     ToolForced,
     /// The temperature is not sent: the model thinks, or takes none.

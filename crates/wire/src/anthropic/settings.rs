@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::profile::{Effort, ForcedTools, Profile, Temperature, ThinkingStyle};
+use super::profile::{Effort, ForcedTools, NoThinking, Profile, Temperature, ThinkingStyle};
 use super::render::{LeftOut, Note, RenderInput, Thinking};
 use super::shape::{legal_name, says};
 use super::turn::{Role, Turn};
@@ -149,8 +149,10 @@ impl Settings {
         (began, choice): (LoopBegan, Choice),
         max: u64,
     ) {
-        if input.thinking == Thinking::Off {
-            return;
+        match input.thinking {
+            Thinking::Unasked => return,
+            Thinking::Off => return self.no_thinking(profile),
+            _ => {}
         }
         let forced = choice == Choice::Forced;
         let budget = budget(input, profile, max);
@@ -175,6 +177,23 @@ impl Settings {
         if profile.effort == Effort::Supported {
             let effort = json!({"effort": input.thinking.effort()});
             self.set("output_config", effort);
+        }
+    }
+
+    /// Turns thinking off, or makes it as little as can be.
+    fn no_thinking(&mut self, profile: &Profile) {
+        match (profile.thinking, profile.no_thinking) {
+            (ThinkingStyle::None, _) => {}
+            (_, NoThinking::Supported) => self.set("thinking", json!({"type": "disabled"})),
+            (_, NoThinking::Refused | NoThinking::Unknown) => {
+                self.note(LeftOut::ThinkingOn);
+                if profile.effort == Effort::Supported {
+                    self.set(
+                        "output_config",
+                        json!({"effort": Thinking::Minimal.effort()}),
+                    );
+                }
+            }
         }
     }
 
@@ -213,7 +232,7 @@ impl Thinking {
     /// Anthropic advises for a single request.
     fn budget(self) -> u64 {
         match self {
-            Self::Off => 0,
+            Self::Unasked | Self::Off => 0,
             Self::Minimal => MIN_BUDGET,
             Self::Low => 2_048,
             Self::Medium => 8_192,
@@ -224,7 +243,7 @@ impl Thinking {
     /// The effort, where it is said in words.
     fn effort(self) -> &'static str {
         match self {
-            Self::Off | Self::Medium => "medium",
+            Self::Unasked | Self::Off | Self::Medium => "medium",
             Self::Minimal | Self::Low => "low",
             Self::High => "high",
         }

@@ -190,6 +190,7 @@ fn claude(what: anthropic::LeftOut) -> &'static str {
         | Left::TemperatureOff
         | Left::TemperatureCapped
         | Left::StopBlank
+        | Left::ThinkingOn
         | Left::OutputCapped => "left out a setting",
     }
 }

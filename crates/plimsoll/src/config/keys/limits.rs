@@ -84,7 +84,7 @@ pub(super) const ROWS: &[Key] = &[
         Kind::Whole(1, |s, times| {
             s.limits.max_identical_tool_calls = Some(times)
         }),
-        Preset::Words("no limit; 3 for our local models"),
+        Preset::Words("no limit; 4 with `tool_call_history_size`; 3 for our local models"),
         "How often in a row the same tool calls with the same results may be asked for.",
     )
     .flag("max-identical-tool-calls")
@@ -92,9 +92,9 @@ pub(super) const ROWS: &[Key] = &[
     key(
         LIMITS,
         "tool_call_history_size",
-        Kind::Count(1, |s, size| s.limits.tool_call_history_size = size),
-        Preset::Value("10"),
-        "Batches of tool calls that loop detection remembers.",
+        Kind::Count(1, |s, size| s.limits.tool_call_history_size = Some(size)),
+        Preset::Words("10, or one more than `max_identical_tool_calls`"),
+        "Batches of tool calls that loop detection remembers; setting it turns loop detection on.",
     )
     .method("tool_call_history_size"),
     key(

@@ -95,16 +95,16 @@ pub(super) const ROWS: &[Key] = &[
         AGENT,
         "thinking_level",
         Kind::Choice(&["off", "minimal", "low", "medium", "high"], |s, name| {
-            s.thinking = match name {
+            s.thinking = Some(match name {
                 "minimal" => ThinkingLevel::Minimal,
                 "low" => ThinkingLevel::Low,
                 "medium" => ThinkingLevel::Medium,
                 "high" => ThinkingLevel::High,
                 _ => ThinkingLevel::Off,
-            };
+            });
         }),
-        Preset::Value("\"off\""),
-        "How hard the model thinks before it answers; \"off\" is as the provider has it.",
+        Preset::Words("the provider's"),
+        "How hard the model thinks before it answers; \"off\" turns thinking off, if the model has a switch for that.",
     )
     .flag("thinking-level")
     .method("thinking_level"),

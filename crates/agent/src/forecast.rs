@@ -1,0 +1,259 @@
+//! Estimates what the next model calls take of a run's limits on tokens and money.
+//!
+//! A call is made only if it fits into both limits, and a call that may use tools only if the last
+//! answer fits behind it. Input counts at its full price here, since the provider's cache may miss.
+
+use plimsoll_context::{Money, Plan, Ppm, PriceSheet, Tokens, Trigger, Usage, price};
+
+use crate::limits::{AtLimit, CountTokens};
+use crate::outcome::EndReason;
+use crate::request::Request;
+use crate::run::Run;
+use crate::tracker::NextCall;
+use crate::turn::UNCOUNTED;
+
+/// Tokens of the last answer that are held back, at most.
+const LAST_ANSWER_TOKENS: Tokens = Tokens(1_000);
+/// The share of a limit that is held back for the text of the last answer, at most.
+const ANSWER_SHARE: Ppm = Ppm(50_000);
+/// What asking for the last answer adds to the view, with some reserve.
+const NOTICE: Tokens = Tokens(64);
+/// An answer is not limited on account of the run's limits if it may be longer than this: no model
+/// writes more at once, and many servers refuse a request that asks for more than they write.
+const LONGEST_ANSWER: Tokens = Tokens(131_072);
+
+impl Run {
+    /// Returns what a last answer would take if it were asked for now.
+    pub(crate) fn next_call(&self) -> NextCall {
+        let processed = self.processed();
+        self.call_of(processed, self.full_price(processed))
+    }
+
+    /// Returns the limit because of which the next call has to be the last one, if there is one.
+    ///
+    /// The first call of a run keeps its tools.
+    pub(crate) fn has_to_be_last(&self) -> Option<EndReason> {
+        let finalizes = self.setup.limits.at_limit == AtLimit::Finalize;
+        let is_first = self.state.tally.turns == 0;
+        if !finalizes || is_first {
+            return None;
+        }
+        self.no_call_after_next()
+    }
+
+    /// Returns the limit that leaves no call after the next one, if there is one.
+    fn no_call_after_next(&self) -> Option<EndReason> {
+        let processed = self.processed();
+        let this = self.call_of(processed, self.usual_price(processed));
+        self.tracker().exceeded_by(this + self.last_call())
+    }
+
+    /// Returns the limit that the next call would exceed, if there is one.
+    pub(crate) fn exceeded_by_next(&self) -> Option<EndReason> {
+        self.tracker().exceeded_by(self.next_call())
+    }
+
+    /// Returns the limit that a call for a summary would exceed, the last answer included. `used` is
+    /// what the calls before it have used for the same summary.
+    pub(crate) fn exceeded_by_summary(&self, request: &Request, used: Usage) -> Option<EndReason> {
+        let usage = used.combine(Usage {
+            input: request.counted,
+            output: request.max_output.unwrap_or_default(),
+            ..Usage::default()
+        });
+        let sheet = self
+            .setup
+            .summary_model
+            .as_ref()
+            .and_then(|model| model.sheet);
+        let call = NextCall {
+            tokens: usage.total_tokens(),
+            cost: sheet
+                .and_then(|sheet| sheet.cost(usage))
+                .unwrap_or_default(),
+        };
+        self.tracker().exceeded_by(call + self.next_call())
+    }
+
+    /// Returns how long the next answer may be without exceeding a limit, if that is a bound.
+    pub(crate) fn answer_room(&self) -> Option<Tokens> {
+        let (limits, tracker) = (&self.setup.limits, self.tracker());
+        let processed = self.processed();
+        let input = NextCall {
+            tokens: self.adds(processed),
+            cost: self.full_price(processed),
+        };
+        // Unless this is the last call, whatever it was meant to be.
+        let finalizes = self.finalizing.is_none() && limits.at_limit == AtLimit::Finalize;
+        let held = match finalizes && self.no_call_after_next().is_none() {
+            true => self.last_call(),
+            false => NextCall::default(),
+        };
+        let tokens = limits.max_total_tokens.map(|limit| {
+            let left = limit.minus(tracker.tokens_used);
+            left.minus(input.tokens).minus(held.tokens)
+        });
+        let money = limits.max_cost.and_then(|limit| {
+            let output = self.setup.sheet?.rates.output;
+            let left = limit.minus(tracker.cost_accumulated.known);
+            let usual = self.usual_price(processed) + held.cost;
+            bought(left.minus(input.cost).min(left.minus(usual)), output)
+        });
+        let room = [tokens, money].into_iter().flatten().min()?;
+        let room = room.max(self.answer());
+        Some(room).filter(|room| *room < LONGEST_ANSWER)
+    }
+
+    /// Returns a plan after which the next call fits into the limits, if it does not and can be made to.
+    pub(crate) fn plan_within_limits(&self) -> Option<Plan> {
+        self.exceeded_by_next()?;
+        let allowed = self.allowed_input();
+        let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
+        let allowed = self.state.calibration.counted(allowed);
+        let goal = allowed.minus(self.overhead);
+        let budget = self.budget_at(goal);
+        let (view, sheet, means) = (
+            &self.state.transcript,
+            self.setup.sheet.as_ref(),
+            self.means(),
+        );
+        let recovery = &self.setup.recovery;
+        let proposal = recovery.best_proposal(view, &budget, Trigger::Request, &means);
+        let mut plan = proposal.plan.filter(|plan| plan.after() <= goal)?;
+        plan.price = Some(price(&plan, view, &budget, sheet, &self.outlook()));
+        Some(plan)
+    }
+
+    /// Returns how much the next call may read, as the provider counts.
+    fn allowed_input(&self) -> Tokens {
+        let (limits, tracker) = (&self.setup.limits, self.tracker());
+        let answer = self.answer();
+        let tokens = limits.max_total_tokens.map(|limit| {
+            let left = limit.minus(tracker.tokens_used).minus(answer);
+            left + match limits.count_tokens {
+                CountTokens::Processed => Tokens::ZERO,
+                CountTokens::Growth => self.state.tally.newest,
+            }
+        });
+        let money = limits.max_cost.and_then(|limit| {
+            let sheet = self.setup.sheet?;
+            let left = limit.minus(tracker.cost_accumulated.known);
+            bought(
+                left.minus(sheet.rates.output.of(answer)),
+                self.input_rate(&sheet),
+            )
+        });
+        let allowed = [tokens, money].into_iter().flatten().min();
+        allowed.unwrap_or(Tokens::MAX)
+    }
+
+    /// Returns what the last answer will take after one more turn that grows as the ones before it.
+    fn last_call(&self) -> NextCall {
+        let calibration = self.state.calibration;
+        let expected = self.outlook().growth();
+        let newest = self
+            .state
+            .heard
+            .map(|(counted, _)| self.tokens().minus(counted));
+        let grows = match expected {
+            Tokens::ZERO => newest.unwrap_or_default(),
+            expected => expected,
+        };
+        let more = (grows + NOTICE).share(calibration.ratio());
+        let processed = self.processed() + more;
+        let call = self.call_of(processed, self.full_price(processed));
+        match self.setup.limits.count_tokens {
+            CountTokens::Processed => call,
+            // The call before it has read the rest by then.
+            CountTokens::Growth => NextCall {
+                tokens: more + self.answer(),
+                ..call
+            },
+        }
+    }
+
+    /// Returns what a call takes that reads so much for that price and answers briefly.
+    fn call_of(&self, processed: Tokens, price: Money) -> NextCall {
+        let answer = self.answer();
+        let output = self
+            .setup
+            .sheet
+            .map_or(Money(0), |sheet| sheet.rates.output);
+        NextCall {
+            tokens: self.adds(processed) + answer,
+            cost: price + output.of(answer),
+        }
+    }
+
+    /// Returns what a call that reads so much adds to the tokens that count, before it has written any.
+    fn adds(&self, processed: Tokens) -> Tokens {
+        let count = self.setup.limits.count_tokens;
+        self.state.tally.next(count, processed)
+    }
+
+    /// Returns how much the next call reads at most, as the provider counts.
+    fn processed(&self) -> Tokens {
+        let calibration = self.state.calibration;
+        // The provider has said what the request before this one was; the rest is what has grown.
+        let (known, new) = match self.state.heard {
+            Some((counted, said)) if counted <= self.tokens() => {
+                let grown = self.tokens().minus(counted);
+                (said, grown.share(calibration.ratio()))
+            }
+            _ => (Tokens::ZERO, calibration.reported(self.tokens())),
+        };
+        known + new + new.share(UNCOUNTED) + Tokens(1)
+    }
+
+    /// Returns the length of a brief answer: what is held back for the last one.
+    fn answer(&self) -> Tokens {
+        let limits = &self.setup.limits;
+        let of_tokens = limits
+            .max_total_tokens
+            .map(|limit| limit.share(ANSWER_SHARE));
+        let of_money = limits.max_cost.and_then(|limit| {
+            let share = Tokens(limit.0).share(ANSWER_SHARE);
+            bought(Money(share.0), self.setup.sheet?.rates.output)
+        });
+        let most = LAST_ANSWER_TOKENS.min(self.line().reserve());
+        let parts = [of_tokens, of_money].into_iter().flatten();
+        parts.fold(most, Tokens::min).max(Tokens(1))
+    }
+
+    /// Returns what reading so much costs if nothing of it is in the cache.
+    pub(crate) fn full_price(&self, processed: Tokens) -> Money {
+        let sheet = self.setup.sheet;
+        sheet.map_or(Money(0), |sheet| self.input_rate(&sheet).of(processed))
+    }
+
+    /// Returns what reading so much costs if the cache still has what the last call has left there.
+    fn usual_price(&self, processed: Tokens) -> Money {
+        let Some(sheet) = self.setup.sheet else {
+            return Money(0);
+        };
+        let cold = sheet.cold_after(self.idle) == Ppm::ONE;
+        let read = match sheet.rates.cache_read {
+            Some(_) if !cold => self.state.cache.readable().min(processed),
+            _ => Tokens::ZERO,
+        };
+        let read_rate = sheet.rates.cache_read.unwrap_or_default();
+        read_rate.of(read) + self.input_rate(&sheet).of(processed.minus(read))
+    }
+
+    /// Returns what a million tokens of input cost that the cache does not have.
+    fn input_rate(&self, sheet: &PriceSheet) -> Money {
+        let input = sheet.rates.input;
+        let writes = self.state.tally.usage.cache_write > Tokens::ZERO;
+        let write = match writes {
+            true => sheet.at_most().rewrite(),
+            false => sheet.rewrite(),
+        };
+        input.max(write.unwrap_or_default())
+    }
+}
+
+/// Returns how many tokens an amount of money buys at a price for a million; `None` if they are free.
+fn bought(money: Money, rate: Money) -> Option<Tokens> {
+    let tokens = (u128::from(money.0) * 1_000_000).checked_div(u128::from(rate.0))?;
+    Some(Tokens(u64::try_from(tokens).unwrap_or(u64::MAX)))
+}

@@ -1,0 +1,107 @@
+//! How much of this process's memory messages take.
+
+use crate::message::{File, Image, Message, Opaque, Part, Source, ToolCall};
+
+impl Message {
+    /// Returns the bytes that the message takes, itself included: its texts and data with all that is
+    /// allocated for them.
+    ///
+    /// ```
+    /// use plimsoll_context::Message;
+    /// let mut text = String::with_capacity(1_000);
+    /// text.push_str("short");
+    /// let mut message = Message::user(text);
+    /// assert!(message.allocated() >= 1_000);
+    /// message.shrink_to_fit();
+    /// assert!(message.allocated() < 400);
+    /// ```
+    #[must_use]
+    pub fn allocated(&self) -> usize {
+        let heap = match self {
+            Self::System { parts } | Self::User { parts } | Self::Assistant { parts } => {
+                all_of(parts)
+            }
+            Self::ToolResult(result) => result.call.0.capacity() + all_of(&result.parts),
+            Self::Notice { text } | Self::Summary { text } => text.capacity(),
+        };
+        size_of::<Self>() + heap
+    }
+
+    /// Gives back what is allocated and not used.
+    ///
+    /// Strings that grow piece by piece, as those of a stream or of a JSON serializer, have up to twice
+    /// the memory that they need.
+    pub fn shrink_to_fit(&mut self) {
+        match self {
+            Self::System { parts } | Self::User { parts } | Self::Assistant { parts } => {
+                shrink(parts);
+            }
+            Self::ToolResult(result) => {
+                result.call.0.shrink_to_fit();
+                shrink(&mut result.parts);
+            }
+            Self::Notice { text } | Self::Summary { text } => text.shrink_to_fit(),
+        }
+    }
+}
+
+fn all_of(parts: &Vec<Part>) -> usize {
+    let heap: usize = parts.iter().map(heap_of).sum();
+    parts.capacity() * size_of::<Part>() + heap
+}
+
+fn heap_of(part: &Part) -> usize {
+    let of_source = |source: &Source| match source {
+        Source::Url { url } => url.capacity(),
+        Source::Data { media_type, base64 } => media_type.capacity() + base64.capacity(),
+    };
+    let of_opaque = |opaque: &Opaque| opaque.origin.capacity() + opaque.data.capacity();
+    let of_option = |opaque: &Option<Opaque>| opaque.as_ref().map_or(0, of_opaque);
+    match part {
+        Part::Text { text } => text.capacity(),
+        Part::Image(image) => {
+            let detail = image.detail.as_ref().map_or(0, String::capacity);
+            of_source(&image.source) + detail
+        }
+        Part::File(file) => {
+            let name = file.name.as_ref().map_or(0, String::capacity);
+            of_source(&file.source) + name
+        }
+        Part::Thinking(thinking) => thinking.text.capacity() + of_option(&thinking.opaque),
+        Part::ToolCall(ToolCall {
+            id,
+            name,
+            arguments,
+            opaque,
+        }) => id.0.capacity() + name.capacity() + arguments.capacity() + of_option(opaque),
+        Part::Opaque(opaque) => of_opaque(opaque),
+    }
+}
+
+fn shrink(parts: &mut Vec<Part>) {
+    parts.shrink_to_fit();
+    let opaque = |opaque: &mut Opaque| {
+        opaque.origin.shrink_to_fit();
+        opaque.data.shrink_to_fit();
+    };
+    for part in parts {
+        match part {
+            Part::Text { text } => text.shrink_to_fit(),
+            Part::Image(Image { source, .. }) | Part::File(File { source, .. }) => match source {
+                Source::Url { url } => url.shrink_to_fit(),
+                Source::Data { base64, .. } => base64.shrink_to_fit(),
+            },
+            Part::Thinking(thinking) => {
+                thinking.text.shrink_to_fit();
+                thinking.opaque.iter_mut().for_each(opaque);
+            }
+            Part::ToolCall(call) => {
+                call.id.0.shrink_to_fit();
+                call.name.shrink_to_fit();
+                call.arguments.shrink_to_fit();
+                call.opaque.iter_mut().for_each(opaque);
+            }
+            Part::Opaque(whole) => opaque(whole),
+        }
+    }
+}

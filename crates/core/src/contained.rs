@@ -1,0 +1,146 @@
+//! Contains panics in a host's stages and token counters: the run goes on without what broke down, and
+//! says so once.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plimsoll_context::{
+    Budget, Draft, Estimate, File, Image, Message, Part, Policy, Stage, TokenCounter, Tokens,
+    ToolSpec, Trigger,
+};
+
+use crate::hooks::said_by;
+
+/// What broke down and was not told yet.
+#[derive(Debug, Default)]
+pub(crate) struct Breakdowns {
+    any: AtomicBool,
+    texts: Mutex<Vec<String>>,
+}
+
+impl Breakdowns {
+    fn add(&self, text: String) {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.push(text);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Takes what was not told yet.
+    pub(crate) fn take(&self) -> Vec<String> {
+        if !self.any.swap(false, Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *texts)
+    }
+}
+
+/// Something of the host's, and whether it was reported that it broke down.
+struct Contained<T: ?Sized> {
+    inner: Arc<T>,
+    name: String,
+    breakdowns: Arc<Breakdowns>,
+    told: AtomicBool,
+}
+
+impl<T: ?Sized> Contained<T> {
+    fn new(inner: Arc<T>, name: impl FnOnce(&T) -> String, breakdowns: &Arc<Breakdowns>) -> Self {
+        let named = catch_unwind(AssertUnwindSafe(|| name(&inner)));
+        Self {
+            inner,
+            name: named.unwrap_or_else(|_| "unnamed".to_owned()),
+            breakdowns: Arc::clone(breakdowns),
+            told: AtomicBool::new(false),
+        }
+    }
+
+    /// Calls it. Returns `None` if it panics, and reports that the first time.
+    fn call<R>(&self, so: &str, call: impl FnOnce(&T) -> R) -> Option<R> {
+        let called = catch_unwind(AssertUnwindSafe(|| call(&self.inner)));
+        let report = |panic: Box<dyn std::any::Any + Send>| {
+            if !self.told.swap(true, Ordering::Relaxed) {
+                let (name, why) = (&self.name, said_by(&*panic));
+                self.breakdowns
+                    .add(format!("{name} broke down: {why}; {so}"));
+            }
+        };
+        called.map_err(report).ok()
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Contained<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Returns the policy with every stage contained: one that panics leaves the draft as it is by then.
+pub(crate) fn policy(policy: &Policy, breakdowns: &Arc<Breakdowns>) -> Policy {
+    let stages = policy.stages().iter().map(|stage| {
+        let stage = Arc::clone(stage);
+        let stage = Contained::new(stage, |stage| stage.name().to_owned(), breakdowns);
+        Arc::new(stage) as Arc<dyn Stage>
+    });
+    Policy::new(stages.collect())
+}
+
+/// Returns the counter, contained: what it panics on is estimated.
+pub(crate) fn counter(
+    counter: Arc<dyn TokenCounter>,
+    breakdowns: &Arc<Breakdowns>,
+) -> Arc<dyn TokenCounter> {
+    let counter = Contained::new(counter, |counter| counter.name().to_owned(), breakdowns);
+    Arc::new(counter)
+}
+
+impl Stage for Contained<dyn Stage> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {
+        let so = "the plan is made without it";
+        self.call(so, |stage| stage.propose(draft, budget, why));
+    }
+}
+
+impl Contained<dyn TokenCounter> {
+    fn count(&self, count: impl Fn(&dyn TokenCounter) -> Tokens) -> Tokens {
+        let counted = self.call("what it cannot count is estimated", |counter| {
+            count(counter)
+        });
+        counted.unwrap_or_else(|| count(&Estimate))
+    }
+}
+
+impl TokenCounter for Contained<dyn TokenCounter> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn text(&self, text: &str) -> Tokens {
+        self.count(|counter| counter.text(text))
+    }
+
+    fn image(&self, image: &Image) -> Tokens {
+        self.count(|counter| counter.image(image))
+    }
+
+    fn file(&self, file: &File) -> Tokens {
+        self.count(|counter| counter.file(file))
+    }
+
+    fn part(&self, part: &Part) -> Tokens {
+        self.count(|counter| counter.part(part))
+    }
+
+    fn message(&self, message: &Message) -> Tokens {
+        self.count(|counter| counter.message(message))
+    }
+
+    fn tool(&self, tool: &ToolSpec) -> Tokens {
+        self.count(|counter| counter.tool(tool))
+    }
+}

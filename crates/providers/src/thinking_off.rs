@@ -1,0 +1,187 @@
+//! How a model's thinking is turned off: by the efforts that it takes, by `data/thinking_off.toml`, or not
+//! at all. Writes no request; the providers do.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use plimsoll_agent::{Sampling, ThinkingLevel};
+use plimsoll_wire::openai_chat::Dialect;
+use plimsoll_wire::openai_responses::Effort;
+use serde_json::{Map, Value};
+
+use crate::efforts;
+use crate::model_ref::ModelRef;
+use crate::models::{Fact, ModelFacts};
+
+/// Keys of a request's body.
+type Keys = Map<String, Value>;
+/// Keys by vendor and by how the names of a family begin.
+type Switches = BTreeMap<String, BTreeMap<String, Keys>>;
+
+/// The file, read once; empty if it cannot be read, which a test rules out.
+static SWITCHES: LazyLock<Switches> =
+    LazyLock::new(|| toml::from_str(include_str!("../data/thinking_off.toml")).unwrap_or_default());
+
+/// How a model's thinking is turned off.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum ThinkingOff {
+    /// With these keys of the request.
+    Keys(&'static Keys),
+    /// With this effort, the lowest of the model: it may be more than none.
+    Effort(Effort),
+    /// It is off already, or the request says so elsewhere.
+    NotThinking,
+    /// There is no switch.
+    Never,
+    /// It is not known whether there is one.
+    Unknown,
+}
+
+/// Returns how thinking is turned off over Chat Completions.
+pub(crate) fn on_chat(model: &ModelRef, facts: &ModelFacts, dialect: &Dialect) -> ThinkingOff {
+    let efforts = efforts::on_chat(model, facts, dialect);
+    let lowest = efforts.iter().min().copied();
+    let keys = || by_family(&SWITCHES, model.vendor().name, model.name());
+    match (lowest, facts.thinking.as_ref().and_then(Fact::own)) {
+        (_, Some(false)) => ThinkingOff::NotThinking,
+        (Some(Effort::None), _) => ThinkingOff::Effort(Effort::None),
+        (lowest, _) => match (keys(), lowest) {
+            (Some(keys), _) => ThinkingOff::Keys(keys),
+            (None, Some(lowest)) => ThinkingOff::Effort(lowest),
+            (None, None) => by_facts(model, facts),
+        },
+    }
+}
+
+/// Returns what is known of a model that takes no effort.
+pub(crate) fn by_facts(model: &ModelRef, facts: &ModelFacts) -> ThinkingOff {
+    let thinks = facts.thinking.as_ref().map(|fact| fact.value);
+    let is_known = facts.max_output.is_some() || facts.prices.is_some();
+    let takes_none = efforts::of_openai(model.name()).is_some_and(<[Effort]>::is_empty);
+    match thinks {
+        Some(true) => ThinkingOff::Never,
+        Some(false) => ThinkingOff::NotThinking,
+        None if is_known || takes_none => ThinkingOff::NotThinking,
+        None => ThinkingOff::Unknown,
+    }
+}
+
+/// Returns the entry of the family that fits a model's name best.
+pub(crate) fn by_family<'a, T>(
+    table: &'a BTreeMap<String, BTreeMap<String, T>>,
+    vendor: &str,
+    name: &str,
+) -> Option<&'a T> {
+    let name = name.to_ascii_lowercase();
+    // A gateway puts the maker's name before it, a fine-tuned model's begins with `ft:`.
+    let name = name.rsplit_once('/').map_or(&*name, |(_, name)| name);
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    let families = table.get(vendor)?.iter();
+    let families = families.filter(|(prefix, _)| name.starts_with(*prefix));
+    let family = families.max_by_key(|(prefix, _)| prefix.len());
+    family.map(|(_, found)| found)
+}
+
+impl ThinkingOff {
+    /// Returns why `thinking_level = "off"` cannot be followed, if it is set and cannot be.
+    pub(crate) fn notes(self, sampling: &Sampling, model: &str) -> Vec<String> {
+        if sampling.thinking != Some(ThinkingLevel::Off) {
+            return Vec::new();
+        }
+        let why = match self {
+            Self::Keys(_) | Self::Effort(Effort::None) | Self::NotThinking => return Vec::new(),
+            Self::Effort(lowest) => format!(
+                "thinking cannot be turned off in {model}; it is asked for the least, `{}`",
+                lowest.name()
+            ),
+            Self::Never => format!("thinking cannot be turned off in {model}"),
+            Self::Unknown => format!(
+                "it is not known how to turn thinking off in {model}; it may think in spite of \
+                 thinking_level = \"off\""
+            ),
+        };
+        vec![why]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::ModelBook;
+    use crate::vendor::Vendor;
+
+    #[test]
+    fn the_data_is_sound() {
+        let all: Switches = toml::from_str(include_str!("../data/thinking_off.toml")).unwrap();
+        assert_eq!(all, *SWITCHES);
+        for (vendor, families) in all {
+            assert_eq!(Vendor::named(&vendor).map(|known| known.name), Ok(&*vendor));
+            for (family, keys) in families {
+                assert_eq!(family, family.to_ascii_lowercase());
+                assert!(!keys.is_empty(), "{vendor}/{family}");
+            }
+        }
+    }
+
+    #[test]
+    fn thinking_is_turned_off_or_it_is_said_that_it_cannot_be() {
+        let off = |model: &str| {
+            let model = ModelRef::parse(model).unwrap();
+            let facts = ModelBook::built_in().facts(&model);
+            on_chat(&model, &facts, &model.vendor().dialect())
+        };
+        for (model, effort) in [
+            ("openai/gpt-5", Effort::Minimal),
+            ("openai/o3", Effort::Low),
+            ("openai/gpt-5.1", Effort::None),
+            ("xai/grok-4.3", Effort::None),
+            ("xai/grok-4.5", Effort::Low),
+            ("openrouter/anything/at-all", Effort::None),
+            ("kimi/kimi-k3", Effort::Low),
+            ("groq/openai/gpt-oss-120b", Effort::Low),
+        ] {
+            assert_eq!(off(model), ThinkingOff::Effort(effort), "{model}");
+        }
+        for (model, key) in [
+            ("deepseek/deepseek-v4-flash", "thinking"),
+            ("kimi/kimi-k2.6", "thinking"),
+            ("groq/qwen/qwen3-32b", "reasoning_effort"),
+            ("ollama/qwen3", "reasoning_effort"),
+            ("llama.cpp/m", "chat_template_kwargs"),
+            ("vllm/qwen3", "chat_template_kwargs"),
+        ] {
+            let ThinkingOff::Keys(keys) = off(model) else {
+                panic!("{model}: {:?}", off(model));
+            };
+            assert!(keys.contains_key(key), "{model}");
+        }
+        assert_eq!(off("openai/gpt-4o"), ThinkingOff::NotThinking);
+        assert_eq!(off("openai/gpt-4.1"), ThinkingOff::NotThinking);
+        assert_eq!(off("openai-compatible/m"), ThinkingOff::Unknown);
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_reported() {
+        let asked = |thinking| Sampling {
+            thinking,
+            ..Sampling::default()
+        };
+        let off = asked(Some(ThinkingLevel::Off));
+        for (how, said) in [
+            (ThinkingOff::Effort(Effort::None), None),
+            (ThinkingOff::NotThinking, None),
+            (
+                ThinkingOff::Effort(Effort::Low),
+                Some("thinking cannot be turned off in a/b; it is asked for the least, `low`"),
+            ),
+            (
+                ThinkingOff::Never,
+                Some("thinking cannot be turned off in a/b"),
+            ),
+        ] {
+            let notes = how.notes(&off, "a/b");
+            assert_eq!(notes.first().map(String::as_str), said);
+            assert!(how.notes(&asked(None), "a/b").is_empty());
+        }
+    }
+}
