@@ -18,6 +18,7 @@ use crate::choice::{self, Choice, Fit, Said};
 use crate::exit::Stop;
 use crate::mcp::Mcp;
 use crate::paths;
+use crate::screen::lines_of;
 use crate::settings::{Resolved, Sources};
 
 /// The built-in system prompt.
@@ -160,12 +161,11 @@ pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, session: &Sess
         Some(window) => format!("{window} tokens, {}", choice.window_from),
         None => choice.window_from.to_owned(),
     };
-    format!(
-        "{} in {} │ window {window} │ session {}",
-        choice.provider.model(),
-        settings.root.display(),
-        session.id()
-    )
+    lines_of(&[
+        format!("{} in {}", choice.provider.model(), settings.root.display()),
+        format!("window {window}"),
+        format!("session {}", session.id()),
+    ])
 }
 
 /// Whether a window can spare what the pin tool takes of it.

@@ -11,12 +11,13 @@ use plimsoll::{AgentOutput, Error, Event, Remote, Session, SessionId, new_sessio
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::args::RunArgs;
 use crate::ask;
-use crate::chat::paper::clean;
+use crate::chat::editor::colours;
+use crate::chat::paper::{Paper, Says, clean};
+use crate::chat::voice::Voice;
 use crate::choice::Said;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
 use crate::outcome::{code_of, reason_text, stop_of, summary};
-use crate::screen::Screen;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
@@ -39,13 +40,15 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         mcp,
         ..
     } = agent::prepare(&args.sources, said, goes_on, None).await?;
-    let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new()));
-    let consent = ask::consent(args.yes);
-    let gate = ask::gate(consent, screen.clone());
+    let paper = Arc::new(match said {
+        Said::Everything => Paper::direct(colours()),
+        Said::Nothing => Paper::plain(Says::Answers),
+    });
+    let gate = ask::gate(ask::consent(args.yes), Arc::clone(&paper));
     asked.set(Arc::clone(&gate));
     let mut builder = builder.shared_gate(gate);
-    if let Some(screen) = &screen {
-        builder = builder.shared_observer(Arc::clone(screen) as Arc<dyn plimsoll::Observer>);
+    if said == Said::Everything {
+        builder = builder.shared_observer(Arc::new(Voice::new(Arc::clone(&paper), None)));
     }
     let lines = Arc::new(Lines::default());
     if args.json {
@@ -55,21 +58,19 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         .build()
         .map_err(|error| Stop::usage(config.place(&error)))?;
     let mut session = agent.session(id).await.map_err(|error| stop_of(&error))?;
-    if let Some(screen) = &screen {
-        screen.say(&agent::headline(config.settings(), &choice, &session));
-    }
+    let headline = agent::headline(config.settings(), &choice, &session);
+    paper.note(&paper.dim(&headline));
     let interrupts = tokio::spawn(interrupt(session.remote()));
     let output = drive(&mut session, task.as_deref()).await;
-    interrupts.abort();
     mcp.close().await;
-    if let Some(screen) = &screen {
-        screen.close();
-    }
+    paper.status(None);
+    paper.flush();
+    interrupts.abort();
     let output = output.map_err(|error| stop_of(&error))?;
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));
     }
-    close(args, config.settings(), screen.as_deref(), &output)
+    close(args, config.settings(), &paper, &output)
 }
 
 async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput, Error> {
@@ -83,7 +84,7 @@ async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput,
 fn close(
     args: &RunArgs,
     settings: &AgentSettings,
-    screen: Option<&Screen>,
+    paper: &Paper,
     output: &AgentOutput,
 ) -> Result<u8, Stop> {
     let code = code_of(&output.reason);
@@ -94,15 +95,16 @@ fn close(
         }
         return Ok(code);
     }
-    // What streamed to a terminal is there already.
-    if answered && !screen.is_some_and(Screen::has_streamed) {
+    // What streamed to a terminal is there already, unless the terminal was too slow for it.
+    if answered && (!paper.is_live() || paper.is_incomplete()) {
         out!("{}", shown(&output.text));
     }
     if !answered {
         crate::say(&reason_text(settings, &output.reason));
     }
-    if screen.is_some() {
-        crate::note(&summary(output));
+    if !args.quiet {
+        paper.note(&paper.dim(&summary(output)));
+        paper.flush();
     }
     if code != exit::DONE && !args.quiet {
         crate::note(&format!(

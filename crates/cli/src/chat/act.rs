@@ -8,14 +8,14 @@ use plimsoll::{
 };
 
 use super::order::{COMMANDS, Order};
-use super::voice::{compacted, plural};
+use super::voice::compacted;
 use super::{Chat, Next, Went, paper, save};
 use crate::agent::{self, Prepared};
 use crate::choice::Said;
 use crate::exit::Stop;
 use crate::fill;
 use crate::outcome::stop_of;
-use crate::screen::one_line;
+use crate::screen::{counted, one_line};
 use crate::settings::Sources;
 
 impl Chat {
@@ -79,15 +79,15 @@ impl Chat {
         let money = match cost.unpriced {
             0 => cost.known.to_string(),
             unpriced => format!(
-                "{} and {unpriced} {} of unknown price",
+                "{} and {} of unknown price",
                 cost.known,
-                plural(usize::try_from(unpriced).unwrap_or(usize::MAX), "call")
+                counted(unpriced, "call")
             ),
         };
         let runs = state.runs();
         self.paper.say(&format!(
-            "{runs} {}: read {} ({:.0} % cached), wrote {}, {money}",
-            plural(usize::try_from(runs).unwrap_or(usize::MAX), "run"),
+            "{}: read {} ({:.0} % cached), wrote {}, {money}",
+            counted(runs, "run"),
             usage.processed(),
             usage.cache_hit_rate() * 100.0,
             usage.output,
@@ -95,8 +95,10 @@ impl Chat {
         if runs > 0 {
             let used = self.session.tracker();
             self.paper.say(&format!(
-                "the last run: {} of {} turns, {} tool calls",
-                used.turns, used.limits.max_turns, used.tool_calls
+                "the last run: {} of {}, {}",
+                used.turns,
+                counted(used.limits.max_turns, "turn"),
+                counted(used.tool_calls, "tool call")
             ));
         }
     }
@@ -284,8 +286,8 @@ impl Chat {
     async fn save(&mut self, file: &Path) -> Result<(), Stop> {
         let saved = save::save(&*self.store, &self.session, file).await?;
         self.paper.say(&format!(
-            "{saved} {} in {}",
-            plural(saved, "message"),
+            "{} in {}",
+            counted(saved, "message"),
             file.display()
         ));
         Ok(())

@@ -3,7 +3,7 @@
 
 mod act;
 mod asks;
-mod editor;
+pub(crate) mod editor;
 mod interrupts;
 mod order;
 pub(crate) mod paper;
@@ -11,7 +11,7 @@ mod prompt;
 mod save;
 mod talk;
 mod typed;
-mod voice;
+pub(crate) mod voice;
 mod words;
 
 pub(crate) use paper::clean;
@@ -41,13 +41,14 @@ use crate::chat::paper::{Paper, Says};
 use crate::chat::prompt::{Doing, Gauge};
 use crate::chat::talk::{Heard, Talk, Went};
 use crate::chat::typed::{Keys, PRESSES, Typed, keys};
-use crate::chat::voice::{Voice, plural};
+use crate::chat::voice::Voice;
 use crate::chat::words::Words;
 use crate::choice::{Choice, Said};
 use crate::exit::{self, Stop};
 use crate::mcp::Mcp;
 use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
+use crate::screen::{SEPARATOR, counted};
 use crate::settings::Sources;
 
 /// A chat under way.
@@ -133,7 +134,7 @@ impl Chat {
             }
             None => (Arc::new(Paper::plain(says)), None),
         };
-        let voice = Arc::new(Voice::new(Arc::clone(&paper), Arc::clone(&gauge)));
+        let voice = Arc::new(Voice::new(Arc::clone(&paper), Some(Arc::clone(&gauge))));
         let Prepared {
             config,
             builder,
@@ -339,7 +340,8 @@ impl Chat {
             }
         }
         if output.turns > 0 {
-            self.paper.note(&self.paper.dim(&used(&output)));
+            let used = outcome::used_by(&output).join(SEPARATOR);
+            self.paper.note(&self.paper.dim(&used));
         }
         Ok(())
     }
@@ -406,25 +408,7 @@ fn greet(paper: &Paper, session: &Session) {
     let runs = session.view().runs();
     if runs > 0 {
         let last = act::last_said(session.view());
-        paper.note(&paper.dim(&format!(
-            "{runs} {} so far{last}",
-            plural(usize::try_from(runs).unwrap_or(usize::MAX), "run")
-        )));
+        paper.note(&paper.dim(&format!("{} so far{last}", counted(runs, "run"))));
     }
     paper.note(&paper.dim("/help lists commands; Ctrl-C ends a run, Ctrl-D the chat"));
-}
-
-/// 3 turns, 2 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012
-fn used(output: &AgentOutput) -> String {
-    let count = |count: u64, noun| {
-        let number = usize::try_from(count).unwrap_or(usize::MAX);
-        format!("{count} {}", plural(number, noun))
-    };
-    format!(
-        "{}, {} │ {} │ {}",
-        count(output.turns, "turn"),
-        count(output.tool_calls, "tool call"),
-        outcome::used(output.tokens_used, output.estimated),
-        outcome::bill(output.cost, output.estimated),
-    )
 }

@@ -254,9 +254,9 @@ fn what_a_server_says_is_no_order_to_the_terminal() {
         "a pipe gets all of it"
     );
     let fake = fake();
-    let mut terminal = Terminal::run(&home, &fake, &["--yes", "Look."]);
+    let mut terminal = Terminal::run(&home, &fake, &["--yes", "Look."], 80);
     assert_eq!(terminal.end(), Some(0));
-    let raw = &terminal.raw;
+    let raw = terminal.raw();
     assert!(raw.contains("Done\u{fffd}[2J"), "{raw:?}");
     for order in ["\u{1b}[2J", "\u{1b}]", "\u{7}"] {
         assert!(!raw.contains(order), "{raw:?}");

@@ -43,6 +43,7 @@ mod prices;
 mod recorded;
 mod repair;
 mod responses;
+mod run_terminal;
 mod runs;
 mod sessions;
 #[cfg(feature = "otlp")]

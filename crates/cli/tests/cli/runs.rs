@@ -84,7 +84,7 @@ fn a_task_is_done_with_tools() {
         assert!(said.err.contains(part), "no {part}: {}", said.err);
     }
     assert!(
-        said.err.contains("[1] read") && said.err.contains("[2] list"),
+        said.err.contains("· read {") && said.err.contains("· list"),
         "{}",
         said.err
     );
