@@ -10,7 +10,12 @@ use crate::exit::Stop;
 use crate::flags::SettingFlags;
 
 /// Variables of ours that are no settings.
-const OTHER_VARIABLES: [&str; 3] = ["PLIMSOLL_HOME", "PLIMSOLL_AGENT", "PLIMSOLL_CONFIG"];
+const OTHER_VARIABLES: [&str; 4] = [
+    "PLIMSOLL_HOME",
+    "PLIMSOLL_AGENT",
+    "PLIMSOLL_CONFIG",
+    "PLIMSOLL_LOG",
+];
 
 /// Where settings come from.
 #[derive(Debug, Clone, Default, Args)]
