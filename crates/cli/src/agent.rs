@@ -23,6 +23,8 @@ use crate::settings::{Resolved, Sources};
 
 /// The built-in system prompt.
 pub(crate) const SYSTEM: &str = include_str!("../prompts/system.md");
+/// The same for our local models: a small one does better with one call at a time.
+pub(crate) const LOCAL_SYSTEM: &str = include_str!("../prompts/system_local.md");
 /// A task or a system prompt, at most: a mistake such as a disk image ends here.
 pub(crate) const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
 /// How long a summary may take on this machine, where reading alone takes a minute.
@@ -60,7 +62,7 @@ pub(crate) async fn prepare(
     }
     agent.check_tools().map_err(Stop::usage)?;
     let mut tools = agent.tools().map_err(Stop::usage)?;
-    let (system, pins) = system(&agent)?;
+    let instructions = Instructions::read(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
     let summarizer = choice::summarizer(&agent)?;
     let store = SqliteStore::open(paths::data()?)
@@ -102,7 +104,7 @@ pub(crate) async fn prepare(
         .settings()
         .apply(builder)
         .permissions(agent.permissions_for(&tools))
-        .system(system)
+        .system(instructions.system(choice.system))
         .tools(tools)
         .window(choice.window)
         .store(Arc::clone(&store) as Arc<dyn SessionStore>);
@@ -118,7 +120,7 @@ pub(crate) async fn prepare(
     if let Some(prompt) = summary_prompt {
         builder = builder.summary_prompt(prompt);
     }
-    for pin in pins {
+    for pin in instructions.pins {
         builder = builder.pin(pin);
     }
     if has_tools && has_room(choice.window) {
@@ -178,22 +180,40 @@ fn has_room(window: Window) -> bool {
     }
 }
 
-/// The system prompt, with the root's AGENTS.md behind it; and what that file pins.
-fn system(agent: &AgentConfig) -> Result<(String, Vec<String>), Stop> {
-    let system = agent.system().map_err(Stop::usage)?;
-    let mut system = system.unwrap_or_else(|| SYSTEM.to_owned());
-    let mut pins = Vec::new();
-    if let Some(text) = read_text(&agent.settings().root.join("AGENTS.md"))? {
-        let agents;
-        (agents, pins) = pinned(&text);
-        let agents = plimsoll::head_tail(&agents, AGENTS_LIMIT).unwrap_or(agents);
-        system = format!(
-            "{}\n\nAGENTS.md of this directory:\n\n{}",
-            system.trim_end(),
-            agents.trim()
-        );
+/// What the user tells the model in files and settings.
+struct Instructions {
+    /// The configured system prompt.
+    system: Option<String>,
+    /// AGENTS.md of the root, without what it pins.
+    agents: Option<String>,
+    /// What AGENTS.md pins.
+    pins: Vec<String>,
+}
+
+impl Instructions {
+    fn read(agent: &AgentConfig) -> Result<Self, Stop> {
+        let system = agent.system().map_err(Stop::usage)?;
+        let text = read_text(&agent.settings().root.join("AGENTS.md"))?;
+        let (agents, pins) = text.map(|text| pinned(&text)).unzip();
+        Ok(Self {
+            system,
+            agents,
+            pins: pins.unwrap_or_default(),
+        })
     }
-    Ok((system.trim_end().to_owned(), pins))
+
+    /// Returns the system prompt; `built_in` is used if none is configured.
+    fn system(&self, built_in: &str) -> String {
+        let system = self.system.as_deref().unwrap_or(built_in).trim_end();
+        match &self.agents {
+            None => system.to_owned(),
+            Some(agents) => {
+                let short = plimsoll::head_tail(agents, AGENTS_LIMIT);
+                let agents = short.as_deref().unwrap_or(agents).trim();
+                format!("{system}\n\nAGENTS.md of this directory:\n\n{agents}")
+            }
+        }
+    }
 }
 
 /// The text without what it pins, and what it pins: all between `<!-- pin -->` and `<!-- /pin -->`.

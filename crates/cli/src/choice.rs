@@ -9,6 +9,7 @@ use plimsoll::providers::{
 };
 use plimsoll::{PriceSheet, Provider, Window};
 
+use crate::agent::SYSTEM;
 use crate::exit::Stop;
 use crate::known;
 use crate::local;
@@ -31,6 +32,8 @@ pub(crate) struct Choice {
     pub(crate) max_tokens: Option<u64>,
     /// The same tool calls in a row, at most, where the user does not say.
     pub(crate) max_identical_tool_calls: Option<u64>,
+    /// The system prompt if the user does not configure one.
+    pub(crate) system: &'static str,
     /// Our own server, which stops when this is dropped.
     pub(crate) _server: Option<local::Server>,
 }
@@ -47,6 +50,7 @@ pub(crate) struct Fit {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_identical_tool_calls: Option<u64>,
     pub(crate) one_at_a_time: bool,
+    pub(crate) system: &'static str,
 }
 
 impl Choice {
@@ -56,6 +60,7 @@ impl Choice {
             max_tokens: self.max_tokens,
             max_identical_tool_calls: self.max_identical_tool_calls,
             one_at_a_time: self.one_at_a_time,
+            system: self.system,
         }
     }
 }
@@ -113,6 +118,7 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
         one_at_a_time,
         max_tokens: None,
         max_identical_tool_calls: None,
+        system: SYSTEM,
         _server: None,
     })
 }

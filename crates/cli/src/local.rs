@@ -13,6 +13,7 @@ use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 use serde::Serialize;
 
+use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
 use crate::chat::editor::colours;
 use crate::chat::paper::{Paper, clean};
@@ -185,6 +186,7 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Sto
         one_at_a_time: true,
         max_tokens: Some(MAX_TOKENS),
         max_identical_tool_calls: Some(MAX_IDENTICAL),
+        system: LOCAL_SYSTEM,
         _server: Some(Server { _running: running }),
     })
 }

@@ -267,3 +267,21 @@ fn a_rule_is_pinned_listed_and_taken_off() {
     assert_eq!(home.run(["sessions", "pins", "--json", &id]).done().out, "");
     home.agent(&fake, &["--session", &id, "And now?"]).done();
 }
+
+#[test]
+fn what_the_model_reads_is_meant_for_it() {
+    let (home, fake) = (home(), Fake::new([Answer::say("one")]));
+    home.agent(&fake, &["Hi"]).done();
+    let request = fake.asked().remove(0);
+    let system = &messages(&request)[0].1;
+    assert!(!system.contains("one call"), "{system}");
+    for tool in request["tools"].as_array().unwrap() {
+        let schema = tool["function"]["parameters"].as_object().unwrap();
+        for key in schema.keys() {
+            let known = ["type", "properties", "required", "additionalProperties"];
+            assert!(known.contains(&key.as_str()), "{key} in {tool}");
+        }
+        let text = tool.to_string();
+        assert!(!text.contains("[`") && !text.contains("::"), "{text}");
+    }
+}
