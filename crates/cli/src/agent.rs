@@ -9,8 +9,7 @@ use std::time::Duration;
 use plimsoll::config::{AgentConfig, AgentSettings, MakeAgent};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    Agent, AgentBuilder, RECALL_LEAST_WINDOW, Session, SessionId, SessionStore, Tokens, Window,
-    pin_tool,
+    Agent, AgentBuilder, RECALL_LEAST_WINDOW, Session, SessionStore, Tokens, Window, pin_tool,
 };
 
 use crate::called::{Asked, Called};
@@ -41,19 +40,23 @@ pub(crate) struct Prepared {
     pub(crate) config: AgentConfig,
     pub(crate) builder: AgentBuilder,
     pub(crate) choice: Choice,
-    pub(crate) store: Arc<SqliteStore>,
     /// Who is asked what agents want that this one calls; to be set.
     pub(crate) asked: Asked,
     /// The servers of its tools.
     pub(crate) mcp: Mcp,
 }
 
-/// Resolves the arguments and finds the model. `goes_on` names a session that has to be there;
-/// `mcp` are servers that are connected already.
+/// Opens the store of sessions.
+pub(crate) async fn store() -> Result<Arc<SqliteStore>, Stop> {
+    let store = SqliteStore::open(paths::data()?).await;
+    Ok(Arc::new(store.map_err(Stop::failed)?))
+}
+
+/// Resolves the arguments and finds the model. `mcp` are servers that are connected already.
 pub(crate) async fn prepare(
     sources: &Sources,
     said: Said,
-    goes_on: Option<&SessionId>,
+    store: Arc<SqliteStore>,
     mcp: Option<Mcp>,
 ) -> Result<Prepared, Stop> {
     let Resolved { mut agent, notes } = sources.resolve()?;
@@ -65,18 +68,11 @@ pub(crate) async fn prepare(
     let instructions = Instructions::read(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
     let summarizer = choice::summarizer(&agent)?;
-    let store = SqliteStore::open(paths::data()?)
-        .await
-        .map_err(Stop::failed)?;
-    let store = Arc::new(store);
-    if let Some(id) = goes_on
-        && store.info(id).await.map_err(Stop::failed)?.is_none()
-    {
-        return Err(Stop::usage(format!(
-            "there is no session {id} to go on with; `plimsoll sessions list` lists them"
-        )));
-    }
-    let choice = choice::choose(&agent, said).await?;
+    let choice = choice::choose(&agent, said).await;
+    let choice = choice.map_err(|stop| match &sources.resumed {
+        Some(resumed) => resumed.explain(stop),
+        None => stop,
+    })?;
     adapt(agent.settings_mut(), choice.fit());
     let mcp = match mcp {
         Some(mcp) => mcp,
@@ -107,7 +103,7 @@ pub(crate) async fn prepare(
         .system(instructions.system(choice.system))
         .tools(tools)
         .window(choice.window)
-        .store(Arc::clone(&store) as Arc<dyn SessionStore>);
+        .store(store as Arc<dyn SessionStore>);
     if let Some(sheet) = choice.prices {
         builder = builder.prices(sheet);
     }
@@ -130,7 +126,6 @@ pub(crate) async fn prepare(
         config: agent,
         builder,
         choice,
-        store,
         asked,
         mcp,
     })

@@ -19,6 +19,10 @@ const PREFERRED: [&str; 2] = ["llama.cpp", "ollama"];
 
 /// A model that can be called.
 pub(crate) struct Choice {
+    /// The model, as `--model` takes it.
+    pub(crate) name: String,
+    /// Its address, unless that is the provider's usual one.
+    pub(crate) base_url: Option<String>,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) window: Window,
     /// Where the window comes from, in words.
@@ -111,6 +115,8 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
     let provider = provider.map_err(Stop::usage)?;
     let (window, window_from) = window(provider.as_ref(), &facts, agent.settings().window).await;
     Ok(Choice {
+        name: name.to_owned(),
+        base_url: base_url.map(str::to_owned),
         provider,
         window,
         window_from,

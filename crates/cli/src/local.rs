@@ -179,6 +179,8 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Sto
         .build()
         .map_err(Stop::model)?;
     Ok(Choice {
+        name: model.to_string(),
+        base_url: None,
         provider: Arc::new(provider),
         window,
         window_from,

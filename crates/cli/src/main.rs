@@ -35,6 +35,7 @@ mod paths;
 mod pins;
 mod recall;
 mod repair;
+mod resume;
 mod run;
 mod screen;
 mod sessions;

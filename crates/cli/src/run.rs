@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, Error, Event, Remote, Session, SessionId, new_session_id};
+use plimsoll::{AgentOutput, EndReason, Error, Event, Remote, Session, SessionId, new_session_id};
 
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::args::RunArgs;
@@ -18,6 +18,7 @@ use crate::choice::Said;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
 use crate::outcome::{code_of, reason_text, stop_of, summary};
+use crate::resume;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
@@ -30,8 +31,15 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         true => Said::Nothing,
         false => Said::Everything,
     };
-    // Without a task there must be something to go on with.
-    let goes_on = task.is_none().then_some(&id);
+    let store = agent::store().await?;
+    let mut sources = args.sources.clone();
+    if store.info(&id).await.map_err(Stop::failed)?.is_some() {
+        resume::restore(&store, &id, &mut sources).await?;
+    } else if task.is_none() {
+        return Err(Stop::usage(format!(
+            "there is no session {id} to go on with; `plimsoll sessions list` lists them"
+        )));
+    }
     let Prepared {
         config,
         builder,
@@ -39,7 +47,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         asked,
         mcp,
         ..
-    } = agent::prepare(&args.sources, said, goes_on, None).await?;
+    } = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
     let paper = Arc::new(match said {
         Said::Everything => Paper::direct(colours()),
         Said::Nothing => Paper::plain(Says::Answers),
@@ -57,7 +65,11 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let agent = builder
         .build()
         .map_err(|error| Stop::usage(config.place(&error)))?;
-    let mut session = agent.session(id).await.map_err(|error| stop_of(&error))?;
+    let mut session = agent
+        .session(id.clone())
+        .await
+        .map_err(|error| stop_of(&error))?;
+    resume::save(&store, &id, &sources, &choice).await?;
     let headline = agent::headline(config.settings(), &choice, &session);
     paper.note(&paper.dim(&headline));
     let interrupts = tokio::spawn(interrupt(session.remote()));
@@ -106,13 +118,24 @@ fn close(
         paper.note(&paper.dim(&summary(output)));
         paper.flush();
     }
-    if code != exit::DONE && !args.quiet {
-        crate::note(&format!(
-            "carry on with: plimsoll run --session {}",
-            output.session_id
-        ));
+    if let (Some(hint), false) = (hint(output), args.quiet) {
+        crate::note(&hint);
     }
     Ok(code)
+}
+
+/// How to go on with a session whose run ended early. Nothing is said if the same command would only
+/// end in the same way.
+fn hint(output: &AgentOutput) -> Option<String> {
+    let again = format!("plimsoll run --session {}", output.session_id);
+    match &output.reason {
+        EndReason::Interrupted => Some(format!("carry on with: {again}")),
+        reason if reason.is_limit() => Some(format!("carry on with: {again}")),
+        EndReason::Failed { .. } if code_of(&output.reason) == exit::MODEL => Some(format!(
+            "try again with: {again}\nor on another model: add --model PROVIDER/NAME"
+        )),
+        _ => None,
+    }
 }
 
 /// A text as standard output takes it: as it is, but on a terminal without what that would obey.

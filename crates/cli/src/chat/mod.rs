@@ -48,12 +48,15 @@ use crate::exit::{self, Stop};
 use crate::mcp::Mcp;
 use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
+use crate::resume;
 use crate::screen::{SEPARATOR, counted};
 use crate::settings::Sources;
 
 /// A chat under way.
 struct Chat {
     /// Where settings come from, with what `/model` has changed.
+    given: Sources,
+    /// The same with what the session was last run with.
     sources: Sources,
     agent: Agent,
     config: AgentConfig,
@@ -95,13 +98,15 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
         Some(id) => SessionId::new(id).map_err(Stop::usage)?,
         None => new_session_id(),
     };
-    let goes_on = args.session.is_some().then_some(&id);
     let said = match args.quiet {
         true => Said::Nothing,
         false => Said::Everything,
     };
-    let prepared = agent::prepare(&args.sources, said, goes_on, None).await?;
-    let mut chat = Chat::open(args, prepared, id).await?;
+    let store = agent::store().await?;
+    let mut sources = args.sources.clone();
+    resume::restore(&store, &id, &mut sources).await?;
+    let prepared = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
+    let mut chat = Chat::open(args, sources, store, prepared, id).await?;
     let left = chat.talk(args.task.clone()).await;
     chat.bye();
     chat.mcp.close().await;
@@ -109,7 +114,13 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
 }
 
 impl Chat {
-    async fn open(args: &ChatArgs, prepared: Prepared, id: SessionId) -> Result<Self, Stop> {
+    async fn open(
+        args: &ChatArgs,
+        sources: Sources,
+        store: Arc<SqliteStore>,
+        prepared: Prepared,
+        id: SessionId,
+    ) -> Result<Self, Stop> {
         let keys = Keys::default();
         let words = Arc::new(Words::default());
         let says = match args.quiet {
@@ -139,7 +150,6 @@ impl Chat {
             config,
             builder,
             choice,
-            store,
             asked,
             mcp,
             ..
@@ -151,6 +161,7 @@ impl Chat {
             .build()
             .map_err(|error| Stop::usage(config.place(&error)))?;
         let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
+        resume::save(&store, session.id(), &sources, &choice).await?;
         let is_live = line_editor.is_some();
         let now = session.window_use();
         gauge.set(now.used, now.trigger, now.window);
@@ -159,6 +170,9 @@ impl Chat {
             .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
         let headline = agent::headline(config.settings(), &choice, &session);
         paper.note(&paper.dim(&headline));
+        if args.session.is_some() && session.view().transcript().items().is_empty() {
+            paper.note(&paper.dim("this session is new"));
+        }
         if is_live {
             greet(&paper, &session);
             // Before the first prompt stands below it.
@@ -169,7 +183,8 @@ impl Chat {
             None => typed::piped(),
         };
         let chat = Self {
-            sources: args.sources.clone(),
+            given: args.sources.clone(),
+            sources,
             agent,
             config,
             choice,

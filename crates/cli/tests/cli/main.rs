@@ -43,6 +43,7 @@ mod prices;
 mod recorded;
 mod repair;
 mod responses;
+mod resumed;
 mod run_terminal;
 mod runs;
 mod sessions;
