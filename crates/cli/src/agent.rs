@@ -13,7 +13,7 @@ use plimsoll::{
 };
 
 use crate::called::{Asked, Called};
-use crate::choice::{self, Choice, Fit, Said};
+use crate::choice::{self, Choice, ChosenBy, Fit, Said};
 use crate::exit::Stop;
 use crate::mcp::Mcp;
 use crate::paths;
@@ -68,7 +68,11 @@ pub(crate) async fn prepare(
     let instructions = Instructions::read(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
     let summarizer = choice::summarizer(&agent)?;
-    let choice = choice::choose(&agent, said).await;
+    let by = match sources.resumed {
+        Some(_) => ChosenBy::Session,
+        None => ChosenBy::User,
+    };
+    let choice = choice::choose(&agent, said, by).await;
     let choice = choice.map_err(|stop| match &sources.resumed {
         Some(resumed) => resumed.explain(stop),
         None => stop,

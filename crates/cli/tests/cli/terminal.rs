@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -64,6 +64,13 @@ impl Terminal {
         variables: &[(&str, &str)],
         columns: u16,
     ) -> Self {
+        let mut args = with(fake, args);
+        args[0] = command.to_owned();
+        Self::start(home.command(args), variables, columns)
+    }
+
+    /// Any command.
+    pub(crate) fn start(mut command: Command, variables: &[(&str, &str)], columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -82,9 +89,6 @@ impl Terminal {
             ws_ypixel: 0,
         };
         tcsetwinsize(&slave, size).unwrap();
-        let mut args = with(fake, args);
-        args[0] = command.to_owned();
-        let mut command = home.command(args);
         command
             .env("TERM", "xterm-256color")
             .envs(variables.iter().copied())
