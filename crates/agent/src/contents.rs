@@ -133,10 +133,10 @@ impl Run {
     /// What fills the window now.
     #[must_use]
     pub fn window_use(&self) -> WindowUse {
-        let (tools, system) = self.setup.head();
+        let (tools, system) = self.setup.head(self.has_planned());
         let system = system + REQUEST_OVERHEAD;
         let (line, calibration) = (self.line(), self.state.calibration);
-        let budget = line.budget(self.overhead, calibration).ok();
+        let budget = self.budget().ok();
         let priced = budget.map(|budget| self.priced(&budget));
         let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.overhead);
         WindowUse {

@@ -183,7 +183,8 @@ impl Run {
     }
 
     fn smaller(&mut self, counted: Tokens, most: Option<Tokens>) -> Option<Plan> {
-        let target = match self.line().budget(self.overhead, self.state.calibration) {
+        let overhead = self.overhead + self.joins;
+        let target = match self.budget_planned() {
             Ok(budget) => budget.target,
             Err(cannot_fit) => {
                 self.warn(cannot_fit.to_string());
@@ -191,14 +192,14 @@ impl Run {
             }
         };
         let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
-        let goal = target.min(most.minus(self.overhead));
+        let goal = target.min(most.minus(overhead));
         let budget = Budget {
             limit: goal,
             trigger: goal,
             target: goal,
             max_result: goal.share(RESULT_SHARE),
             keep_recent: self.setup.line.keep_recent,
-            overhead: self.overhead,
+            overhead,
         };
         let means = self.means();
         let (view, why) = (&self.state.transcript, Trigger::Overflow);

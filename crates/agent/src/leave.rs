@@ -128,6 +128,7 @@ impl Run {
         if !self.record(Entry::Planned { plan: plan.clone() }) {
             return false;
         }
+        self.declare();
         self.ready = None;
         self.summary_failed = false;
         self.notify(Event::CompactionEnded {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CacheBreak, CallId, Draft, Line, Message, Plan, Ready, Recall, Seq, StopReason, Tokens,
-    ToolSpec, Trigger, Usage,
+    Budget, CacheBreak, CallId, CannotFit, Draft, Line, Message, Plan, Ready, Recall, Seq,
+    StopReason, Tokens, ToolSpec, Trigger, Usage,
 };
 
 use crate::compact::{Compacting, Compaction};
@@ -54,8 +54,14 @@ use crate::waste::Unanswered;
 #[derive(Debug)]
 pub struct Run {
     pub(crate) setup: Setup,
+    /// The tools that requests declare now.
     pub(crate) specs: Arc<[ToolSpec]>,
+    /// What requests carry besides the view now.
     pub(crate) overhead: Tokens,
+    /// What is added to that once a plan has been applied.
+    pub(crate) joins: Tokens,
+    /// A tool that joins with the first plan has been called before that, as in another client.
+    pub(crate) called_before: bool,
     /// Lowered by the ladder where a provider allows less.
     pub(crate) max_output: Option<Tokens>,
     /// A limit of the answer is named also where none was asked for.
@@ -181,9 +187,11 @@ impl Run {
         let mut state = State::new(Arc::clone(&setup.counter));
         state.doom_loop = DoomLoopTracker::new(setup.limits.tool_call_history_size);
         log.iter().try_for_each(|entry| state.absorb(entry))?;
-        Ok(Self {
-            specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
-            overhead: setup.overhead(),
+        let mut run = Self {
+            specs: Arc::default(),
+            overhead: Tokens::ZERO,
+            joins: Tokens::ZERO,
+            called_before: false,
             max_output: setup.max_output,
             names_limit: false,
             recall: setup.recall,
@@ -215,7 +223,9 @@ impl Run {
             unanswered: Unanswered::default(),
             compacting: None,
             compaction: None,
-        })
+        };
+        run.set_tools();
+        Ok(run)
     }
 
     /// What the log so far amounts to.
@@ -243,19 +253,65 @@ impl Run {
             counter: Arc::clone(&self.setup.counter),
             ..setup
         };
-        self.specs = setup.tools.iter().map(|tool| tool.spec.clone()).collect();
-        self.overhead = setup.overhead();
         self.max_output = setup.max_output;
         self.names_limit = false;
         self.recall = setup.recall;
         self.measured = false;
-        std::mem::replace(&mut self.setup, setup)
+        let before = std::mem::replace(&mut self.setup, setup);
+        self.set_tools();
+        before
+    }
+
+    /// Whether the tools that join with the first plan are declared.
+    pub(crate) fn has_planned(&self) -> bool {
+        self.state.planned || self.called_before
+    }
+
+    /// Notes which tools the setup has and the view calls for.
+    pub(crate) fn set_tools(&mut self) {
+        let joining: Vec<&str> = self
+            .setup
+            .joining()
+            .map(|tool| tool.spec.name.as_str())
+            .collect();
+        let items = self.state.transcript.items().iter();
+        // A provider may refuse a request with a call of a tool that is not declared.
+        self.called_before = !joining.is_empty()
+            && items
+                .flat_map(|item| item.message.calls())
+                .any(|call| joining.contains(&call.name.as_str()));
+        self.declare();
+    }
+
+    /// Declares the tools that belong to the next request.
+    pub(crate) fn declare(&mut self) {
+        let planned = self.has_planned();
+        let declared = self.setup.declared(planned);
+        self.specs = declared.map(|tool| tool.spec.clone()).collect();
+        self.overhead = self.setup.overhead_after(planned);
+        self.joins = self.setup.overhead_after(true).minus(self.overhead);
+    }
+
+    /// The budget of the view as it is sent now.
+    pub(crate) fn budget(&self) -> Result<Budget, CannotFit> {
+        self.line().budget(self.overhead, self.state.calibration)
+    }
+
+    /// The budget of the view once a plan is applied, which may declare further tools.
+    pub(crate) fn budget_planned(&self) -> Result<Budget, CannotFit> {
+        let overhead = self.overhead + self.joins;
+        self.line().budget(overhead, self.state.calibration)
+    }
+
+    /// What a plan makes the provider write again besides the view, if it declares further tools.
+    pub(crate) fn rewritten_head(&self) -> Option<Tokens> {
+        (self.joins > Tokens::ZERO).then_some(self.overhead + self.joins)
     }
 
     /// Sets what belongs after the history of each request from now on.
     pub fn set_dynamic_context(&mut self, context: Option<Arc<str>>) {
         self.setup.dynamic_context = context;
-        self.overhead = self.setup.overhead();
+        self.declare();
     }
 
     /// Says how long ago the provider was last called: its prompt cache may be cold by now, and a
@@ -336,7 +392,7 @@ impl Run {
     /// How much more may be sent than would be sent now.
     #[must_use]
     pub fn room(&self) -> Tokens {
-        let budget = self.line().budget(self.overhead, self.state.calibration);
+        let budget = self.budget();
         let limit = budget.map_or(Tokens::ZERO, |budget| budget.limit);
         limit.minus(self.state.transcript.tokens())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Budget, CachePlan, CannotFit, Message, Money, Outlook, Part, Ppm, PriceSheet, Proposal, Reply,
-    StopReason, Tokens, Trigger, Usage, price,
+    StopReason, Tokens, Trigger, Usage, price_with_head,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -56,7 +56,7 @@ impl Run {
         if self.setup.steering == QueueMode::All {
             self.deliver(Waiting::Steer);
         }
-        let budget = match self.line().budget(self.overhead, self.state.calibration) {
+        let budget = match self.budget() {
             Ok(budget) => budget,
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
@@ -80,7 +80,7 @@ impl Run {
 
     /// The turn may begin.
     pub(crate) fn begin_turn(&mut self) {
-        let budget = match self.line().budget(self.overhead, self.state.calibration) {
+        let budget = match self.budget() {
             Ok(budget) => self.priced(&budget),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
@@ -130,10 +130,24 @@ impl Run {
             };
         }
         let means = self.means();
-        let proposal = self
-            .setup
-            .policy
-            .propose(view, budget, Trigger::Request, &means);
+        let propose =
+            |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &means);
+        let mut proposal = propose(budget);
+        let mut line = *line;
+        // Tools that join with the plan have to fit beside what it leaves.
+        if self.joins > Tokens::ZERO
+            && let Ok(Proposal { plan: Some(_), .. }) = proposal
+        {
+            line = match self.budget_planned() {
+                Ok(line) => line,
+                Err(cannot_fit) => return Kept::Not(cannot_fit),
+            };
+            let priced = self.priced(&line);
+            proposal = propose(&Budget {
+                trigger: priced.trigger.min(budget.trigger),
+                ..priced
+            });
+        }
         let plan = match proposal {
             Ok(Proposal { plan, wants }) => {
                 if let Some(span) = wants
@@ -151,7 +165,8 @@ impl Run {
         match plan {
             Some(mut plan) => {
                 let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-                plan.price = Some(price(&plan, view, line, sheet, &self.outlook()));
+                let (head, outlook) = (self.rewritten_head(), self.outlook());
+                plan.price = Some(price_with_head(&plan, view, head, &line, sheet, &outlook));
                 self.leave(plan, Next::Request);
                 Kept::Waiting
             }

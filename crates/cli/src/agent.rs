@@ -124,7 +124,7 @@ pub(crate) async fn prepare(
         builder = builder.pin(pin);
     }
     if has_tools && has_room(choice.window) {
-        builder = builder.tools([pin_tool()]);
+        builder = builder.tools_after_plan([pin_tool()]);
     }
     Ok(Prepared {
         config: agent,

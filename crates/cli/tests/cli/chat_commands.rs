@@ -236,7 +236,7 @@ fn context_says_what_fills_the_window() {
     let said = Chat::start(&home, &fake, &args).lines("Read all.\n/context\n");
     for part in [
         "  system prompt ",
-        "  tools                            10 ",
+        "  tools                             7 ",
         "  pins                              1 ",
         "  task                              1 ",
         "  answers and tool calls            4 ",

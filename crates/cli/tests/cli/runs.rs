@@ -53,18 +53,7 @@ fn a_task_is_done_with_tools() {
         .collect();
     assert_eq!(
         names,
-        [
-            "bash",
-            "edit",
-            "glob",
-            "grep",
-            "list",
-            "pin",
-            "read",
-            "recall",
-            "recall_search",
-            "write"
-        ]
+        ["bash", "edit", "glob", "grep", "list", "read", "write"]
     );
     let (role, text) = messages(&asked[1]).pop().unwrap();
     assert!(
@@ -174,7 +163,7 @@ fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
     );
     assert_eq!(sent[1].1.trim_end(), "Count\nthem.");
     let tools = request["tools"].as_array().unwrap().len();
-    assert_eq!(tools, 5, "two, one that pins and two that recall");
+    assert_eq!(tools, 2);
     assert_eq!(
         (&request["temperature"], &request["seed"]),
         (&0.5.into(), &7.into())
