@@ -86,10 +86,11 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
 }
 
 async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput, Error> {
-    match task {
+    let output = match task {
         Some(task) => session.run(task).await,
         None => session.carry_on().await,
-    }
+    };
+    output.or_else(Error::into_output)
 }
 
 /// Says how it ended.

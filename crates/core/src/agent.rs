@@ -80,8 +80,9 @@ impl Agent {
     /// Runs a task in a session of its own.
     ///
     /// # Errors
-    /// Where the task is empty or the log cannot be written. A run that ends badly is no error:
-    /// see [`AgentOutput::reason`].
+    /// If the task is empty, the log cannot be written, or the model cannot be called
+    /// ([`Error::Failed`]). A run that a limit, a person or a hook ended is no error: see
+    /// [`AgentOutput::reason`].
     pub async fn run(&self, task: &str) -> Result<AgentOutput, Error> {
         self.session(new_session_id()).await?.run(task).await
     }

@@ -379,7 +379,9 @@ async fn a_host_that_always_says_no_gets_a_typed_end() {
         .before_compaction_start(|_, _| false)
         .build()
         .unwrap();
-    let output = agent.run("go").await.unwrap();
+    let Err(Error::Failed(output)) = agent.run("go").await else {
+        panic!("no answer");
+    };
     let EndReason::CannotFit { cannot_fit } = output.reason else {
         panic!("{:?}", output.reason);
     };

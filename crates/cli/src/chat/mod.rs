@@ -324,7 +324,7 @@ impl Chat {
 
     /// Says how a run ended.
     fn ended(&mut self, output: Result<AgentOutput, Error>) -> Result<(), Stop> {
-        let output = match output {
+        let output = match output.or_else(Error::into_output) {
             Ok(output) => output,
             Err(Error::EmptyTask) => {
                 self.paper
