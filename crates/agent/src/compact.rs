@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Budget, Plan, Tokens, Trigger, When, price};
+use plimsoll_context::{Budget, Plan, Tokens, Trigger, When, price_with_head};
 
 use crate::leave::Next;
 use crate::run::{Phase, Run};
@@ -102,7 +102,7 @@ impl Run {
 
     /// Makes the plan, or asks for the summary that it waits for.
     pub(crate) fn plan_asked(&mut self) {
-        let line = match self.budget() {
+        let line = match self.budget_planned() {
             Ok(line) => line,
             Err(cannot_fit) => {
                 self.warn(self.reported(cannot_fit).to_string());
@@ -130,7 +130,8 @@ impl Run {
             return self.end_compacting();
         };
         let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-        plan.price = Some(price(&plan, view, &line, sheet, &self.outlook()));
+        let (head, outlook) = (self.rewritten_head(), self.outlook());
+        plan.price = Some(price_with_head(&plan, view, head, &line, sheet, &outlook));
         let made = (plan.clone(), view.items().len(), self.tokens());
         if let Some(compacting) = &mut self.compacting {
             compacting.made = Some(made);

@@ -133,7 +133,7 @@ impl Run {
     /// What fills the window now.
     #[must_use]
     pub fn window_use(&self) -> WindowUse {
-        let (tools, system) = self.setup.head();
+        let (tools, system) = self.setup.head(self.has_planned());
         let system = system + REQUEST_OVERHEAD;
         let (line, calibration) = (self.line(), self.state.calibration);
         let budget = self.budget().ok();

@@ -37,6 +37,9 @@ impl Run {
         let rolls_back = self.setup.limits.at_limit == AtLimit::Rollback && reason.is_limit();
         let run = self.state.runs;
         let rolled_back = rolls_back && self.record(Entry::RolledBack { run });
+        if rolled_back {
+            self.set_tools();
+        }
         let tally = &self.state.tally;
         let outcome = Outcome {
             text,

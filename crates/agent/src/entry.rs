@@ -67,8 +67,11 @@ pub enum Entry {
         model: String,
         /// The system prompt.
         system: Arc<str>,
-        /// The names of the tools, in the order in which they are sent.
+        /// The names of the tools that requests declare, in the order in which they are sent.
         tools: Vec<String>,
+        /// The names of those that requests declare as well once a plan has been applied.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        later: Vec<String>,
         /// What else it was configured as. Boxed, since it is large.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         config: Option<Box<LoopConfigSnapshot>>,

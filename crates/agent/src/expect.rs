@@ -69,7 +69,7 @@ impl Run {
         if !self.setup.cache.is_on() {
             return CachePlan::default();
         }
-        let (tools, system) = self.setup.head();
+        let (tools, system) = self.setup.head(self.has_planned());
         let view = CacheView {
             tools,
             system,

@@ -3,7 +3,7 @@
 //! A call is made only if it fits into both limits, and a call that may use tools only if the last
 //! answer fits behind it. Input counts at its full price here, since the provider's cache may miss.
 
-use plimsoll_context::{Money, Plan, Ppm, PriceSheet, Tokens, Trigger, Usage, price};
+use plimsoll_context::{Money, Plan, Ppm, PriceSheet, Tokens, Trigger, Usage, price_with_head};
 
 use crate::limits::{AtLimit, CountTokens};
 use crate::outcome::EndReason;
@@ -110,7 +110,7 @@ impl Run {
         let allowed = self.allowed_input();
         let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
         let allowed = self.state.calibration.counted(allowed);
-        let goal = allowed.minus(self.overhead);
+        let goal = allowed.minus(self.overhead + self.joins);
         let budget = self.budget_at(goal);
         let (view, sheet, means) = (
             &self.state.transcript,
@@ -120,7 +120,8 @@ impl Run {
         let recovery = &self.setup.recovery;
         let proposal = recovery.best_proposal(view, &budget, Trigger::Request, &means);
         let mut plan = proposal.plan.filter(|plan| plan.after() <= goal)?;
-        plan.price = Some(price(&plan, view, &budget, sheet, &self.outlook()));
+        let (head, outlook) = (self.rewritten_head(), self.outlook());
+        plan.price = Some(price_with_head(&plan, view, head, &budget, sheet, &outlook));
         Some(plan)
     }
 

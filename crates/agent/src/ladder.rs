@@ -198,7 +198,7 @@ impl Run {
     }
 
     fn smaller(&mut self, counted: Tokens, most: Option<Tokens>) -> Option<Plan> {
-        let target = match self.budget() {
+        let target = match self.budget_planned() {
             Ok(budget) => budget.target,
             Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.smaller(counted, most),
             Err(cannot_fit) => {
@@ -207,7 +207,7 @@ impl Run {
             }
         };
         let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
-        let goal = target.min(most.minus(self.overhead));
+        let goal = target.min(most.minus(self.overhead + self.joins));
         let budget = self.budget_at(goal);
         let means = self.means();
         let (view, why) = (&self.state.transcript, Trigger::Overflow);

@@ -131,6 +131,7 @@ impl Run {
         if !self.record(Entry::Planned { plan: plan.clone() }) {
             return false;
         }
+        self.declare();
         self.ready = None;
         self.summary_failed = false;
         let tokens_after = self.tokens();

@@ -202,11 +202,14 @@ impl Run {
         self.cut_off = None;
         self.turn_end = None;
         self.opened = false;
+        let joining = self.setup.joining().filter(|_| !self.has_planned());
+        let later = joining.map(|tool| tool.spec.name.clone()).collect();
         self.record(Entry::Started {
             run,
             model: self.setup.model.clone(),
             system: Arc::clone(&self.setup.system),
-            tools: self.setup.tool_names(),
+            tools: self.setup.tool_names(self.has_planned()),
+            later,
             config: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
         });
     }

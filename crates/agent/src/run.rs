@@ -55,8 +55,14 @@ use crate::waste::Unanswered;
 #[derive(Debug)]
 pub struct Run {
     pub(crate) setup: Setup,
+    /// The tools that requests declare now.
     pub(crate) specs: Arc<[ToolSpec]>,
+    /// What requests carry besides the view now.
     pub(crate) overhead: Tokens,
+    /// What is added to that once a plan has been applied.
+    pub(crate) joins: Tokens,
+    /// A tool that joins with the first plan has been called before that, as in another client.
+    pub(crate) called_before: bool,
     /// Lowered by the ladder where a provider allows less.
     pub(crate) max_output: Option<Tokens>,
     /// A limit of the answer is named also where none was asked for.
@@ -191,9 +197,11 @@ impl Run {
         let mut state = State::new(Arc::clone(&setup.counter));
         state.doom_loop = DoomLoopTracker::new(setup.limits.loop_history());
         log.iter().try_for_each(|entry| state.absorb(entry))?;
-        Ok(Self {
-            specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
-            overhead: setup.overhead(),
+        let mut run = Self {
+            specs: Arc::default(),
+            overhead: Tokens::ZERO,
+            joins: Tokens::ZERO,
+            called_before: false,
             max_output: setup.max_output,
             names_limit: false,
             recall: setup.recall,
@@ -228,7 +236,9 @@ impl Run {
             unanswered: Unanswered::default(),
             compacting: None,
             compaction: None,
-        })
+        };
+        run.set_tools();
+        Ok(run)
     }
 
     /// What the log so far amounts to.
@@ -256,8 +266,6 @@ impl Run {
             counter: Arc::clone(&self.setup.counter),
             ..setup
         };
-        self.specs = setup.tools.iter().map(|tool| tool.spec.clone()).collect();
-        self.overhead = setup.overhead();
         self.max_output = setup.max_output;
         self.names_limit = false;
         self.tool_choice_refused = false;
@@ -267,13 +275,50 @@ impl Run {
             self.state.doom_loop = DoomLoopTracker::new(history);
         }
         self.measured = false;
-        std::mem::replace(&mut self.setup, setup)
+        let before = std::mem::replace(&mut self.setup, setup);
+        self.set_tools();
+        before
+    }
+
+    /// Whether the tools that join with the first plan are declared.
+    pub(crate) fn has_planned(&self) -> bool {
+        self.state.planned || self.called_before
+    }
+
+    /// Notes which tools the setup has and the view calls for.
+    pub(crate) fn set_tools(&mut self) {
+        let joining: Vec<&str> = self
+            .setup
+            .joining()
+            .map(|tool| tool.spec.name.as_str())
+            .collect();
+        let items = self.state.transcript.items().iter();
+        // A provider may refuse a request with a call of a tool that is not declared.
+        self.called_before = !joining.is_empty()
+            && items
+                .flat_map(|item| item.message.calls())
+                .any(|call| joining.contains(&call.name.as_str()));
+        self.declare();
+    }
+
+    /// Declares the tools that belong to the next request.
+    pub(crate) fn declare(&mut self) {
+        let planned = self.has_planned();
+        let declared = self.setup.declared(planned);
+        self.specs = declared.map(|tool| tool.spec.clone()).collect();
+        self.overhead = self.setup.overhead_after(planned);
+        self.joins = self.setup.overhead_after(true).minus(self.overhead);
+    }
+
+    /// What a plan makes the provider write again besides the view, if it declares further tools.
+    pub(crate) fn rewritten_head(&self) -> Option<Tokens> {
+        (self.joins > Tokens::ZERO).then_some(self.overhead + self.joins)
     }
 
     /// Sets what belongs after the history of each request from now on.
     pub fn set_dynamic_context(&mut self, context: Option<Arc<str>>) {
         self.setup.dynamic_context = context;
-        self.overhead = self.setup.overhead();
+        self.declare();
     }
 
     /// Says how long ago the provider was last called: its prompt cache may be cold by now, and a
@@ -347,12 +392,21 @@ impl Run {
 
     /// Returns the budget of the next request.
     pub(crate) fn budget(&self) -> Result<Budget, CannotFit> {
-        let instructions = self.state.transcript.instructions();
-        self.line()
-            .budget(self.overhead, instructions, self.calibration())
+        self.budget_beside(self.overhead)
     }
 
-    /// Returns the budget of a view of at most `goal`, which it is brought to whatever it weighs.
+    /// Returns the budget of the next request after a plan, which may declare further tools.
+    pub(crate) fn budget_planned(&self) -> Result<Budget, CannotFit> {
+        self.budget_beside(self.overhead + self.joins)
+    }
+
+    fn budget_beside(&self, overhead: Tokens) -> Result<Budget, CannotFit> {
+        let instructions = self.state.transcript.instructions();
+        let calibration = self.calibration();
+        self.line().budget(overhead, instructions, calibration)
+    }
+
+    /// Returns the budget for a plan that brings the view to at most `goal`, whatever it weighs.
     pub(crate) fn budget_at(&self, goal: Tokens) -> Budget {
         let instructions = self.state.transcript.instructions();
         Budget {
@@ -361,7 +415,7 @@ impl Run {
             target: goal,
             max_result: goal.minus(instructions).share(RESULT_SHARE),
             keep_recent: self.setup.line.keep_recent,
-            overhead: self.overhead,
+            overhead: self.overhead + self.joins,
             instructions,
         }
     }

@@ -127,6 +127,8 @@ pub struct KnownTool {
     pub idempotent: bool,
     /// Whether a person is asked before it runs.
     pub asks: bool,
+    /// Whether it is declared only once a plan has been applied.
+    pub after_plan: bool,
 }
 
 impl SummaryModel {
@@ -171,12 +173,17 @@ impl Setup {
         }
     }
 
-    /// What is sent besides the view.
+    /// What is sent besides the view, as long as no plan has been applied.
     #[must_use]
     pub fn overhead(&self) -> Tokens {
+        self.overhead_after(false)
+    }
+
+    /// What is sent besides the view, before or after the first plan.
+    pub(crate) fn overhead_after(&self, planned: bool) -> Tokens {
         let context = self.dynamic_context.as_deref();
         let context = context.map_or(Tokens::ZERO, |context| self.message(context));
-        let (tools, system) = self.head();
+        let (tools, system) = self.head(planned);
         REQUEST_OVERHEAD + system + tools + context
     }
 
@@ -186,17 +193,30 @@ impl Setup {
         self.message(&self.system)
     }
 
-    /// What is sent before the view: the tools and the system prompt.
-    pub(crate) fn head(&self) -> (Tokens, Tokens) {
-        let tools = self.tools.iter().map(|tool| self.counter.tool(&tool.spec));
+    /// The tools that requests declare, before or after the first plan. Those that join with it come
+    /// last.
+    pub(crate) fn declared(&self, planned: bool) -> impl Iterator<Item = &KnownTool> {
+        let first = self.tools.iter().filter(|tool| !tool.after_plan);
+        first.chain(self.joining().filter(move |_| planned))
+    }
+
+    /// The tools that join with the first plan.
+    pub(crate) fn joining(&self) -> impl Iterator<Item = &KnownTool> {
+        self.tools.iter().filter(|tool| tool.after_plan)
+    }
+
+    /// What is sent before the view, before or after the first plan: the tools and the system prompt.
+    pub(crate) fn head(&self, planned: bool) -> (Tokens, Tokens) {
+        let tools = self.declared(planned);
+        let tools = tools.map(|tool| self.counter.tool(&tool.spec));
         let hosted = self.hosted_tools.iter();
         let hosted = hosted.map(|tool| TOOL_OVERHEAD + self.counter.text(&tool.json()));
         (tools.chain(hosted).sum(), self.message(&self.system))
     }
 
-    /// The names of all tools, the provider's own last.
-    pub(crate) fn tool_names(&self) -> Vec<String> {
-        let own = self.tools.iter().map(|tool| tool.spec.name.as_str());
+    /// The names of the tools that requests declare, the provider's own last.
+    pub(crate) fn tool_names(&self, planned: bool) -> Vec<String> {
+        let own = self.declared(planned).map(|tool| tool.spec.name.as_str());
         let hosted = self.hosted_tools.iter().map(HostedTool::name);
         own.chain(hosted).map(str::to_owned).collect()
     }

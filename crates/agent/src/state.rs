@@ -32,6 +32,10 @@ pub struct State {
     pub(crate) doom_loop: DoomLoopTracker,
     /// The tools of the newest run.
     pub(crate) names: ToolNames,
+    /// The names of those that join them with the first plan.
+    later: Vec<String>,
+    /// Whether a plan has been applied to the view.
+    pub(crate) planned: bool,
     pub(crate) learned: Option<Tokens>,
     /// That window was inferred from a refusal: nobody has named it.
     guessed: bool,
@@ -133,6 +137,8 @@ impl State {
             batch: None,
             doom_loop: DoomLoopTracker::default(),
             names: ToolNames::default(),
+            later: Vec::new(),
+            planned: false,
             learned: None,
             guessed: false,
             to_pin: Vec::new(),
@@ -192,10 +198,12 @@ impl State {
                 model,
                 system,
                 tools,
+                later,
                 ..
             } => {
                 self.cache.started(model, system, tools);
                 self.names = ToolNames::new(tools.iter().map(String::as_str));
+                self.later.clone_from(later);
                 // What one model has taught is not true of another.
                 if self.model != *model {
                     self.model.clone_from(model);
@@ -214,7 +222,7 @@ impl State {
                     self.doom_loop.forget();
                     self.cache.begin();
                     let open = self.batch.as_ref();
-                    self.marks.begin(*run, &self.transcript, open);
+                    self.marks.begin(*run, &self.transcript, open, self.planned);
                     self.memory.begin(self.transcript.next_seq());
                 }
                 self.running = true;
@@ -322,6 +330,8 @@ impl State {
                 self.memory.planned(&released.items, &self.transcript);
                 self.trail.planned(plan);
                 self.cache.planned(plan, self.transcript.items());
+                self.planned = true;
+                self.join_tools();
                 if plan.is_compaction() {
                     self.compacted_in = Some(self.turns);
                     self.tally.plans += 1;
@@ -521,6 +531,19 @@ impl Tally {
             CountTokens::Processed => self.processed,
             CountTokens::Growth => self.growth,
         }
+    }
+}
+
+impl State {
+    /// The tools that join with a plan are declared from now on.
+    fn join_tools(&mut self) {
+        if self.later.is_empty() {
+            return;
+        }
+        let names = self.names.iter().map(str::to_owned);
+        let names: Vec<String> = names.chain(self.later.drain(..)).collect();
+        self.cache.declared(&names);
+        self.names = ToolNames::new(names);
     }
 }
 

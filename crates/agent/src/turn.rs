@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_context::{
     Budget, CachePlan, Calibration, CannotFit, Economy, Line, Message, Money, Outlook, Part,
     Policy, Ppm, PriceSheet, Proposal, Reply, StopReason, TRIGGER, Threshold, Tokens, Trigger,
-    Usage, price,
+    Usage, price_with_head,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -138,10 +138,24 @@ impl Run {
         }
         let view = &self.state.transcript;
         let means = self.means();
-        let proposal = self
-            .setup
-            .policy
-            .propose(view, budget, Trigger::Request, &means);
+        let propose =
+            |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &means);
+        let mut proposal = propose(budget);
+        let mut line = *line;
+        // Tools that join with the plan have to fit beside what it leaves.
+        if self.joins > Tokens::ZERO
+            && let Ok(Proposal { plan: Some(_), .. }) = proposal
+        {
+            line = match self.budget_planned() {
+                Ok(line) => line,
+                Err(cannot_fit) => return Kept::Not(cannot_fit),
+            };
+            let priced = self.priced(&line);
+            proposal = propose(&Budget {
+                trigger: priced.trigger.min(budget.trigger),
+                ..priced
+            });
+        }
         let plan = match proposal {
             Ok(Proposal { plan, wants }) => {
                 if let Some(span) = wants
@@ -160,7 +174,8 @@ impl Run {
         match plan {
             Some(mut plan) => {
                 let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-                plan.price = Some(price(&plan, view, line, sheet, &self.outlook()));
+                let (head, outlook) = (self.rewritten_head(), self.outlook());
+                plan.price = Some(price_with_head(&plan, view, head, &line, sheet, &outlook));
                 self.leave(plan, Next::Request);
                 Kept::Waiting
             }

@@ -39,12 +39,20 @@ struct Mark {
     len: usize,
     /// The view that these are of, where it is not today's.
     of: Option<Arc<[Item]>>,
+    /// Whether a plan had been applied to it.
+    planned: bool,
 }
 
 impl Marks {
     /// A run begins. Calls that it finds open are the run's: without them what asked for them is not
     /// whole, so it is undone too.
-    pub(crate) fn begin(&mut self, run: u64, view: &Transcript, batch: Option<&Batch>) {
+    pub(crate) fn begin(
+        &mut self,
+        run: u64,
+        view: &Transcript,
+        batch: Option<&Batch>,
+        planned: bool,
+    ) {
         let items = view.items();
         let asked = |item: &Item| matches!(*item.message, Message::Assistant { .. });
         let open = batch.and_then(|_| items.iter().rposition(asked));
@@ -55,6 +63,7 @@ impl Marks {
             run,
             len: open.unwrap_or(items.len()),
             of: None,
+            planned,
         });
     }
 
@@ -76,24 +85,27 @@ impl Marks {
         self.0.back().map(|mark| mark.run)
     }
 
-    /// The view before a run, with its mark and all later ones taken off.
-    pub(crate) fn take(&mut self, run: u64, view: &Transcript) -> Option<Vec<Item>> {
+    /// The view before a run and whether a plan had been applied to it, with its mark and all later
+    /// ones taken off.
+    pub(crate) fn take(&mut self, run: u64, view: &Transcript) -> Option<(Vec<Item>, bool)> {
         let at = self.0.iter().position(|mark| mark.run == run)?;
         let mark = self.0.split_off(at).pop_front()?;
         let items = match &mark.of {
             Some(items) => items,
             None => view.items(),
         };
-        Some(items.iter().take(mark.len).cloned().collect())
+        let items = items.iter().take(mark.len).cloned().collect();
+        Some((items, mark.planned))
     }
 }
 
 impl State {
     /// Puts the view back to what it was before a run. False where nobody knows any more.
     pub(crate) fn roll_back(&mut self, run: u64) -> bool {
-        let Some(items) = self.marks.take(run, &self.transcript) else {
+        let Some((items, planned)) = self.marks.take(run, &self.transcript) else {
             return false;
         };
+        self.planned = planned;
         self.transcript.rewind(items);
         self.trail = Default::default();
         self.cache.rewound();
@@ -121,6 +133,7 @@ impl Run {
         // What waits was said in what is undone.
         self.give_up_waiting();
         self.record(Entry::RolledBack { run });
+        self.set_tools();
         Ok(run)
     }
 }

@@ -24,6 +24,7 @@ fn setup(limits: ExecutionLimits) -> Setup {
         },
         idempotent: true,
         asks: false,
+        after_plan: false,
     };
     Setup {
         tools: vec![tool],

@@ -9,19 +9,21 @@ use std::time::Duration;
 use plimsoll::config::{AgentConfig, AgentSettings, MakeAgent};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    Agent, AgentBuilder, RECALL_LEAST_WINDOW, Session, SessionId, SessionStore, Tokens, Window,
-    pin_tool,
+    Agent, AgentBuilder, RECALL_LEAST_WINDOW, Session, SessionStore, Tokens, Window, pin_tool,
 };
 
 use crate::called::{Asked, Called};
-use crate::choice::{self, Choice, Fit, Said};
+use crate::choice::{self, Choice, ChosenBy, Fit, Said};
 use crate::exit::Stop;
 use crate::mcp::Mcp;
 use crate::paths;
+use crate::screen::lines_of;
 use crate::settings::{Resolved, Sources};
 
 /// The built-in system prompt.
 pub(crate) const SYSTEM: &str = include_str!("../prompts/system.md");
+/// The same for our local models: a small one does better with one call at a time.
+pub(crate) const LOCAL_SYSTEM: &str = include_str!("../prompts/system_local.md");
 /// A task or a system prompt, at most: a mistake such as a disk image ends here.
 pub(crate) const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
 /// How long a summary may take on this machine, where reading alone takes a minute.
@@ -38,19 +40,23 @@ pub(crate) struct Prepared {
     pub(crate) config: AgentConfig,
     pub(crate) builder: AgentBuilder,
     pub(crate) choice: Choice,
-    pub(crate) store: Arc<SqliteStore>,
     /// Who is asked what agents want that this one calls; to be set.
     pub(crate) asked: Asked,
     /// The servers of its tools.
     pub(crate) mcp: Mcp,
 }
 
-/// Resolves the arguments and finds the model. `goes_on` names a session that has to be there;
-/// `mcp` are servers that are connected already.
+/// Opens the store of sessions.
+pub(crate) async fn store() -> Result<Arc<SqliteStore>, Stop> {
+    let store = SqliteStore::open(paths::data()?).await;
+    Ok(Arc::new(store.map_err(Stop::failed)?))
+}
+
+/// Resolves the arguments and finds the model. `mcp` are servers that are connected already.
 pub(crate) async fn prepare(
     sources: &Sources,
     said: Said,
-    goes_on: Option<&SessionId>,
+    store: Arc<SqliteStore>,
     mcp: Option<Mcp>,
 ) -> Result<Prepared, Stop> {
     let Resolved { mut agent, notes } = sources.resolve()?;
@@ -59,21 +65,18 @@ pub(crate) async fn prepare(
     }
     agent.check_tools().map_err(Stop::usage)?;
     let mut tools = agent.tools().map_err(Stop::usage)?;
-    let (system, pins) = system(&agent)?;
+    let instructions = Instructions::read(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
     let summarizer = choice::summarizer(&agent)?;
-    let store = SqliteStore::open(paths::data()?)
-        .await
-        .map_err(Stop::failed)?;
-    let store = Arc::new(store);
-    if let Some(id) = goes_on
-        && store.info(id).await.map_err(Stop::failed)?.is_none()
-    {
-        return Err(Stop::usage(format!(
-            "there is no session {id} to go on with; `plimsoll sessions list` lists them"
-        )));
-    }
-    let choice = choice::choose(&agent, said).await?;
+    let by = match sources.resumed {
+        Some(_) => ChosenBy::Session,
+        None => ChosenBy::User,
+    };
+    let choice = choice::choose(&agent, said, by).await;
+    let choice = choice.map_err(|stop| match &sources.resumed {
+        Some(resumed) => resumed.explain(stop),
+        None => stop,
+    })?;
     adapt(agent.settings_mut(), choice.fit());
     let mcp = match mcp {
         Some(mcp) => mcp,
@@ -101,10 +104,10 @@ pub(crate) async fn prepare(
         .settings()
         .apply(builder)
         .permissions(agent.permissions_for(&tools))
-        .system(system)
+        .system(instructions.system(choice.system))
         .tools(tools)
         .window(choice.window)
-        .store(Arc::clone(&store) as Arc<dyn SessionStore>);
+        .store(store as Arc<dyn SessionStore>);
     if let Some(sheet) = choice.prices {
         builder = builder.prices(sheet);
     }
@@ -117,17 +120,16 @@ pub(crate) async fn prepare(
     if let Some(prompt) = summary_prompt {
         builder = builder.summary_prompt(prompt);
     }
-    for pin in pins {
+    for pin in instructions.pins {
         builder = builder.pin(pin);
     }
     if has_tools && has_room(choice.window) {
-        builder = builder.tools([pin_tool()]);
+        builder = builder.tools_after_plan([pin_tool()]);
     }
     Ok(Prepared {
         config: agent,
         builder,
         choice,
-        store,
         asked,
         mcp,
     })
@@ -160,12 +162,11 @@ pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, session: &Sess
         Some(window) => format!("{window} tokens, {}", choice.window_from),
         None => choice.window_from.to_owned(),
     };
-    format!(
-        "{} in {} │ window {window} │ session {}",
-        choice.provider.model(),
-        settings.root.display(),
-        session.id()
-    )
+    lines_of(&[
+        format!("{} in {}", choice.provider.model(), settings.root.display()),
+        format!("window {window}"),
+        format!("session {}", session.id()),
+    ])
 }
 
 /// Whether a window can spare what the pin tool takes of it.
@@ -178,22 +179,40 @@ fn has_room(window: Window) -> bool {
     }
 }
 
-/// The system prompt, with the root's AGENTS.md behind it; and what that file pins.
-fn system(agent: &AgentConfig) -> Result<(String, Vec<String>), Stop> {
-    let system = agent.system().map_err(Stop::usage)?;
-    let mut system = system.unwrap_or_else(|| SYSTEM.to_owned());
-    let mut pins = Vec::new();
-    if let Some(text) = read_text(&agent.settings().root.join("AGENTS.md"))? {
-        let agents;
-        (agents, pins) = pinned(&text);
-        let agents = plimsoll::head_tail(&agents, AGENTS_LIMIT).unwrap_or(agents);
-        system = format!(
-            "{}\n\nAGENTS.md of this directory:\n\n{}",
-            system.trim_end(),
-            agents.trim()
-        );
+/// What the user tells the model in files and settings.
+struct Instructions {
+    /// The configured system prompt.
+    system: Option<String>,
+    /// AGENTS.md of the root, without what it pins.
+    agents: Option<String>,
+    /// What AGENTS.md pins.
+    pins: Vec<String>,
+}
+
+impl Instructions {
+    fn read(agent: &AgentConfig) -> Result<Self, Stop> {
+        let system = agent.system().map_err(Stop::usage)?;
+        let text = read_text(&agent.settings().root.join("AGENTS.md"))?;
+        let (agents, pins) = text.map(|text| pinned(&text)).unzip();
+        Ok(Self {
+            system,
+            agents,
+            pins: pins.unwrap_or_default(),
+        })
     }
-    Ok((system.trim_end().to_owned(), pins))
+
+    /// Returns the system prompt; `built_in` is used if none is configured.
+    fn system(&self, built_in: &str) -> String {
+        let system = self.system.as_deref().unwrap_or(built_in).trim_end();
+        match &self.agents {
+            None => system.to_owned(),
+            Some(agents) => {
+                let short = plimsoll::head_tail(agents, AGENTS_LIMIT);
+                let agents = short.as_deref().unwrap_or(agents).trim();
+                format!("{system}\n\nAGENTS.md of this directory:\n\n{agents}")
+            }
+        }
+    }
 }
 
 /// The text without what it pins, and what it pins: all between `<!-- pin -->` and `<!-- /pin -->`.

@@ -1,29 +1,28 @@
 //! [`Ask`]: the gate at a terminal. Where there is nobody to ask, silence denies.
 
 use std::collections::HashSet;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use plimsoll::{AllowAll, Answer, DenyAll, Gate, Question};
 
-use crate::chat::paper::clean;
-use crate::screen::Screen;
+use crate::chat::paper::{Paper, clean};
 
 /// Asks the person at the terminal.
 struct Ask {
-    screen: Option<Arc<Screen>>,
+    paper: Arc<Paper>,
     /// Tools that need not be asked about any more.
     always: Mutex<HashSet<String>>,
 }
 
 /// Everything with `--yes`, a question at a terminal, no otherwise.
-pub(crate) fn gate(yes: Consent, screen: Option<Arc<Screen>>) -> Arc<dyn Gate> {
+pub(crate) fn gate(yes: Consent, paper: Arc<Paper>) -> Arc<dyn Gate> {
     match yes {
         Consent::Given => Arc::new(AllowAll),
         Consent::Asked if io::stdin().is_terminal() && io::stderr().is_terminal() => {
             Arc::new(Ask {
-                screen,
+                paper,
                 always: Mutex::default(),
             })
         }
@@ -55,13 +54,12 @@ impl Gate for Ask {
             return Answer::Allow;
         }
         let text = format!("{} {}", question.call.name, question.call.arguments);
-        let screen = self.screen.clone();
+        let prompt = "Allow? [y]es, [a]lways this tool, [N]o: ";
+        let asking = self.paper.ask(&format!("{}\n{prompt}", clean(&text)));
         // Reading a line blocks, so it is done off the async threads.
-        let said = tokio::task::spawn_blocking(move || match screen {
-            Some(screen) => screen.aside(|| prompt(&text)),
-            None => prompt(&text),
-        });
-        let said = said.await.unwrap_or_default();
+        let said = tokio::task::spawn_blocking(read_line).await;
+        let said = said.unwrap_or_default();
+        asking.answered();
         let reply = Reply::of(&said).unwrap_or(Reply::No(None));
         if reply == Reply::Always {
             self.always().insert(question.call.name.clone());
@@ -128,11 +126,9 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
     Answer::Deny { why }
 }
 
-fn prompt(text: &str) -> String {
-    eprint!("{}\nAllow? [y]es, [a]lways this tool, [N]o: ", clean(text));
-    let _ = io::stderr().flush();
+/// Reads a line of standard input; the end of input is an empty one.
+pub(crate) fn read_line() -> String {
     let mut line = String::new();
-    // An end of input is a no.
     let _ = io::stdin().read_line(&mut line);
     line
 }

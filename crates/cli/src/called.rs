@@ -54,10 +54,12 @@ impl Called {
     pub(crate) fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, Stop> {
         let mut config = config.clone();
         let model = config.settings().model.clone();
+        let mut built_in = SYSTEM;
         let (provider, window, sheet) =
             match model.filter(|_| config.settings().model != self.model) {
                 None => {
                     adapt(config.settings_mut(), self.fit);
+                    built_in = self.fit.system;
                     (Arc::clone(&self.provider), self.window, self.prices)
                 }
                 Some(name) => {
@@ -79,7 +81,7 @@ impl Called {
             .settings()
             .apply(Agent::builder_shared(provider))
             .permissions(config.permissions_for(&tools))
-            .system(system.as_deref().unwrap_or(SYSTEM).trim_end())
+            .system(system.as_deref().unwrap_or(built_in).trim_end())
             .tools(tools)
             .gate(self.asked.clone());
         if config.settings().window == WindowSetting::Ask {

@@ -9,6 +9,7 @@ use plimsoll::providers::{
 };
 use plimsoll::{PriceSheet, Provider, Window};
 
+use crate::agent::SYSTEM;
 use crate::exit::Stop;
 use crate::known;
 use crate::local;
@@ -18,6 +19,10 @@ const PREFERRED: [&str; 2] = ["llama.cpp", "ollama"];
 
 /// A model that can be called.
 pub(crate) struct Choice {
+    /// The model, as `--model` takes it.
+    pub(crate) name: String,
+    /// Its address, unless that is the provider's usual one.
+    pub(crate) base_url: Option<String>,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) window: Window,
     /// Where the window comes from, in words.
@@ -31,6 +36,8 @@ pub(crate) struct Choice {
     pub(crate) max_tokens: Option<u64>,
     /// The same tool calls in a row, at most, where the user does not say.
     pub(crate) max_identical_tool_calls: Option<u64>,
+    /// The system prompt if the user does not configure one.
+    pub(crate) system: &'static str,
     /// Our own server, which stops when this is dropped.
     pub(crate) _server: Option<local::Server>,
 }
@@ -47,6 +54,7 @@ pub(crate) struct Fit {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_identical_tool_calls: Option<u64>,
     pub(crate) one_at_a_time: bool,
+    pub(crate) system: &'static str,
 }
 
 impl Choice {
@@ -56,6 +64,7 @@ impl Choice {
             max_tokens: self.max_tokens,
             max_identical_tool_calls: self.max_identical_tool_calls,
             one_at_a_time: self.one_at_a_time,
+            system: self.system,
         }
     }
 }
@@ -67,15 +76,26 @@ pub(crate) enum Said {
     Nothing,
 }
 
+/// Who has chosen the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChosenBy {
+    /// The user, who named it.
+    User,
+    /// The session, which was last run with it.
+    Session,
+    /// Nobody.
+    Default,
+}
+
 /// Finds or starts the model.
-pub(crate) async fn choose(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
+pub(crate) async fn choose(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
     let settings = agent.settings();
     match (settings.model.as_deref(), settings.base_url.as_deref()) {
-        (Some("local"), None) => local_model(agent, said).await,
+        (Some("local"), None) => local_model(agent, said, by).await,
         (Some("local"), Some(_)) => Err(Stop::usage(
             "--model local has no --base-url; name the model that the server has: --model openai-compatible/NAME",
         )),
-        (Some(name), None) if name.starts_with("local/") => local::start(agent, said).await,
+        (Some(name), None) if name.starts_with("local/") => local::start(agent, said, by).await,
         (Some(name), base_url) => remote(agent, name, base_url).await,
         (None, base_url @ Some(_)) => remote(agent, "openai-compatible/default", base_url).await,
         (None, None) => {
@@ -89,7 +109,7 @@ pub(crate) async fn choose(agent: &AgentConfig, said: Said) -> Result<Choice, St
                     key.variable, key.provider
                 )));
             }
-            local_model(agent, said).await
+            local_model(agent, said, ChosenBy::Default).await
         }
     }
 }
@@ -106,6 +126,8 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
     let provider = provider.map_err(Stop::usage)?;
     let (window, window_from) = window(provider.as_ref(), &facts, agent.settings().window).await;
     Ok(Choice {
+        name: name.to_owned(),
+        base_url: base_url.map(str::to_owned),
         provider,
         window,
         window_from,
@@ -113,6 +135,7 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
         one_at_a_time,
         max_tokens: None,
         max_identical_tool_calls: None,
+        system: SYSTEM,
         _server: None,
     })
 }
@@ -145,7 +168,7 @@ async fn window(
 }
 
 /// A server that runs on this machine already, else our own.
-async fn local_model(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
+async fn local_model(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
     let here = providers::detect(&providers::environment).await.servers;
     for wanted in PREFERRED {
         let found = here.iter().find_map(|server| match &server.state {
@@ -161,7 +184,7 @@ async fn local_model(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
             return remote(agent, &format!("{wanted}/{name}"), Some(&base_url)).await;
         }
     }
-    local::start(agent, said).await
+    local::start(agent, said, by).await
 }
 
 /// The model that writes summaries, where the user names one.

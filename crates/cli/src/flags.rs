@@ -3,6 +3,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use plimsoll::config::{self, Key, Kind, Overrides, Preset};
+use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
 
@@ -23,17 +24,41 @@ const RULES: [(&str, &str); 2] = [
 /// What the flags of settings say.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettingFlags {
-    /// As it is written, its key's full name, and its text.
-    given: Vec<(String, String, String)>,
+    given: Vec<Flag>,
     set: Vec<String>,
+}
+
+/// One flag that sets a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Flag {
+    /// As it is written.
+    pub(crate) flag: String,
+    /// Its key's full name.
+    pub(crate) key: String,
+    /// Its text.
+    pub(crate) text: String,
+}
+
+impl Flag {
+    pub(crate) fn new(
+        flag: impl Into<String>,
+        key: impl Into<String>,
+        text: impl Into<String>,
+    ) -> Self {
+        Self {
+            flag: flag.into(),
+            key: key.into(),
+            text: text.into(),
+        }
+    }
 }
 
 impl SettingFlags {
     /// What they say, over whatever else does.
     pub(crate) fn overrides(&self) -> Result<Overrides<'static>, Stop> {
         let mut over = Overrides::default();
-        for (flag, path, text) in &self.given {
-            over = over.flag(flag, path, text);
+        for Flag { flag, key, text } in &self.given {
+            over = over.flag(flag, key, text);
         }
         for text in &self.set {
             over = over
@@ -46,19 +71,41 @@ impl SettingFlags {
     /// Says one more, or another text of one that was given.
     pub(crate) fn set(&mut self, flag: &str, path: &str, text: &str) {
         self.unset(path);
-        self.given
-            .push((flag.to_owned(), path.to_owned(), text.to_owned()));
+        self.given.push(Flag::new(flag, path, text));
     }
 
     /// Takes one back.
     pub(crate) fn unset(&mut self, path: &str) {
-        self.given.retain(|(_, of, _)| of != path);
+        self.given.retain(|flag| flag.key != path);
     }
 
     /// The text of one, where it was given.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
-        let found = self.given.iter().find(|(_, of, _)| of == path);
-        found.map(|(_, _, text)| text.as_str())
+        let found = self.given.iter().find(|flag| flag.key == path);
+        found.map(|flag| flag.text.as_str())
+    }
+
+    /// All of them, those of `--set` too, each by the name of its key.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Flag> {
+        let set = self.set.iter().filter_map(|text| {
+            let (key, text) = text.split_once('=')?;
+            let (key, text) = (key.trim(), text.trim());
+            let known = config::key(key).map_or_else(|| key.to_owned(), Key::path);
+            Some(Flag::new(format!("--set {key}"), known, text))
+        });
+        self.given.iter().cloned().chain(set)
+    }
+
+    /// Whether the key of this name is set.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.entries().any(|flag| flag.key == path)
+    }
+
+    /// Puts back flags of an earlier command whose keys are not set now.
+    pub(crate) fn restore(&mut self, earlier: Vec<Flag>) {
+        let open = earlier.into_iter().filter(|flag| !self.has(&flag.key));
+        let open: Vec<Flag> = open.collect();
+        self.given.splice(0..0, open);
     }
 }
 
@@ -70,21 +117,23 @@ impl clap::FromArgMatches for SettingFlags {
             if matches!(key.kind, Kind::Flag(_)) {
                 if matches.get_flag(name) {
                     let on = !name.starts_with("no-");
-                    flags.given.push((flag, key.path(), on.to_string()));
+                    flags
+                        .given
+                        .push(Flag::new(flag, key.path(), on.to_string()));
                 }
                 continue;
             }
             let texts = matches.get_many::<String>(name);
             for text in texts.into_iter().flatten() {
-                flags.given.push((flag.clone(), key.path(), text.clone()));
+                flags.given.push(Flag::new(flag.clone(), key.path(), text));
             }
         }
         for (name, _) in RULES {
             let rules = matches.get_many::<String>(name);
             for rule in rules.into_iter().flatten() {
                 let text = format!("{name} {rule}");
-                let path = "permissions".to_owned();
-                flags.given.push((format!("--{name}"), path, text));
+                let flag = format!("--{name}");
+                flags.given.push(Flag::new(flag, "permissions", text));
             }
         }
         let set = matches.get_many::<String>(SET);

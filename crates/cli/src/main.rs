@@ -1,9 +1,4 @@
 //! The binary `plimsoll`: arguments in, exit code out. Every decision is made below this floor.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "printing is what a command line does"
-)]
 
 mod agent;
 mod args;
@@ -42,6 +37,7 @@ mod pins;
 mod recall;
 mod repair;
 mod restore;
+mod resume;
 mod run;
 mod screen;
 mod sessions;
@@ -49,6 +45,7 @@ mod settings;
 mod telemetry;
 mod view;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -99,12 +96,13 @@ fn wait_for(command: impl Future<Output = Result<u8, Stop>>) -> Result<u8, Stop>
     code
 }
 
-/// Says something to the person, never to the pipe. A server's words may be in it.
+/// Writes a line for the person to standard error, never to the pipe. A server's words may be in it.
 fn say(text: &str) {
-    eprintln!("plimsoll: {}", clean(text));
+    note(&format!("plimsoll: {text}"));
 }
 
-/// The same without the command's name before it.
+/// The same without the command's name before it. If nobody can read it (standard error is closed, or
+/// its disk is full), the command goes on: its work and its output must not depend on that.
 fn note(text: &str) {
-    eprintln!("{}", clean(text));
+    let _ = writeln!(io::stderr().lock(), "{}", clean(text));
 }

@@ -4,27 +4,38 @@ use plimsoll::config::AgentSettings;
 use plimsoll::{AgentOutput, Cost, EndReason, Error, Money, RECALL_LEAST_WINDOW, Usage};
 
 use crate::exit::{self, Stop};
+use crate::screen::{counted, lines_of};
 
 /// What the tools that recall take of a window, at most, a test says.
 const RECALL_TOOLS: u64 = 600;
 
-/// answered │ 7 turns, 6 tool calls │ read 9,120 (71 % cached), wrote 310 │ 2 plans freed 1,804 │ $0.0000 │ session …
+/// answered │ 7 turns, 6 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012
+/// 2 plans freed 1804 tokens │ session …
 pub(crate) fn summary(output: &AgentOutput) -> String {
-    format!(
-        "{} │ {} turns, {} tool calls │ {} │ {} plans freed {} │ {} │ session {}",
-        output.reason.word(),
-        output.turns,
-        output.tool_calls,
+    let mut parts = vec![output.reason.word().to_owned()];
+    parts.extend(used_by(output));
+    if output.plans > 0 {
+        let plans = counted(output.plans, "plan");
+        let tokens = counted(output.freed.0, "token");
+        parts.push(format!("{plans} freed {tokens}"));
+    }
+    parts.push(format!("session {}", output.session_id));
+    lines_of(&parts)
+}
+
+/// 3 turns, 2 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012
+pub(crate) fn used_by(output: &AgentOutput) -> [String; 3] {
+    let turns = counted(output.turns, "turn");
+    let calls = counted(output.tool_calls, "tool call");
+    [
+        format!("{turns}, {calls}"),
         used(output.tokens_used, output.estimated),
-        output.plans,
-        output.freed,
         bill(output.cost, output.estimated),
-        output.session_id,
-    )
+    ]
 }
 
 /// read 9,120 (71 % cached), wrote 310. What no server has said is estimated, and called so.
-pub(crate) fn used(usage: Usage, estimated: Usage) -> String {
+fn used(usage: Usage, estimated: Usage) -> String {
     let all = usage.combine(estimated);
     format!(
         "read {0}{1} ({2:.0} % cached), wrote {0}{3}",
@@ -36,14 +47,16 @@ pub(crate) fn used(usage: Usage, estimated: Usage) -> String {
 }
 
 /// $5.0251, sub-agents and summaries at the prices of their own models.
-pub(crate) fn bill(cost: Cost, estimated: Usage) -> String {
+fn bill(cost: Cost, estimated: Usage) -> String {
     let about = about(estimated);
     let known = cost.known;
     match cost.unpriced {
         0 => format!("{about}{known}"),
         _ if known == Money(0) => "price unknown".to_owned(),
-        1 => format!("{about}{known} and 1 call of unknown price"),
-        calls => format!("{about}{known} and {calls} calls of unknown price"),
+        calls => format!(
+            "{about}{known} and {} of unknown price",
+            counted(calls, "call")
+        ),
     }
 }
 

@@ -6,17 +6,19 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, Error, Event, Remote, Session, SessionId, new_session_id};
+use plimsoll::{AgentOutput, EndReason, Error, Event, Remote, Session, SessionId, new_session_id};
 
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::args::RunArgs;
 use crate::ask;
-use crate::chat::paper::clean;
+use crate::chat::editor::colours;
+use crate::chat::paper::{Paper, Says, clean};
+use crate::chat::voice::Voice;
 use crate::choice::Said;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
 use crate::outcome::{code_of, reason_text, stop_of, summary};
-use crate::screen::Screen;
+use crate::resume;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
@@ -29,8 +31,15 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         true => Said::Nothing,
         false => Said::Everything,
     };
-    // Without a task there must be something to go on with.
-    let goes_on = task.is_none().then_some(&id);
+    let store = agent::store().await?;
+    let mut sources = args.sources.clone();
+    if store.info(&id).await.map_err(Stop::failed)?.is_some() {
+        resume::restore(&store, &id, &mut sources).await?;
+    } else if task.is_none() {
+        return Err(Stop::usage(format!(
+            "there is no session {id} to go on with; `plimsoll sessions list` lists them"
+        )));
+    }
     let Prepared {
         config,
         builder,
@@ -38,14 +47,16 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         asked,
         mcp,
         ..
-    } = agent::prepare(&args.sources, said, goes_on, None).await?;
-    let screen = (!args.json && !args.quiet).then(|| Arc::new(Screen::new()));
-    let consent = ask::consent(args.yes);
-    let gate = ask::gate(consent, screen.clone());
+    } = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
+    let paper = Arc::new(match said {
+        Said::Everything => Paper::direct(colours()),
+        Said::Nothing => Paper::plain(Says::Answers),
+    });
+    let gate = ask::gate(ask::consent(args.yes), Arc::clone(&paper));
     asked.set(Arc::clone(&gate));
     let mut builder = builder.shared_gate(gate);
-    if let Some(screen) = &screen {
-        builder = builder.shared_observer(Arc::clone(screen) as Arc<dyn plimsoll::Observer>);
+    if said == Said::Everything {
+        builder = builder.shared_observer(Arc::new(Voice::new(Arc::clone(&paper), None)));
     }
     let lines = Arc::new(Lines::default());
     if args.json {
@@ -54,36 +65,39 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let agent = builder
         .build()
         .map_err(|error| Stop::usage(config.place(&error)))?;
-    let mut session = agent.session(id).await.map_err(|error| stop_of(&error))?;
-    if let Some(screen) = &screen {
-        screen.say(&agent::headline(config.settings(), &choice, &session));
-    }
+    let mut session = agent
+        .session(id.clone())
+        .await
+        .map_err(|error| stop_of(&error))?;
+    resume::save(&store, &id, &sources, &choice).await?;
+    let headline = agent::headline(config.settings(), &choice, &session);
+    paper.note(&paper.dim(&headline));
     let interrupts = tokio::spawn(interrupt(session.remote()));
     let output = drive(&mut session, task.as_deref()).await;
-    interrupts.abort();
     mcp.close().await;
-    if let Some(screen) = &screen {
-        screen.close();
-    }
+    paper.status(None);
+    paper.flush();
+    interrupts.abort();
     let output = output.map_err(|error| stop_of(&error))?;
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));
     }
-    close(args, config.settings(), screen.as_deref(), &output)
+    close(args, config.settings(), &paper, &output)
 }
 
 async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput, Error> {
-    match task {
+    let output = match task {
         Some(task) => session.run(task).await,
         None => session.carry_on().await,
-    }
+    };
+    output.or_else(Error::into_output)
 }
 
 /// Says how it ended.
 fn close(
     args: &RunArgs,
     settings: &AgentSettings,
-    screen: Option<&Screen>,
+    paper: &Paper,
     output: &AgentOutput,
 ) -> Result<u8, Stop> {
     let code = code_of(&output.reason);
@@ -94,23 +108,35 @@ fn close(
         }
         return Ok(code);
     }
-    // What streamed to a terminal is there already.
-    if answered && !screen.is_some_and(Screen::has_streamed) {
+    // What streamed to a terminal is there already, unless the terminal was too slow for it.
+    if answered && (!paper.is_live() || paper.is_incomplete()) {
         out!("{}", shown(&output.text));
     }
     if !answered {
         crate::say(&reason_text(settings, &output.reason));
     }
-    if screen.is_some() {
-        crate::note(&summary(output));
+    if !args.quiet {
+        paper.note(&paper.dim(&summary(output)));
+        paper.flush();
     }
-    if code != exit::DONE && !args.quiet {
-        crate::note(&format!(
-            "carry on with: plimsoll run --session {}",
-            output.session_id
-        ));
+    if let (Some(hint), false) = (hint(output), args.quiet) {
+        crate::note(&hint);
     }
     Ok(code)
+}
+
+/// How to go on with a session whose run ended early. Nothing is said if the same command would only
+/// end in the same way.
+fn hint(output: &AgentOutput) -> Option<String> {
+    let again = format!("plimsoll run --session {}", output.session_id);
+    match &output.reason {
+        EndReason::Interrupted => Some(format!("carry on with: {again}")),
+        reason if reason.is_limit() => Some(format!("carry on with: {again}")),
+        EndReason::Failed { .. } if code_of(&output.reason) == exit::MODEL => Some(format!(
+            "try again with: {again}\nor on another model: add --model PROVIDER/NAME"
+        )),
+        _ => None,
+    }
 }
 
 /// A text as standard output takes it: as it is, but on a terminal without what that would obey.

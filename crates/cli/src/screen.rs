@@ -1,379 +1,85 @@
-//! [`Screen`]: what a person sees of a run: text as it streams, tools and plans as lines, a status
-//! line at the bottom of a terminal. Colours respect `NO_COLOR` and pipes.
+//! What a run shows of itself, in words: its status line, and texts cut to one line. Where that is
+//! written is decided by [`Paper`](crate::chat::paper::Paper).
 
-use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::fmt::Display;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll::{Delta, Edit, Event, Money, Observer, Plan, Tokens, ToolPhase, Usage};
+use console::measure_text_width;
+use plimsoll::{Money, Tokens, Usage};
 
 use crate::chat::paper::clean;
-use crate::outcome::{about, used};
+use crate::outcome::about;
 
 /// A tool's arguments or result on one line, at most.
 const LINE: usize = 100;
+/// What stands between the parts of a line.
+pub(crate) const SEPARATOR: &str = " │ ";
+/// Columns of a line that is made of parts, at most: it fits the narrowest usual terminal, whose last
+/// column is left free.
+const COLUMNS: usize = 79;
 /// Cells of the context gauge.
-const GAUGE: u64 = 16;
+const GAUGE: u64 = 12;
 
-/// What a person sees.
-pub(crate) struct Screen {
-    bar: ProgressBar,
-    /// Whether stdout is a terminal, so that text streams there.
-    streams: bool,
-    colour: bool,
-    state: Mutex<State>,
+/// What the status line of a run shows.
+#[derive(Debug, Default)]
+pub(crate) struct RunStatus {
+    /// The number of the turn.
+    pub(crate) turn: u64,
+    /// Tokens that are sent.
+    pub(crate) tokens: Tokens,
+    /// Tokens at which a plan is due.
+    pub(crate) trigger: Option<Tokens>,
+    /// The model's window.
+    pub(crate) window: Option<Tokens>,
+    /// Usage that the provider did not report.
+    pub(crate) estimated: Usage,
+    /// The cost so far, if it is known.
+    pub(crate) cost: Option<Money>,
+    /// What is under way.
+    pub(crate) doing: String,
 }
 
-#[derive(Default)]
-struct State {
-    turn: u64,
-    tokens: Tokens,
-    trigger: Option<Tokens>,
-    window: Option<Tokens>,
-    usage: Usage,
-    /// What calls took besides whose provider did not say it.
-    estimated: Usage,
-    /// What all of it cost, where that is known.
-    cost: Option<Money>,
-    last_plan: Option<String>,
-    doing: String,
-    /// Whether streamed text stands on the current line.
-    mid_line: bool,
-    streamed: bool,
-}
-
-impl Screen {
-    /// A screen on this terminal, or plain lines where there is none.
-    pub(crate) fn new() -> Self {
-        let bar = if io::stderr().is_terminal() {
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-                bar.set_style(style);
+impl RunStatus {
+    /// turn 4 │ ████████░░┊░ 1812 of 3000 tokens │ $0.0012 │ the model reads
+    pub(crate) fn line(&self) -> String {
+        let mut parts = vec![format!("turn {}", self.turn.max(1))];
+        parts.push(match self.window {
+            Some(window) => {
+                let gauge = gauge(self.tokens, self.trigger, window);
+                format!("{gauge} {} of {window} tokens", self.tokens)
             }
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        } else {
-            ProgressBar::hidden()
-        };
-        Self {
-            bar,
-            streams: io::stdout().is_terminal(),
-            colour: io::stderr().is_terminal()
-                && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
-            state: Mutex::new(State::default()),
-        }
-    }
-
-    /// Says something above the status line.
-    pub(crate) fn say(&self, text: &str) {
-        let text = self.dim(text);
-        self.line(&mut self.lock(), &text);
-    }
-
-    /// Whether the answer's text has been shown as it streamed.
-    pub(crate) fn has_streamed(&self) -> bool {
-        self.lock().streamed
-    }
-
-    /// Takes the status line away for good.
-    pub(crate) fn close(&self) {
-        self.end_line(&mut self.lock());
-        self.bar.finish_and_clear();
-    }
-
-    /// Runs something that needs the terminal for itself, a question for example. The status line
-    /// is put away, not held: an interrupt must get through while somebody thinks.
-    pub(crate) fn aside<T>(&self, action: impl FnOnce() -> T) -> T {
-        self.end_line(&mut self.lock());
-        let shown = !self.bar.is_hidden();
-        if shown {
-            self.bar.set_draw_target(ProgressDrawTarget::hidden());
-            eprint!("\r\u{1b}[2K");
-        }
-        let done = action();
-        if shown {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        done
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn line(&self, state: &mut State, text: &str) {
-        self.end_line(state);
-        self.bar.suspend(|| eprintln!("{text}"));
-    }
-
-    fn end_line(&self, state: &mut State) {
-        if std::mem::take(&mut state.mid_line) {
-            self.write("\n");
-        }
-    }
-
-    /// A piece of the answer; only where a terminal shows it.
-    fn stream(&self, state: &mut State, text: &str) {
-        let text = clean(text);
-        self.write(&text);
-        state.mid_line = !text.ends_with('\n');
-        state.streamed = true;
-    }
-
-    /// Writes to standard output beside the status line. A reader that has gone away is noticed
-    /// when the answer is printed.
-    fn write(&self, text: &str) {
-        self.bar.suspend(|| {
-            let mut out = io::stdout().lock();
-            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            None => format!("{} tokens", self.tokens),
         });
-    }
-
-    fn dim(&self, text: &str) -> String {
-        if self.colour {
-            format!("\u{1b}[2m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
+        if let Some(cost) = self.cost {
+            parts.push(format!("{}{cost}", about(self.estimated)));
         }
-    }
-
-    fn bold(&self, text: &str) -> String {
-        if self.colour {
-            format!("\u{1b}[1m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
+        if !self.doing.is_empty() {
+            parts.push(self.doing.clone());
         }
-    }
-
-    fn refresh(&self, state: &State) {
-        self.bar.set_message(clean(&status(state)));
+        parts.join(SEPARATOR)
     }
 }
 
-impl Observer for Screen {
-    fn see(&self, event: &Event) {
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        match event {
-            Event::AgentStart { model, .. } => {
-                state.doing = format!("asking {model}");
+/// Joins parts to lines that fit a terminal of 80 columns. A part is never broken.
+pub(crate) fn lines_of(parts: &[String]) -> String {
+    let mut lines = String::new();
+    let mut columns = 0;
+    for part in parts {
+        let separator = measure_text_width(SEPARATOR);
+        let wide = measure_text_width(part);
+        match columns {
+            0 => columns = wide,
+            _ if columns + separator + wide <= COLUMNS => {
+                lines.push_str(SEPARATOR);
+                columns += separator + wide;
             }
-            Event::TurnStart {
-                turn,
-                tokens,
-                trigger,
-                window,
-                ..
-            } => {
-                state.turn = *turn;
-                state.tokens = *tokens;
-                state.trigger = *trigger;
-                state.window = *window;
-                state.doing = "the model reads".to_owned();
-                state.streamed = false;
+            _ => {
+                lines.push('\n');
+                columns = wide;
             }
-            Event::Delta(Delta::Text { text }) => {
-                state.doing = "the model writes".to_owned();
-                if self.streams {
-                    self.stream(state, text);
-                }
-            }
-            Event::Delta(Delta::Thinking { .. }) => state.doing = "the model thinks".to_owned(),
-            Event::Delta(Delta::HostedCall { name, text, .. }) => {
-                let head = self.bold(&format!("[{}] {}", state.turn, clean(name)));
-                let text = one_line(&clean(text));
-                let line = format!("{head} {text} {}", self.dim("(at the provider)"));
-                self.line(state, &line);
-            }
-            Event::Delta(Delta::HostedResult { text, is_error, .. }) => {
-                // What was found somewhere in the world may hold anything.
-                let text = one_line(&clean(text));
-                let line = match is_error {
-                    true => format!("    {} {text}", self.bold("error:")),
-                    false => self.dim(&format!("    {text}")),
-                };
-                self.line(state, &line);
-            }
-            Event::Delta(_) => state.doing = "the model calls a tool".to_owned(),
-            Event::Retrying {
-                attempt,
-                wait_ms,
-                why,
-            } => {
-                state.streamed = false;
-                let text = format!(
-                    "try {attempt} in {:.1} s: {}",
-                    *wait_ms as f64 / 1000.0,
-                    one_line(why)
-                );
-                self.line(state, &self.dim(&text));
-            }
-            Event::TurnEnd {
-                total,
-                estimated,
-                cost,
-                ..
-            } => {
-                state.usage = *total;
-                state.estimated = *estimated;
-                state.cost = *cost;
-                self.end_line(state);
-            }
-            Event::ToolCall {
-                phase, name, text, ..
-            } => {
-                let (name, text) = (clean(name), one_line(text));
-                let line = match phase {
-                    ToolPhase::Start => {
-                        state.doing = format!("{name} runs");
-                        format!(
-                            "{} {}",
-                            self.bold(&format!("[{}] {name}", state.turn)),
-                            text
-                        )
-                    }
-                    ToolPhase::Success => self.dim(&format!("    {text}")),
-                    ToolPhase::Error => format!("    {} {text}", self.bold("error:")),
-                    ToolPhase::Skipped => format!("    {} {text}", self.bold("skipped:")),
-                };
-                self.line(state, &line);
-            }
-            Event::CompactionEnded {
-                plan,
-                messages_before,
-                messages_after,
-                tokens_before,
-                tokens_after,
-            } => {
-                let gone = messages_before.saturating_sub(*messages_after);
-                let text = plan_line(plan, gone, *tokens_before, *tokens_after);
-                state.tokens = *tokens_after;
-                self.line(state, &self.bold(&text));
-                state.last_plan = Some(format!("−{}", plan.frees));
-            }
-            Event::SummaryStarted {
-                model,
-                messages,
-                tokens,
-            } => {
-                let text = format!("{model} sums up {messages} messages, {tokens} tokens");
-                let text = clean(&text);
-                self.line(state, &self.dim(&text));
-            }
-            Event::SummaryEnded {
-                failure: Some(why), ..
-            } => {
-                let text = clean(&format!(
-                    "no summary: {why}; what was said stands word for word"
-                ));
-                self.line(state, &format!("{} {text}", self.bold("note:")));
-            }
-            // What a plan breaks, its own line has told.
-            Event::CacheMissed(miss) if !miss.is_planned() => {
-                let text = self.dim(&miss.to_string());
-                self.line(state, &text);
-            }
-            Event::Overflow {
-                window, message, ..
-            } => {
-                let known =
-                    window.map_or_else(String::new, |window| format!(" (window: {window})"));
-                let text = format!("too long{known}; making it smaller: {}", one_line(message));
-                self.line(state, &text);
-            }
-            Event::LimitNear { notice } => self.line(state, &self.dim(&clean(notice))),
-            Event::LimitReached { notice } => self.line(state, &self.bold(&clean(notice))),
-            Event::Warning { text } => {
-                let text = format!("{} {}", self.bold("note:"), clean(text));
-                self.line(state, &text);
-            }
-            Event::AgentEnd { .. } => self.end_line(state),
-            Event::SubAgent { name, event, .. } => {
-                if let Some(text) = below(name, event) {
-                    self.line(state, &self.dim(&clean(&text)));
-                }
-                state.doing = format!("{name} works");
-            }
-            _ => {}
         }
-        self.refresh(state);
+        lines.push_str(part);
     }
-}
-
-/// What is shown of an agent that a tool call has started: its calls, and how it ended.
-fn below(name: &str, event: &Event) -> Option<String> {
-    match event {
-        Event::ToolCall {
-            phase: ToolPhase::Start,
-            name: tool,
-            text,
-            ..
-        } => Some(format!("    {name} › {tool} {}", one_line(text))),
-        Event::AgentEnd { outcome, .. } => Some(format!(
-            "    {name} › {}, {} turns, {} tokens",
-            outcome.reason.word(),
-            outcome.turns,
-            outcome.usage.total_tokens(),
-        )),
-        Event::SubAgent {
-            name: inner, event, ..
-        } => below(&format!("{name} › {inner}"), event),
-        _ => None,
-    }
-}
-
-/// What a plan did, in one line; `gone` messages are no longer in the view.
-pub(crate) fn plan_line(plan: &Plan, gone: usize, before: Tokens, after: Tokens) -> String {
-    let count = |is: fn(&&Edit) -> bool| plan.edits.iter().filter(is).count();
-    let shrunk = count(|edit| matches!(edit, Edit::Shrink { .. }));
-    let summaries = count(|edit| matches!(edit, Edit::Summarize { .. }));
-    let mut what = Vec::new();
-    if shrunk > 0 {
-        what.push(format!("{shrunk} shortened"));
-    }
-    match (gone, summaries) {
-        (0, _) => {}
-        (_, 0) => what.push(format!("{gone} left the view")),
-        _ => what.push(format!("{} became one summary", gone + summaries)),
-    }
-    let price = plan.price.map(|price| format!("; {price}"));
-    format!(
-        "plan ({}): {before} → {after} tokens, {}{}",
-        plan.stages.join(", "),
-        what.join(", "),
-        price.unwrap_or_default(),
-    )
-}
-
-/// turn 4 │ ████████░░░░┊░░░ 1812/2240 of 3000 │ read 5012 (71 % cached), wrote 220 │ $0.0000 │ last plan −900
-fn status(state: &State) -> String {
-    let mut parts = vec![format!("turn {}", state.turn.max(1))];
-    let mut context = String::new();
-    if let Some(window) = state.window {
-        context.push_str(&gauge(state.tokens, state.trigger, window));
-        context.push(' ');
-    }
-    context.push_str(&state.tokens.to_string());
-    if let Some(trigger) = state.trigger {
-        context.push_str(&format!("/{trigger}"));
-    }
-    if let Some(window) = state.window {
-        context.push_str(&format!(" of {window}"));
-    }
-    parts.push(context);
-    if state.usage.combine(state.estimated).total_tokens() > Tokens::ZERO {
-        parts.push(used(state.usage, state.estimated));
-        parts.push(match state.cost {
-            Some(cost) => format!("{}{cost}", about(state.estimated)),
-            None => "price unknown".to_owned(),
-        });
-    }
-    if let Some(plan) = &state.last_plan {
-        parts.push(format!("last plan {plan}"));
-    }
-    parts.push(state.doing.clone());
-    parts.join(" │ ")
+    lines
 }
 
 /// Filled up to what is sent, with a mark where a plan is due.
@@ -401,42 +107,55 @@ pub(crate) fn one_line(text: &str) -> String {
     }
 }
 
+/// Returns a number with its noun: 1 turn, 2 turns, 2 entries.
+pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    if count == N::from(1) {
+        return format!("{count} {noun}");
+    }
+    match noun.strip_suffix("ry") {
+        Some(stem) => format!("{count} {stem}ries"),
+        None => format!("{count} {noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn agents_below_are_told_by_their_way_down() {
-        let call = Event::ToolCall {
-            phase: ToolPhase::Start,
-            call: plimsoll::CallId("c".to_owned()),
-            name: "read".to_owned(),
-            text: "{\"path\": \"log\"}".to_owned(),
-            size: plimsoll::Bytes(15),
+    fn the_status_line_fits_a_terminal_of_80_columns() {
+        let status = RunStatus {
+            turn: 12,
+            tokens: Tokens(80_000),
+            trigger: Some(Tokens(150_000)),
+            window: Some(Tokens(200_000)),
+            cost: Some(Money(12_345_000)),
+            doing: "the model writes".to_owned(),
+            ..RunStatus::default()
         };
-        let inner = Event::SubAgent {
-            call: plimsoll::CallId("c".to_owned()),
-            name: "mate".to_owned(),
-            session: "s.scout.1-0.mate.1-0".to_owned(),
-            event: Box::new(call),
-        };
+        let line = status.line();
         assert_eq!(
-            below("scout", &inner).as_deref(),
-            Some("    scout › mate › read {\"path\": \"log\"}")
+            line,
+            "turn 12 │ ████░░░░░┊░░ 80000 of 200000 tokens │ $0.0123 │ the model writes"
         );
-        let warning = Event::Warning {
-            text: "x".to_owned(),
-        };
-        assert_eq!(below("scout", &warning), None);
+        // Two columns for the spinner, and the last is left free.
+        assert!(line.chars().count() + 2 < 80, "{line}");
     }
 
     #[test]
     fn the_gauge_shows_fill_and_trigger() {
         assert_eq!(
-            gauge(Tokens(800), Some(Tokens(1_200)), Tokens(1_600)),
-            "████████░░░░┊░░░"
+            gauge(Tokens(600), Some(Tokens(900)), Tokens(1_200)),
+            "██████░░░┊░░"
         );
-        assert_eq!(gauge(Tokens(9_999), None, Tokens(1_600)), "█".repeat(16));
+        assert_eq!(gauge(Tokens(9_999), None, Tokens(1_200)), "█".repeat(12));
+    }
+
+    #[test]
+    fn nouns_agree_with_their_numbers() {
+        assert_eq!(counted(1_u64, "turn"), "1 turn");
+        assert_eq!(counted(0_usize, "tool call"), "0 tool calls");
+        assert_eq!(counted(2_u64, "entry"), "2 entries");
     }
 
     #[test]

@@ -8,9 +8,15 @@ use plimsoll::config::{AgentConfig, CONFIG_FILE, Config, ConfigError, Fault, Ove
 
 use crate::exit::Stop;
 use crate::flags::SettingFlags;
+use crate::resume::Resumed;
 
 /// Variables of ours that are no settings.
-const OTHER_VARIABLES: [&str; 3] = ["PLIMSOLL_HOME", "PLIMSOLL_AGENT", "PLIMSOLL_CONFIG"];
+const OTHER_VARIABLES: [&str; 4] = [
+    "PLIMSOLL_HOME",
+    "PLIMSOLL_AGENT",
+    "PLIMSOLL_CONFIG",
+    "PLIMSOLL_LOG",
+];
 
 /// Where settings come from.
 #[derive(Debug, Clone, Default, Args)]
@@ -27,6 +33,9 @@ pub(crate) struct Sources {
     /// Flags of settings.
     #[command(flatten)]
     pub(crate) flags: SettingFlags,
+    /// Whose model it is, if that of a continued session.
+    #[arg(skip)]
+    pub(crate) resumed: Option<Resumed>,
 }
 
 /// Settings, resolved.
@@ -54,6 +63,12 @@ impl Sources {
         let names = names.iter().map(String::as_str);
         notes.extend(Overrides::strange(names, &OTHER_VARIABLES));
         Ok(Resolved { agent, notes })
+    }
+
+    /// Whether both read the same configuration for the same agent.
+    pub(crate) fn is_configured_as(&self, other: &Self) -> bool {
+        (&self.config, self.no_config, &self.agent)
+            == (&other.config, other.no_config, &other.agent)
     }
 
     /// The file that was named, else one that is there.

@@ -5,7 +5,7 @@ mod outlook;
 mod price;
 
 pub use outlook::{LEAST_TURNS, Outlook, Pace, RECENT_TURNS};
-pub use price::{Price, Reason, price};
+pub use price::{Price, Reason, price, price_with_head};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, TRIGGER};

@@ -58,7 +58,7 @@ pub use counter::{
 pub use draft::Draft;
 pub use economy::{
     Economy, LEAST_TURNS, MIN_GAIN, Outlook, Pace, Price, RECENT_TURNS, Reason, SAFETY_MARK,
-    USUAL_LONGER_WRITE, USUAL_READ, batch, head, price,
+    USUAL_LONGER_WRITE, USUAL_READ, batch, head, price, price_with_head,
 };
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_context::{
     Budget, CacheRetention, Chars4, Economy, LEAST_TURNS, LongerCache, Message, Money, Outlook,
     Pace, Part, Plan, Policy, Ppm, Price, PriceSheet, Rates, Reason, Tokens, Transcript, Trigger,
-    Usage, batch, head, price,
+    Usage, batch, head, price, price_with_head,
 };
 use proptest::prelude::*;
 
@@ -375,6 +375,10 @@ fn a_plan_is_priced_by_what_it_rewrites_and_frees() {
         (None, None, None)
     );
     assert_eq!(unknown.rewrites, rewrites);
+    // Where tools join with it, everything is written again, the tools and the system prompt too.
+    let joining = Some(Tokens(700));
+    let whole = price_with_head(&plan, &view, joining, &line, None, &outlook(100, 10));
+    assert_eq!(whole.rewrites, Tokens(700) + plan.after().minus(unsent));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::window::{self, Window};
 /// How long one call of the summariser may take, its retries included: the run waits for it.
 pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Recall is offered in windows of this size and more: its two tools take about 180 tokens of every
-/// request, more than a small window can spare.
+/// request from the first plan on, more than a small window can spare.
 pub const RECALL_LEAST_WINDOW: Tokens = Tokens(8_192);
 /// A key that a provider's cache is found by has at most this many characters; OpenAI refuses more.
 const MAX_CACHE_KEY: usize = 64;
@@ -81,8 +81,9 @@ impl Agent {
     /// Runs a task in a session of its own.
     ///
     /// # Errors
-    /// Where the task is empty or the log cannot be written. A run that ends badly is no error:
-    /// see [`AgentOutput::reason`].
+    /// If the task is empty, the log cannot be written, or the model cannot be called
+    /// ([`Error::Failed`]). A run that a limit, a person or a hook ended is no error: see
+    /// [`AgentOutput::reason`].
     pub async fn run(&self, task: &str) -> Result<AgentOutput, Error> {
         self.session(new_session_id()).await?.run(task).await
     }
@@ -173,7 +174,11 @@ impl Agent {
                 }
             }
         }
-        setup.tools.extend(tools.iter().map(known));
+        let joining = tools.iter().map(|tool| KnownTool {
+            after_plan: true,
+            ..known(tool)
+        });
+        setup.tools.extend(joining);
         let fittings = Fittings {
             parts,
             endpoint: found.endpoint,
@@ -209,11 +214,13 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
         spec: tool.spec().clone(),
         idempotent: tool.idempotent(),
         asks: tool.asks(),
+        after_plan: false,
     }
 }
 
-/// Whether the tools that recall are worth what they take of the window, in every request; an agent
-/// that was given no tools gets none of ours.
+/// Whether the tools that recall are worth what they take of the window, in every request from the
+/// first plan on; an agent that was given no tools gets none of ours. Where the model has called them
+/// before, they stay: a provider may refuse calls of tools that are not declared.
 fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, log: &[Entry]) -> bool {
     let ours = RECALL_TOOLS.iter().take(match names {
         RecallNames::Ours => 2,
@@ -223,7 +230,18 @@ fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, log:
     let learned = learned(log, &setup.model);
     let room = window
         .is_some_and(|window| window.min(learned.unwrap_or(Tokens::MAX)) >= RECALL_LEAST_WINDOW);
-    room && !setup.tools.is_empty() && !setup.tools.iter().any(is_ours)
+    let wanted = room && !setup.tools.is_empty();
+    (wanted || has_recalled(log)) && !setup.tools.iter().any(is_ours)
+}
+
+/// Whether the model has called the tools that recall.
+fn has_recalled(log: &[Entry]) -> bool {
+    log.iter().any(|entry| match entry {
+        Entry::Replied { message, .. } | Entry::Said { message, .. } => message
+            .calls()
+            .any(|call| RECALL_TOOLS.contains(&call.name.as_str())),
+        _ => false,
+    })
 }
 
 /// Whether the archive can be used. What it has of a log that is gone is taken away first; where that

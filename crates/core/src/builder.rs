@@ -7,13 +7,14 @@ mod hosted;
 mod limits;
 mod view;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, Leave, LimitOverrides, MAX_TURNS,
-    Permissions, QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel, ToolExecutionStrategy,
-    TurnTrigger,
+    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, KnownTool, Leave, LimitOverrides,
+    MAX_TURNS, Permissions, QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel,
+    ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
     Author, Bpe, Bytes, CacheConfig, CacheRetention, ContextStrategy, Economy, HostedTool, Line,
@@ -59,6 +60,8 @@ pub struct AgentBuilder {
     system: String,
     dynamic_context: Option<String>,
     tools: Vec<Arc<dyn Tool>>,
+    /// The names of those that join with the first plan.
+    joining: BTreeSet<String>,
     hosted_tools: Vec<HostedTool>,
     counter: Option<Arc<dyn TokenCounter>>,
     window: Window,
@@ -115,6 +118,7 @@ impl Agent {
             system: String::new(),
             dynamic_context: None,
             tools: Vec::new(),
+            joining: BTreeSet::new(),
             hosted_tools: Vec::new(),
             counter: None,
             window: Window::default(),
@@ -188,6 +192,19 @@ impl AgentBuilder {
     /// More tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
+        self
+    }
+
+    /// Tools that are declared to the model only once a plan has removed or shortened something, as
+    /// those that recall are.
+    ///
+    /// Until then such a tool has nothing to do, and small models call it all the same. The plan
+    /// rewrites the prompt anyway, so that another declaration costs little then.
+    pub fn tools_after_plan(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        for tool in tools {
+            self.joining.insert(tool.spec().name.clone());
+            self.tools.push(tool);
+        }
         self
     }
 
@@ -339,6 +356,7 @@ impl AgentBuilder {
         }
         let (hosted_tools, retention, notes) = self.asked_of_provider();
         let beside = self.beside();
+        let tools = self.known_tools();
         let max_parallel_tools = self.parallel_tools();
         let breakdowns = Arc::default();
         let counter = match self.counter {
@@ -365,7 +383,7 @@ impl AgentBuilder {
             model: self.provider.model().to_owned(),
             system: self.system.into(),
             dynamic_context: self.dynamic_context.map(Into::into),
-            tools: self.tools.iter().map(known).collect(),
+            tools,
             line: self.context.strategy(self.strategy).line(self.line),
             economy: self.context.economy(&beside, self.line),
             hosted_tools: hosted_tools.into(),
@@ -427,6 +445,15 @@ impl AgentBuilder {
             notes,
             parts: Arc::new(parts),
         })
+    }
+
+    /// Returns the tools as the loop knows them.
+    fn known_tools(&self) -> Vec<KnownTool> {
+        let tools = self.tools.iter().map(|tool| KnownTool {
+            after_plan: self.joining.contains(&tool.spec().name),
+            ..known(tool)
+        });
+        tools.collect()
     }
 
     /// Tool calls at once, whichever way it was said; where both were, they agree by now.

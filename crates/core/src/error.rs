@@ -1,11 +1,13 @@
-//! [`Error`]: what keeps a run from being had at all. A run that is had and fails has an outcome.
+//! [`Error`]: why a call of the library gave no answer. A run that a limit, a person or a hook ended is
+//! no error: its output says so.
 
-use plimsoll_agent::{CompactError, FoldError, PinError, UndoError};
+use plimsoll_agent::{CompactError, EndReason, FoldError, PinError, UndoError};
 
+use crate::session::AgentOutput;
 use crate::store::StoreError;
 
-/// Why a run could not be had.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a run could not begin, or why its model could not be called.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The task says nothing.
@@ -34,6 +36,35 @@ pub enum Error {
         "an earlier write to this session failed; open it again to carry on from what was written"
     )]
     Stale,
+    /// The model could not be called: it was not reached, refused the request, or the request does not
+    /// fit its window ([`EndReason::Failed`] and [`EndReason::CannotFit`]). There is no answer. The
+    /// output has the reason, what the run used so far, and the session, which can be continued.
+    #[error("{}", cause(.0))]
+    Failed(Box<AgentOutput>),
+}
+
+impl Error {
+    /// Returns the output of a run whose model could not be called, or else the error.
+    ///
+    /// `session.run(task).await.or_else(Error::into_output)` treats such a run like any other that ended
+    /// without an answer; [`AgentOutput::reason`] says why.
+    ///
+    /// # Errors
+    /// If the error is not [`Error::Failed`].
+    pub fn into_output(self) -> Result<AgentOutput, Self> {
+        match self {
+            Self::Failed(output) => Ok(*output),
+            other => Err(other),
+        }
+    }
+}
+
+fn cause(output: &AgentOutput) -> String {
+    match &output.reason {
+        EndReason::Failed { failure } => failure.to_string(),
+        EndReason::CannotFit { cannot_fit } => cannot_fit.to_string(),
+        other => other.word().to_owned(),
+    }
 }
 
 fn list(faults: &[String]) -> String {

@@ -57,7 +57,8 @@ pub(crate) struct Base {
 /// Runs a task in a session, configured as `config` says and otherwise as the session's agent.
 ///
 /// # Errors
-/// Where the task is empty, the configuration faulty, or the log cannot be written.
+/// If the task is empty, the configuration is faulty, the log cannot be written, or the model cannot be
+/// called ([`Error::Failed`]).
 pub async fn agent_loop(
     session: &mut Session,
     prompt: impl Into<Said>,
@@ -71,7 +72,8 @@ pub async fn agent_loop(
 /// [`Session::carry_on`].
 ///
 /// # Errors
-/// Where the session is empty, the configuration faulty, or the log cannot be written.
+/// If the session is empty, the configuration is faulty, the log cannot be written, or the model cannot
+/// be called ([`Error::Failed`]).
 pub async fn agent_loop_continue(
     session: &mut Session,
     config: &AgentLoopConfig,

@@ -86,7 +86,8 @@ pub struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 pub struct AgentOutput {
     /// The session, to carry on with.
     pub session_id: SessionId,
-    /// The answer or, where there is none, a sentence that says why.
+    /// The answer. If a limit, a person or a hook ended the run, a sentence in brackets that says so, after
+    /// what the model had said so far: see [`EndReason::is_answer`].
     pub text: String,
     /// Why the run ended.
     pub reason: EndReason,
@@ -274,7 +275,8 @@ impl Session {
     /// Runs a task. Dropping the future interrupts it; the session can be carried on.
     ///
     /// # Errors
-    /// Where the task is empty or the log cannot be written.
+    /// If the task is empty, the log cannot be written, or the model cannot be called
+    /// ([`Error::Failed`]).
     pub async fn run(&mut self, task: &str) -> Result<AgentOutput, Error> {
         if task.trim().is_empty() {
             return Err(Error::EmptyTask);
@@ -285,7 +287,8 @@ impl Session {
     /// Runs a task that has more than text in it.
     ///
     /// # Errors
-    /// Where nothing is said, or the log cannot be written.
+    /// If nothing is said, the log cannot be written, or the model cannot be called
+    /// ([`Error::Failed`]).
     pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
         let parts = Said(parts).checked()?;
         driver::between_runs(self)?;
@@ -296,7 +299,8 @@ impl Session {
     /// had not begun run now, and what ran is not run again unless it is idempotent.
     ///
     /// # Errors
-    /// Where the session is empty or the log cannot be written.
+    /// If the session is empty, the log cannot be written, or the model cannot be called
+    /// ([`Error::Failed`]).
     pub async fn carry_on(&mut self) -> Result<AgentOutput, Error> {
         if self.run.state().transcript().items().is_empty() {
             return Err(Error::EmptyTask);
@@ -353,12 +357,18 @@ impl Session {
         let outcome = driver::drive(self, input).await?;
         let (steps, steps_dropped) = self.steps.take();
         self.hold();
-        Ok(AgentOutput {
+        let output = AgentOutput {
             steps,
             steps_dropped,
             peak_memory: self.run.state().peak_memory(),
             ..AgentOutput::new(self.id().clone(), outcome)
-        })
+        };
+        match output.reason {
+            EndReason::Failed { .. } | EndReason::CannotFit { .. } => {
+                Err(Error::Failed(Box::new(output)))
+            }
+            _ => Ok(output),
+        }
     }
 
     /// Bytes that the run under way holds: see

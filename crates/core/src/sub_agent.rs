@@ -396,21 +396,23 @@ async fn work(
     })
 }
 
-/// Follows a run until it ends; where it is to stop, it is interrupted and closes its log.
+/// Follows a run until it ends; if it is to stop, it is interrupted and closes its log. A run whose model
+/// could not be called has an output here, like any other.
 pub(crate) async fn until_stopped(
     remote: &Remote,
     run: impl Future<Output = Result<AgentOutput, Error>>,
     stop: &CancellationToken,
 ) -> Result<AgentOutput, Error> {
     let mut run = std::pin::pin!(run);
-    tokio::select! {
+    let output = tokio::select! {
         biased;
         output = &mut run => output,
         () = stop.cancelled() => {
             remote.interrupt().await;
             run.await
         }
-    }
+    };
+    output.or_else(Error::into_output)
 }
 
 async fn begin(session: &mut Session, task: &str) -> Result<AgentOutput, Error> {

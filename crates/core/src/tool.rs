@@ -177,7 +177,7 @@ impl Pins {
     }
 }
 
-/// What [`pin_tool`] is told.
+/// The arguments of [`pin_tool`].
 #[derive(Deserialize, JsonSchema)]
 struct PinInput {
     /// The rule or fact to keep, in full
@@ -249,8 +249,9 @@ impl<T: Into<String>> From<T> for ToolOutput {
     }
 }
 
-/// Makes a tool from an async function whose input is a struct; the struct's schema and its
-/// doc comments are what the model is told.
+/// Makes a tool from an async function whose input is a struct. The model is sent the struct's schema
+/// with the doc comments of its fields; the tool's own description replaces the doc comment of the
+/// struct, which is for programmers.
 ///
 /// ```
 /// use plimsoll_core::{tool, Tool, ToolError};
@@ -363,7 +364,8 @@ where
     }
 }
 
-/// The JSON Schema of a tool's input, inlined and without what models do not need.
+/// The JSON Schema of a tool's input, inlined and without what models do not need: no title, and not
+/// the doc comment of the type itself.
 #[must_use]
 pub fn schema_of<I: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
@@ -376,6 +378,7 @@ pub fn schema_of<I: JsonSchema>() -> Value {
         .to_value();
     if let Some(object) = schema.as_object_mut() {
         object.remove("title");
+        object.remove("description");
         object.entry("type").or_insert_with(|| "object".into());
         object
             .entry("properties")

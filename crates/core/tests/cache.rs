@@ -145,8 +145,15 @@ async fn a_plan_that_breaks_the_prefix_is_named() {
     assert!(output.plans >= 1);
     let why = misses.why();
     assert_eq!(why.len() as u64, output.plans, "{why:?}");
-    for (_, why) in &why {
-        let [CacheBreak::Plan { stages, first }] = why.as_slice() else {
+    for (at, (_, why)) in why.iter().enumerate() {
+        // The tools that recall join with the first plan.
+        let (why, tools) = match why.as_slice() {
+            [why, CacheBreak::Tools] => (why, true),
+            [why] => (why, false),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(tools, at == 0, "{why:?}");
+        let CacheBreak::Plan { stages, first } = why else {
             panic!("{why:?}");
         };
         assert!(!stages.is_empty() && *first > Seq(0), "{why:?}");

@@ -397,7 +397,9 @@ async fn a_host_that_always_says_no_gets_a_typed_end() {
         .before_compaction_start(|_, _| false)
         .build()
         .unwrap();
-    let output = agent.run("go").await.unwrap();
+    let Err(Error::Failed(output)) = agent.run("go").await else {
+        panic!("no answer");
+    };
     let EndReason::CannotFit { cannot_fit } = output.reason else {
         panic!("{:?}", output.reason);
     };
@@ -409,25 +411,30 @@ async fn a_host_that_always_says_no_gets_a_typed_end() {
     assert!(provider.requests().len() > 2);
 }
 
+/// The names of the tools that a request declares.
+fn declared(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().unwrap();
+    let names = tools.iter().map(|tool| match tool["name"].as_str() {
+        Some(name) => name,
+        None => tool["function"]["name"].as_str().unwrap(),
+    });
+    names.collect()
+}
+
 #[tokio::test]
 async fn a_tool_of_the_hosts_keeps_its_name_from_those_that_recall() {
     let offered = async |name: &'static str, both: bool| {
-        let provider = ScriptedProvider::new([Turn::say("done")]);
+        let provider = script();
         let own = |_: Nothing| async move { Ok::<_, ToolError>(String::new()) };
-        let mut agent = Agent::builder(provider.clone())
-            .tool(tool(name, "", own))
-            .window(Window::Known(Tokens(32_000)));
+        let mut agent = agent(provider.clone(), "evict").tool(tool(name, "", own));
         if both {
             agent = agent.get_tool_response();
         }
         agent.build().unwrap().run("go").await.unwrap();
-        let request = provider.requests()[0].clone();
-        let tools = request["tools"].as_array().unwrap().clone();
-        let names = tools.iter().map(|tool| match tool["name"].as_str() {
-            Some(name) => name.to_owned(),
-            None => tool["function"]["name"].as_str().unwrap().to_owned(),
-        });
-        names.collect::<Vec<String>>()
+        let requests = provider.requests();
+        let names = declared(requests.last().unwrap()).into_iter();
+        let names = names.filter(|name| *name != "fetch");
+        names.map(str::to_owned).collect::<Vec<String>>()
     };
     for name in ["recall", "recall_search"] {
         assert_eq!(offered(name, false).await, [name]);
@@ -439,6 +446,65 @@ async fn a_tool_of_the_hosts_keeps_its_name_from_those_that_recall() {
     assert_eq!(offered(name, false).await, all);
     let all = [name, "own", "recall", "recall_search"];
     assert_eq!(offered("own", true).await, all);
+}
+
+/// Tools that have nothing to do before the first plan are declared with it, over a resume, an undo
+/// and a call of them that is still in the view.
+#[tokio::test]
+async fn tools_that_recall_and_pin_join_with_the_first_plan() {
+    const FIRST: [&str; 1] = ["fetch"];
+    const ALL: [&str; 4] = ["fetch", "pin", "recall", "recall_search"];
+    for strategy in NAMES {
+        let recalls = [
+            Turn::call("recall", json!({ "id": "m2" })),
+            Turn::say("done"),
+            Turn::say("again"),
+            Turn::say("and again"),
+        ];
+        let calls = (0..TURNS).map(|n| Turn::call("fetch", json!({ "n": n })));
+        let provider = ScriptedProvider::new(calls.chain(recalls));
+        let seen = Seen::default();
+        let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+        let agent = agent(provider.clone(), strategy)
+            .tools_after_plan([pin_tool()])
+            .summarizer(Arc::new(summariser("none")))
+            .store(Arc::clone(&store))
+            .observer(seen.observer())
+            .max_turns(100)
+            .build()
+            .unwrap();
+        let mut session = agent.session(id()).await.unwrap();
+        assert_eq!(session.window_use().tool_count, 1);
+        let output = session.run("go").await.unwrap();
+        assert!(output.reason.is_answer(), "{output:?}");
+        assert_eq!(session.window_use().tool_count, 4);
+        let requests = provider.requests();
+        let joined = requests.iter().position(|one| declared(one) == ALL);
+        let joined = joined.unwrap();
+        assert!(joined > 2, "{strategy}: {joined}");
+        for (at, request) in requests.iter().enumerate() {
+            let expected: &[&str] = if at < joined { &FIRST } else { &ALL };
+            assert_eq!(declared(request), expected, "{strategy}: request {at}");
+            let marked = request.to_string().contains("recall m");
+            assert!(!marked || at >= joined, "{strategy}: request {at}");
+        }
+        // A plan came with them, and no request was over the line: the provider counts as we do.
+        let first = seen.compactions()[0];
+        assert!(first.3 < first.2 && first.3 <= Tokens(6_000), "{first:?}");
+        let recalled = contents(requests.last().unwrap());
+        assert!(recalled.last().unwrap().contains("m2"), "{recalled:?}");
+
+        // Another process finds them declared, and what is undone takes them away again.
+        drop(session);
+        let mut session = agent.session(id()).await.unwrap();
+        session.run("more").await.unwrap();
+        assert_eq!(declared(provider.requests().last().unwrap()), ALL);
+        session.undo().await.unwrap();
+        session.undo().await.unwrap();
+        session.run("anew").await.unwrap();
+        assert_eq!(declared(provider.requests().last().unwrap()), FIRST);
+        assert!(seen.warnings().is_empty(), "{:?}", seen.warnings());
+    }
 }
 
 /// A store whose logs are fine and whose archive is not.

@@ -222,9 +222,12 @@ async fn a_failure_ends_the_run_and_leaves_a_session_that_carries_on() {
     let agent = agent(&provider).store(Arc::clone(&store)).build().unwrap();
     let id = SessionId::new("s").unwrap();
     let mut session = agent.session(id.clone()).await.unwrap();
-    let output = session.run("go").await.unwrap();
+    // Not to be taken for an answer; what was spent and the session are known all the same.
+    let error = session.run("go").await.unwrap_err();
+    assert_eq!(error.to_string(), "the provider refused the key: bad key");
+    let output = error.into_output().unwrap();
     assert!(matches!(output.reason, EndReason::Failed { .. }));
-    assert!(output.text.contains("bad key"), "{}", output.text);
+    assert_eq!(output.session_id, id);
     assert_eq!(output.turns, 1, "what was spent is told on failure too");
     assert!(matches!(
         agent.session(id.clone()).await,

@@ -190,7 +190,8 @@ async fn a_provider_that_panics_is_a_model_that_fails() {
     let provider = Panics::default();
     let agent = Agent::builder(provider.clone()).build().unwrap();
     let mut session = agent.session(id("s")).await.unwrap();
-    let output = session.run("go").await.unwrap();
+    let output = session.run("go").await.or_else(Error::into_output);
+    let output = output.unwrap();
     assert!(
         matches!(output.reason, EndReason::Failed { .. }),
         "{:?}",

@@ -11,8 +11,8 @@ use plimsoll_context::ToolSpec;
 use plimsoll_context::{ContextStrategy, Part, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Remote, SessionId, Tool, ToolContext, ToolError, ToolOutput, Window,
-    schema_of, tool,
+    Agent, AgentBuilder, Error, Remote, SessionId, Tool, ToolContext, ToolError, ToolOutput,
+    Window, schema_of, tool,
 };
 use serde_json::{Value, json};
 
@@ -354,10 +354,7 @@ async fn a_no_stops_exactly_that() {
     );
     assert_eq!((diary.has("AgentStart"), provider.requests().len()), (0, 0));
     assert!(session.run("go").await.unwrap().reason.is_answer());
-    assert!(
-        !session.run("go").await.unwrap().reason.is_answer(),
-        "the script is over"
-    );
+    assert!(session.run("go").await.is_err(), "the script is over");
     assert_eq!(asked.load(Ordering::SeqCst), 2);
 
     // Before a run.
@@ -568,11 +565,8 @@ fn a_broken_hook_is_a_fault_of_that_hook() {
             let agent = put(builder, how).build().unwrap();
             let output = runtime.block_on(async {
                 let mut session = agent.session(id()).await.unwrap();
-                let failed = session.run("go").await.unwrap();
-                assert!(
-                    matches!(failed.reason, EndReason::Failed { .. }),
-                    "{name} {how:?}"
-                );
+                let failed = session.run("go").await;
+                assert!(matches!(failed, Err(Error::Failed(_))), "{name} {how:?}");
                 session.carry_on().await.unwrap()
             });
             drop(runtime);

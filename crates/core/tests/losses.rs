@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use plimsoll_agent::{EndReason, Entry, ExecutionLimits, Failure, Request};
 use plimsoll_context::{Delta, Money, Part, PriceSheet, Rates, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::{
-    Agent, AgentBuilder, MemoryStore, Provider, RetryConfig, SessionId, SessionStore,
+    Agent, AgentBuilder, Error, MemoryStore, Provider, RetryConfig, SessionId, SessionStore,
 };
 use tokio::sync::Notify;
 
@@ -144,7 +144,8 @@ async fn tries_that_broke_are_in_the_bill_and_in_the_log() {
 async fn a_call_that_is_given_up_is_paid_too() {
     let script = [(); 3].map(|()| Then::Breaks(used(100, 1)));
     let provider = Broken::new(script);
-    let output = agent(&provider).build().unwrap().run("hi").await.unwrap();
+    let output = agent(&provider).build().unwrap().run("hi").await;
+    let output = output.or_else(Error::into_output).unwrap();
     assert!(matches!(output.reason, EndReason::Failed { .. }));
     assert_eq!(output.tokens_used, used(300, 3));
 }

@@ -634,7 +634,7 @@ async fn who_cannot_be_paid_for_does_not_begin() {
     assert!(outcome.warnings[0].contains("what its model costs is not known"));
     // A judge for whom too little is left.
     let tokens = ExecutionLimits {
-        max_total_tokens: Some(Tokens(2_400)),
+        max_total_tokens: Some(Tokens(2_000)),
         ..ExecutionLimits::turns(3)
     };
     let asked = agent_loop_parallel(

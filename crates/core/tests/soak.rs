@@ -27,7 +27,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AllowAll, Lease, Provider, Remote, Session, SessionId, SessionInfo, SessionStore,
+    Agent, AllowAll, Error, Lease, Provider, Remote, Session, SessionId, SessionInfo, SessionStore,
     StoreError, ToolError, Window, tool,
 };
 
@@ -342,10 +342,11 @@ async fn a_session_lives_through_everything() {
         let text = random.text(40);
         let goes_on = runs > 1 && random.chance(15);
         let run = async {
-            match goes_on {
+            let output = match goes_on {
                 true => session.carry_on().await,
                 false => session.run(&text).await,
-            }
+            };
+            output.or_else(Error::into_output)
         };
         let output = match dies {
             None => Some(run.await.unwrap()),

@@ -233,7 +233,7 @@ async fn it_gets_what_it_asks_for_or_what_is_left() {
     for (asks, has, gets) in [
         (5_000, Some(100_000), 5_000),
         (5_000, None, 5_000),
-        (90_000, Some(50_000), 38_200),
+        (90_000, Some(50_000), 38_500),
     ] {
         let model = ScriptedProvider::new([Turn::call("scout", task("x")), Turn::say("ok")]);
         let store = MemoryStore::default();

@@ -12,7 +12,7 @@ use plimsoll_context::{Money, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, Gate, TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError,
-    ToolOutput, schema_of, tool,
+    ToolOutput, pin_tool, schema_of, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -437,4 +437,25 @@ async fn the_hook_goes_before_the_gate() {
         assert_eq!(questions.load(Ordering::SeqCst), asked);
         assert_eq!(output.tool_calls, asked as u64);
     }
+}
+
+/// For programmers: see [`tool`].
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+struct Documented {
+    /// Where to look.
+    at: String,
+}
+
+#[test]
+fn a_model_reads_the_docs_of_the_fields_and_not_those_of_the_type() {
+    let schema = schema_of::<Documented>();
+    assert_eq!(schema.get("description"), None, "{schema}");
+    assert_eq!(
+        schema["properties"]["at"]["description"], "Where to look.",
+        "{schema}"
+    );
+    let pin = pin_tool();
+    let schema = &pin.spec().schema;
+    assert_eq!(schema.get("description"), None, "{schema}");
 }

@@ -84,6 +84,15 @@ pub struct Kept {
     pub path: PathBuf,
 }
 
+/// What has to be fetched before a model can be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing<'a> {
+    /// The model, unless it is here.
+    pub model: Option<&'a LocalModel>,
+    /// The server that runs it, unless it is here.
+    pub server: Option<&'a Package>,
+}
+
 /// How much of a model is here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetched {
@@ -174,6 +183,22 @@ impl LocalModels {
                 path: self.file(model),
             })
             .collect()
+    }
+
+    /// Returns what [`Self::start`] would fetch for a model, its server included; `None` if all of it
+    /// is here.
+    ///
+    /// # Errors
+    /// [`LocalError::UnknownModel`].
+    pub fn missing(&self, name: Option<&str>) -> Result<Option<Missing<'_>>, LocalError> {
+        let model = self.model(name)?;
+        let file = Some(model).filter(|model| self.fetched(model) != Fetched::Whole);
+        let program = self.catalogue.server().map(|build| &build.program);
+        let program = program.filter(|program| !self.servers().join(program.place()).is_dir());
+        Ok((file.is_some() || program.is_some()).then_some(Missing {
+            model: file,
+            server: program,
+        }))
     }
 
     /// Removes a model, or what there is of it; says whether there was anything.

@@ -12,6 +12,7 @@ mod lock;
 mod options;
 mod read;
 mod schema;
+mod settings;
 mod sqlite;
 mod windows;
 mod write;
@@ -22,6 +23,7 @@ pub use options::{
     ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, BUSY_TIMEOUT, Durability, MAX_BYTES, Options,
 };
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
+pub use settings::MAX_SETTINGS;
 pub use sqlite::{FILE, SqliteStore};
 pub use windows::{LearnedWindow, MAX_WINDOWS};
 pub use write::MAX_ENTRY;

@@ -15,6 +15,7 @@ pub(crate) const LOG: Format = Format {
         include_str!("../schema/1.sql"),
         include_str!("../schema/2.sql"),
         include_str!("../schema/3.sql"),
+        include_str!("../schema/4.sql"),
     ],
 };
 
@@ -148,7 +149,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(Found::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 3);
+        assert_eq!(header(&connection, "user_version").unwrap(), 4);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -209,7 +210,7 @@ mod tests {
         newer.pragma_update(None, "user_version", 7).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 3); \
+            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 4); \
              update Plimsoll, or choose another data folder"
         );
 

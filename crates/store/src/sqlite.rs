@@ -25,6 +25,7 @@ use crate::lock::{Leases, Lock};
 use crate::options::Options;
 use crate::read::{self, Raw};
 use crate::schema::{self, Found};
+use crate::settings;
 use crate::windows::{self, LearnedWindow};
 use crate::write;
 
@@ -125,6 +126,36 @@ impl SqliteStore {
     pub async fn windows(&self) -> Result<Vec<LearnedWindow>, StoreError> {
         self.read(
             |connection, path| windows::all(connection, path, write::now()),
+            |_| Ok(None),
+        )
+        .await
+    }
+
+    /// Stores the settings that a session is run with, in place of earlier ones. They are the
+    /// program's own text and not part of the log. A text longer than [`MAX_SETTINGS`](crate::MAX_SETTINGS) characters is not
+    /// stored, and earlier settings are forgotten.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub async fn save_settings(&self, session: &SessionId, text: &str) -> Result<(), StoreError> {
+        let (session, text) = (session.clone(), text.to_owned());
+        self.writer()
+            .await?
+            .with(move |connection, path| {
+                settings::save(connection, path, &session, &text, write::now())
+            })
+            .await
+    }
+
+    /// Returns the settings that a session was last run with; those of the session that it is a fork
+    /// of if it has none of its own. `None` if there are none.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub async fn settings(&self, session: &SessionId) -> Result<Option<String>, StoreError> {
+        let session = session.clone();
+        self.read(
+            move |connection, path| settings::find(connection, path, &session),
             |_| Ok(None),
         )
         .await

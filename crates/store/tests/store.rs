@@ -373,12 +373,12 @@ async fn a_newer_file_asks_for_a_newer_version() {
     let folder = tempfile::tempdir().unwrap();
     drop(with_log(folder.path(), &log(3)).await);
     raw(folder.path())
-        .pragma_update(None, "user_version", 4)
+        .pragma_update(None, "user_version", 5)
         .unwrap();
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{}: it was written by a newer version of Plimsoll (format 4, this one knows 3); \
+            "{}: it was written by a newer version of Plimsoll (format 5, this one knows 4); \
              update Plimsoll, or choose another data folder",
             folder.path().join(FILE).display()
         )

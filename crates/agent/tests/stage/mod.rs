@@ -123,6 +123,7 @@ pub(crate) fn tool(name: &str, idempotent: bool, asks: bool) -> KnownTool {
         },
         idempotent,
         asks,
+        after_plan: false,
     }
 }
 

@@ -3,19 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use plimsoll::config::AgentConfig;
 use plimsoll::{
     Agent, Error, Message, Observer, Session, SessionId, State, StoreError, new_session_id,
 };
 
 use super::order::{COMMANDS, Order};
-use super::voice::{compacted, plural};
+use super::voice::compacted;
 use super::{Chat, Next, Went, paper, save};
 use crate::agent::{self, Prepared};
-use crate::choice::Said;
+use crate::choice::{Choice, Said};
 use crate::exit::Stop;
 use crate::fill;
 use crate::outcome::stop_of;
-use crate::screen::one_line;
+use crate::resume;
+use crate::screen::{counted, one_line};
 use crate::settings::Sources;
 
 impl Chat {
@@ -79,15 +81,15 @@ impl Chat {
         let money = match cost.unpriced {
             0 => cost.known.to_string(),
             unpriced => format!(
-                "{} and {unpriced} {} of unknown price",
+                "{} and {} of unknown price",
                 cost.known,
-                plural(usize::try_from(unpriced).unwrap_or(usize::MAX), "call")
+                counted(unpriced, "call")
             ),
         };
         let runs = state.runs();
         self.paper.say(&format!(
-            "{runs} {}: read {} ({:.0} % cached), wrote {}, {money}",
-            plural(usize::try_from(runs).unwrap_or(usize::MAX), "run"),
+            "{}: read {} ({:.0} % cached), wrote {}, {money}",
+            counted(runs, "run"),
             usage.processed(),
             usage.cache_hit_rate() * 100.0,
             usage.output,
@@ -95,8 +97,10 @@ impl Chat {
         if runs > 0 {
             let used = self.session.tracker();
             self.paper.say(&format!(
-                "the last run: {} of {} turns, {} tool calls",
-                used.turns, used.limits.max_turns, used.tool_calls
+                "the last run: {} of {}, {}",
+                used.turns,
+                counted(used.limits.max_turns, "turn"),
+                counted(used.tool_calls, "tool call")
             ));
         }
     }
@@ -192,6 +196,7 @@ impl Chat {
             Err(error) => return Err(stop_of(&error)),
         };
         self.take(fork);
+        self.remember().await?;
         self.paper.say(&format!(
             "this is session {to} now, a fork of {from}; that one is as it was: plimsoll chat --session {from}"
         ));
@@ -200,15 +205,22 @@ impl Chat {
 
     /// Goes on with another model. Where that fails, all is as it was.
     async fn switch(&mut self, name: String) -> Result<(), Stop> {
-        let mut sources = self.sources.clone();
         let before = self.choice.provider.model().to_owned();
         let vendor = |name: &str| name.split_once('/').map(|(vendor, _)| vendor.to_owned());
         // An address belongs to whoever was reached there.
-        if vendor(&before) != vendor(&name) {
-            sources.flags.unset("base_url");
-        }
-        sources.flags.set("--model", "model", &name);
-        self.anew(sources).await?;
+        let is_elsewhere = vendor(&before) != vendor(&name);
+        let switched = |sources: &Sources| {
+            let mut sources = sources.clone();
+            if is_elsewhere {
+                sources.flags.unset("base_url");
+            }
+            sources.flags.set("--model", "model", &name);
+            sources.resumed = None;
+            sources
+        };
+        let given = switched(&self.given);
+        self.anew(switched(&self.sources)).await?;
+        self.given = given;
         let after = self.choice.provider.model().to_owned();
         self.words.add_models([after.clone()]);
         self.paper
@@ -233,6 +245,17 @@ impl Chat {
 
     /// Goes on with an agent as it is configured now.
     async fn anew(&mut self, sources: Sources) -> Result<(), Stop> {
+        let (agent, config, choice) = self.made(&sources).await?;
+        self.session
+            .switch(&agent)
+            .await
+            .map_err(|error| stop_of(&error))?;
+        (self.sources, self.agent, self.config, self.choice) = (sources, agent, config, choice);
+        self.remember().await
+    }
+
+    /// Makes an agent as it is configured now.
+    async fn made(&self, sources: &Sources) -> Result<(Agent, AgentConfig, Choice), Stop> {
         let mcp = Some(self.mcp.clone());
         let Prepared {
             config,
@@ -240,22 +263,22 @@ impl Chat {
             choice,
             asked,
             ..
-        } = agent::prepare(&sources, Said::Nothing, None, mcp).await?;
+        } = agent::prepare(sources, Said::Nothing, Arc::clone(&self.store), mcp).await?;
         asked.set(Arc::clone(&self.gate));
         let agent = builder
             .shared_gate(Arc::clone(&self.gate))
             .shared_observer(Arc::clone(&self.voice) as Arc<dyn Observer>)
             .build()
             .map_err(|error| Stop::usage(config.place(&error)))?;
-        self.session
-            .switch(&agent)
-            .await
-            .map_err(|error| stop_of(&error))?;
-        (self.sources, self.agent, self.config, self.choice) = (sources, agent, config, choice);
-        Ok(())
+        Ok((agent, config, choice))
     }
 
-    /// Goes on with another session.
+    /// Stores what the session is run with, for when it is continued.
+    async fn remember(&self) -> Result<(), Stop> {
+        resume::save(&self.store, self.session.id(), &self.sources, &self.choice).await
+    }
+
+    /// Goes on with another session, and with what that was last run with.
     async fn session(&mut self, id: String) -> Result<(), Stop> {
         let id = SessionId::new(id).map_err(Stop::usage)?;
         if id == *self.session.id() {
@@ -267,11 +290,30 @@ impl Chat {
                 "there is no session {id}; `plimsoll sessions list` lists them"
             )));
         }
-        let next = open(&self.agent, id.clone()).await?;
+        let mut sources = self.given.clone();
+        resume::restore(&self.store, &id, &mut sources).await?;
+        // Its rules and its servers would not be those that this chat has.
+        if !sources.is_configured_as(&self.sources) {
+            return Err(Stop::usage(format!(
+                "session {id} was run with another configuration; leave, and go on with: plimsoll \
+                 chat --session {id}"
+            )));
+        }
+        let (agent, config, choice) = self.made(&sources).await?;
+        let next = open(&agent, id.clone()).await?;
         let last = last_said(next.view());
+        let was = self.choice.provider.model().to_owned();
+        (self.sources, self.agent, self.config, self.choice) = (sources, agent, config, choice);
         let before = self.take(next);
-        self.paper
-            .say(&format!("this is session {id} now{last}; it was {before}"));
+        self.remember().await?;
+        let model = self.choice.provider.model();
+        let model = match model == was {
+            true => String::new(),
+            false => format!(", on {model}"),
+        };
+        self.paper.say(&format!(
+            "this is session {id} now{model}{last}; it was {before}"
+        ));
         Ok(())
     }
 
@@ -284,8 +326,8 @@ impl Chat {
     async fn save(&mut self, file: &Path) -> Result<(), Stop> {
         let saved = save::save(&*self.store, &self.session, file).await?;
         self.paper.say(&format!(
-            "{saved} {} in {}",
-            plural(saved, "message"),
+            "{} in {}",
+            counted(saved, "message"),
             file.display()
         ));
         Ok(())

@@ -3,7 +3,7 @@
 
 mod act;
 mod asks;
-mod editor;
+pub(crate) mod editor;
 mod interrupts;
 mod order;
 pub(crate) mod paper;
@@ -11,7 +11,7 @@ mod prompt;
 mod save;
 mod talk;
 mod typed;
-mod voice;
+pub(crate) mod voice;
 mod words;
 
 pub(crate) use paper::clean;
@@ -41,18 +41,22 @@ use crate::chat::paper::{Paper, Says};
 use crate::chat::prompt::{Doing, Gauge};
 use crate::chat::talk::{Heard, Talk, Went};
 use crate::chat::typed::{Keys, PRESSES, Typed, keys};
-use crate::chat::voice::{Voice, plural};
+use crate::chat::voice::Voice;
 use crate::chat::words::Words;
 use crate::choice::{Choice, Said};
 use crate::exit::{self, Stop};
 use crate::mcp::Mcp;
 use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
+use crate::resume;
+use crate::screen::{SEPARATOR, counted};
 use crate::settings::Sources;
 
 /// A chat under way.
 struct Chat {
     /// Where settings come from, with what `/model` has changed.
+    given: Sources,
+    /// The same with what the session was last run with.
     sources: Sources,
     agent: Agent,
     config: AgentConfig,
@@ -94,13 +98,15 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
         Some(id) => SessionId::new(id).map_err(Stop::usage)?,
         None => new_session_id(),
     };
-    let goes_on = args.session.is_some().then_some(&id);
     let said = match args.quiet {
         true => Said::Nothing,
         false => Said::Everything,
     };
-    let prepared = agent::prepare(&args.sources, said, goes_on, None).await?;
-    let mut chat = Chat::open(args, prepared, id).await?;
+    let store = agent::store().await?;
+    let mut sources = args.sources.clone();
+    resume::restore(&store, &id, &mut sources).await?;
+    let prepared = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
+    let mut chat = Chat::open(args, sources, store, prepared, id).await?;
     let left = chat.talk(args.task.clone()).await;
     chat.bye();
     chat.mcp.close().await;
@@ -108,7 +114,13 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
 }
 
 impl Chat {
-    async fn open(args: &ChatArgs, prepared: Prepared, id: SessionId) -> Result<Self, Stop> {
+    async fn open(
+        args: &ChatArgs,
+        sources: Sources,
+        store: Arc<SqliteStore>,
+        prepared: Prepared,
+        id: SessionId,
+    ) -> Result<Self, Stop> {
         let keys = Keys::default();
         let words = Arc::new(Words::default());
         let says = match args.quiet {
@@ -133,12 +145,11 @@ impl Chat {
             }
             None => (Arc::new(Paper::plain(says)), None),
         };
-        let voice = Arc::new(Voice::new(Arc::clone(&paper), Arc::clone(&gauge)));
+        let voice = Arc::new(Voice::new(Arc::clone(&paper), Some(Arc::clone(&gauge))));
         let Prepared {
             config,
             builder,
             choice,
-            store,
             asked,
             mcp,
             ..
@@ -150,6 +161,7 @@ impl Chat {
             .build()
             .map_err(|error| Stop::usage(config.place(&error)))?;
         let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
+        resume::save(&store, session.id(), &sources, &choice).await?;
         let is_live = line_editor.is_some();
         let now = session.window_use();
         gauge.set(now.used, now.trigger, now.window);
@@ -158,6 +170,9 @@ impl Chat {
             .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
         let headline = agent::headline(config.settings(), &choice, &session);
         paper.note(&paper.dim(&headline));
+        if args.session.is_some() && session.view().transcript().items().is_empty() {
+            paper.note(&paper.dim("this session is new"));
+        }
         if is_live {
             greet(&paper, &session);
             // Before the first prompt stands below it.
@@ -168,7 +183,8 @@ impl Chat {
             None => typed::piped(),
         };
         let chat = Self {
-            sources: args.sources.clone(),
+            given: args.sources.clone(),
+            sources,
             agent,
             config,
             choice,
@@ -308,7 +324,7 @@ impl Chat {
 
     /// Says how a run ended.
     fn ended(&mut self, output: Result<AgentOutput, Error>) -> Result<(), Stop> {
-        let output = match output {
+        let output = match output.or_else(Error::into_output) {
             Ok(output) => output,
             Err(Error::EmptyTask) => {
                 self.paper
@@ -339,7 +355,8 @@ impl Chat {
             }
         }
         if output.turns > 0 {
-            self.paper.note(&self.paper.dim(&used(&output)));
+            let used = outcome::used_by(&output).join(SEPARATOR);
+            self.paper.note(&self.paper.dim(&used));
         }
         Ok(())
     }
@@ -406,25 +423,7 @@ fn greet(paper: &Paper, session: &Session) {
     let runs = session.view().runs();
     if runs > 0 {
         let last = act::last_said(session.view());
-        paper.note(&paper.dim(&format!(
-            "{runs} {} so far{last}",
-            plural(usize::try_from(runs).unwrap_or(usize::MAX), "run")
-        )));
+        paper.note(&paper.dim(&format!("{} so far{last}", counted(runs, "run"))));
     }
     paper.note(&paper.dim("/help lists commands; Ctrl-C ends a run, Ctrl-D the chat"));
-}
-
-/// 3 turns, 2 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012
-fn used(output: &AgentOutput) -> String {
-    let count = |count: u64, noun| {
-        let number = usize::try_from(count).unwrap_or(usize::MAX);
-        format!("{count} {}", plural(number, noun))
-    };
-    format!(
-        "{}, {} │ {} │ {}",
-        count(output.turns, "turn"),
-        count(output.tool_calls, "tool call"),
-        outcome::used(output.tokens_used, output.estimated),
-        outcome::bill(output.cost, output.estimated),
-    )
 }

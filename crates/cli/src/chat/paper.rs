@@ -1,9 +1,13 @@
-//! [`Paper`]: where a chat writes: above the line that is being edited, or plain lines where there is
-//! no terminal. What it says is decided elsewhere.
+//! [`Paper`]: the one place where `run` and `chat` write.
+//!
+//! On a terminal, the last rows are a live region: the unfinished row of a streamed text, and a status
+//! line below it. The region is erased before whole lines are written and drawn again below them, so
+//! text and status never share a row. Without a terminal, whole lines are written. What is written is
+//! decided elsewhere.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,10 +31,18 @@ const OVERWRITE: &str = "\u{1b}[1A\r\u{1b}[2K";
 const WAITING: usize = 4_096;
 /// So long the end of a chat waits for what it has written.
 const FLUSH: Duration = Duration::from_secs(2);
+/// How often the spinner of a status line turns.
+const TICK: Duration = Duration::from_millis(120);
+/// The frames of the spinner.
+const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Where a chat writes.
+/// Where `run` and `chat` write.
 pub(crate) struct Paper {
     sheet: Option<SyncSender<Op>>,
+    /// Whether answers are written to the sheet; otherwise they go to standard output.
+    answers: bool,
+    /// Whether notes are written to the sheet; otherwise they go to standard error.
+    notes: bool,
     colours: Colours,
     says: Says,
     /// A line was sent since something was written. No lock: who writes may wait for the editor, and
@@ -38,8 +50,13 @@ pub(crate) struct Paper {
     entered: Arc<AtomicBool>,
     /// Writings that there was no room for.
     lost: AtomicUsize,
+    /// Whether any writing was lost so far.
+    incomplete: AtomicBool,
     failed: Mutex<Option<Stop>>,
 }
+
+/// A question that waits for its answer. Nothing else is written meanwhile.
+pub(crate) struct Asking(Option<Sender<()>>);
 
 /// What is written, in order, by a thread of its own.
 enum Op {
@@ -47,8 +64,26 @@ enum Op {
     Stream(String),
     Status(Option<String>),
     EndRow,
+    /// A question, the cursor staying behind it; nothing more is written until it is answered or
+    /// dropped.
+    Ask(String, Receiver<()>),
     /// Answered once all before it is written.
     Flush(SyncSender<()>),
+}
+
+/// What a sheet is written with.
+enum Printer {
+    /// Above the line that is being edited.
+    Above(Box<dyn ExternalPrinter + Send>),
+    /// At the cursor.
+    Direct(Stream),
+}
+
+/// A standard stream that is a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Out,
+    Err,
 }
 
 /// Whether there are any.
@@ -66,15 +101,17 @@ pub(crate) enum Says {
     Answers,
 }
 
-/// The rows above the prompt.
+/// The rows of a terminal, up to the prompt if there is one.
 struct Sheet {
-    printer: Box<dyn ExternalPrinter + Send>,
+    printer: Printer,
     /// Streamed text whose row is not full.
     row: String,
-    /// What stands there while nothing is streamed.
+    /// What is under way, below that row.
     status: Option<String>,
-    /// Whether the last row above the prompt is one of these two, to be written over.
-    shown: bool,
+    /// How many of the last rows are these two, to be written over.
+    shown: usize,
+    /// Which frame of the spinner is drawn next.
+    frame: usize,
     entered: Arc<AtomicBool>,
 }
 
@@ -83,10 +120,13 @@ impl Paper {
     pub(crate) fn plain(says: Says) -> Self {
         Self {
             sheet: None,
+            answers: false,
+            notes: false,
             colours: Colours::None,
             says,
             entered: Arc::default(),
             lost: AtomicUsize::new(0),
+            incomplete: AtomicBool::new(false),
             failed: Mutex::default(),
         }
     }
@@ -97,35 +137,51 @@ impl Paper {
         colours: Colours,
         says: Says,
     ) -> Self {
-        let entered = Arc::new(AtomicBool::new(false));
-        let mut sheet = Sheet {
-            printer,
-            row: String::new(),
-            status: None,
-            shown: false,
-            entered: Arc::clone(&entered),
-        };
-        let (operations, does) = sync_channel(WAITING);
-        // It ends with the paper; a write that waits for the editor ends with that.
-        std::thread::spawn(move || does.iter().for_each(|op| sheet.does(op)));
+        let plain = Self::plain(says);
+        let printer = Printer::Above(printer);
         Self {
-            sheet: Some(operations),
+            sheet: Some(Sheet::start(printer, Arc::clone(&plain.entered))),
+            answers: true,
+            notes: true,
             colours,
-            says,
-            entered,
-            lost: AtomicUsize::new(0),
-            failed: Mutex::default(),
+            ..plain
+        }
+    }
+
+    /// The terminal of a command that reads no lines, as far as standard output and standard error
+    /// are one; plain lines otherwise.
+    pub(crate) fn direct(colours: Colours) -> Self {
+        let plain = Self::plain(Says::Everything);
+        let answers = can_redraw(&console::Term::stdout());
+        let notes = can_redraw(&console::Term::stderr());
+        let stream = match (answers, notes) {
+            (false, false) => return plain,
+            (true, _) => Stream::Out,
+            (false, true) => Stream::Err,
+        };
+        let printer = Printer::Direct(stream);
+        Self {
+            sheet: Some(Sheet::start(printer, Arc::clone(&plain.entered))),
+            answers,
+            notes,
+            colours: if notes { colours } else { Colours::None },
+            ..plain
         }
     }
 
     /// Whether it is a terminal, on which text streams.
     pub(crate) fn is_live(&self) -> bool {
-        self.sheet.is_some()
+        self.answers
+    }
+
+    /// Whether some of what was written is missing on the terminal, which did not take it in time.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.incomplete.load(Ordering::SeqCst)
     }
 
     /// Whole lines of what was asked for.
     pub(crate) fn say(&self, text: &str) {
-        match self.is_live() {
+        match self.answers {
             true => self.op(Op::Lines(clean(text))),
             false => self.keep(out::line(format_args!("{text}"))),
         }
@@ -141,7 +197,7 @@ impl Paper {
 
     /// The same, but never left out: something is wrong, or somebody is asked.
     pub(crate) fn must(&self, text: &str) {
-        match self.is_live() {
+        match self.notes {
             true => self.op(Op::Lines(text.to_owned())),
             // What a person should know is lost with its reader.
             false => drop(writeln!(io::stderr().lock(), "{text}")),
@@ -155,10 +211,27 @@ impl Paper {
 
     /// What is under way, in a row that the next one takes; `None` where nothing is.
     pub(crate) fn status(&self, text: Option<&str>) {
-        if self.says == Says::Answers {
+        if self.says == Says::Answers || !self.notes {
             return;
         }
         self.op(Op::Status(text.map(clean)));
+    }
+
+    /// Whether there is a row for what is under way.
+    pub(crate) fn has_status(&self) -> bool {
+        self.notes
+    }
+
+    /// Asks something on the terminal. What else is written waits for the answer.
+    pub(crate) fn ask(&self, text: &str) -> Asking {
+        if !self.notes {
+            let mut err = io::stderr().lock();
+            let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+            return Asking(None);
+        }
+        let (answered, waits) = channel();
+        self.op(Op::Ask(text.to_owned(), waits));
+        Asking(Some(answered))
     }
 
     /// Streamed text ends here.
@@ -179,7 +252,9 @@ impl Paper {
         let (written, is_written) = sync_channel(1);
         // There may be no room for that, either.
         std::thread::spawn(move || sheet.send(Op::Flush(written)));
-        let _ = is_written.recv_timeout(FLUSH);
+        if is_written.recv_timeout(FLUSH).is_err() {
+            self.incomplete.store(true, Ordering::SeqCst);
+        }
     }
 
     /// Why nothing more can be written, if that is so; said once.
@@ -221,26 +296,121 @@ impl Paper {
         }
         if sheet.try_send(op).is_err() {
             self.lost.fetch_add(1, Ordering::SeqCst);
+            self.incomplete.store(true, Ordering::SeqCst);
         }
     }
 }
 
+impl Asking {
+    /// Tells that a line was entered. If this is never said, a new row is begun.
+    pub(crate) fn answered(mut self) {
+        if let Some(waits) = self.0.take() {
+            let _ = waits.send(());
+        }
+    }
+}
+
+impl Printer {
+    /// Writes rows. A terminal that has gone away is no fault of ours.
+    fn print(&mut self, text: &str) {
+        let stream = match self {
+            Self::Above(printer) => {
+                if printer.print(text.to_owned()).is_ok() {
+                    return;
+                }
+                // If nobody edits a line any more, the terminal is ours.
+                Stream::Out
+            }
+            Self::Direct(stream) => *stream,
+        };
+        let _ = match stream {
+            Stream::Out => write_to(&mut io::stdout().lock(), text),
+            Stream::Err => write_to(&mut io::stderr().lock(), text),
+        };
+    }
+
+    /// The columns that are written to: one less than there are, since terminals differ in what they
+    /// do after the last.
+    fn columns(&self) -> usize {
+        let terminal = match self {
+            Self::Direct(Stream::Err) => console::Term::stderr(),
+            _ => console::Term::stdout(),
+        };
+        let columns = terminal
+            .size_checked()
+            .map_or(COLUMNS, |(_, columns)| columns);
+        usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
+    }
+}
+
+/// Returns `true` if a stream is a terminal whose rows can be written over.
+fn can_redraw(terminal: &console::Term) -> bool {
+    if cfg!(windows) {
+        // Asking also switches the console to escape sequences.
+        return terminal.features().colors_supported();
+    }
+    terminal.is_term() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+fn write_to(stream: &mut impl Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes())?;
+    stream.flush()
+}
+
 impl Sheet {
+    /// Writes what it is sent, on a thread of its own: a terminal may take its time. It ends with its
+    /// sender.
+    fn start(printer: Printer, entered: Arc<AtomicBool>) -> SyncSender<Op> {
+        let mut sheet = Self {
+            printer,
+            row: String::new(),
+            status: None,
+            shown: 0,
+            frame: 0,
+            entered,
+        };
+        let (operations, waiting) = sync_channel(WAITING);
+        std::thread::spawn(move || {
+            loop {
+                match sheet.next(&waiting) {
+                    Ok(op) => sheet.does(op),
+                    Err(RecvTimeoutError::Timeout) => sheet.print(Vec::new()),
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        });
+        operations
+    }
+
+    /// The next operation. While a spinner is drawn, it is waited for until the spinner has to turn.
+    fn next(&self, waiting: &Receiver<Op>) -> Result<Op, RecvTimeoutError> {
+        if self.spins() && self.status.is_some() {
+            return waiting.recv_timeout(TICK);
+        }
+        waiting.recv().map_err(|_| RecvTimeoutError::Disconnected)
+    }
+
+    /// Whether the status line has a spinner: above a prompt, each frame would draw the prompt anew.
+    fn spins(&self) -> bool {
+        matches!(self.printer, Printer::Direct(_))
+    }
+
     fn does(&mut self, op: Op) {
         if self.entered.swap(false, Ordering::SeqCst) {
             self.row.clear();
-            self.shown = false;
+            self.shown = 0;
         }
         match op {
             Op::Lines(text) => self.lines(&text),
             Op::Stream(text) => self.stream(&text),
             Op::Status(text) => {
-                self.status = text;
-                if self.row.is_empty() {
+                if self.status != text {
+                    self.status = text;
                     self.print(Vec::new());
                 }
             }
             Op::EndRow => self.end_row(),
+            Op::Ask(text, answered) => self.ask(&text, &answered),
             // Whoever waited may have given up.
             Op::Flush(written) => drop(written.try_send(())),
         }
@@ -248,14 +418,8 @@ impl Sheet {
 
     fn lines(&mut self, text: &str) {
         let mut lines = self.take_row();
-        let width = columns();
-        for line in text.lines() {
-            // What is coloured is broken by the terminal, which knows what takes no room.
-            match line.contains('\u{1b}') {
-                true => lines.push(line.to_owned()),
-                false => lines.extend(full_rows(&mut format!("{line}\n"), width)),
-            }
-        }
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        lines.extend(full_rows(&mut format!("{text}\n"), self.printer.columns()));
         self.print(lines);
     }
 
@@ -276,40 +440,63 @@ impl Sheet {
 
     fn stream(&mut self, text: &str) {
         self.row.push_str(text);
-        let lines = full_rows(&mut self.row, columns());
+        let lines = full_rows(&mut self.row, self.printer.columns());
         self.print(lines);
     }
 
-    /// Writes whole lines and, below them, what is not whole yet.
-    fn print(&mut self, lines: Vec<String>) {
-        let mut text = String::new();
-        if self.shown {
-            text.push_str(OVERWRITE);
-        }
-        for line in &lines {
+    /// Writes whole lines in place of the live region.
+    fn write(&mut self, lines: &[String]) -> String {
+        let mut text = OVERWRITE.repeat(std::mem::take(&mut self.shown));
+        for line in lines {
             text.push_str(line);
             text.push('\n');
         }
-        let row = match (self.row.is_empty(), &self.status) {
-            (false, _) => Some(self.row.clone()),
-            (true, Some(status)) => Some(clip(status, columns())),
-            // The row that was there is emptied, and taken by whatever comes next.
-            (true, None) if self.shown && lines.is_empty() => Some(String::new()),
-            (true, None) => None,
-        };
-        self.shown = row.is_some();
-        if let Some(row) = row {
+        text
+    }
+
+    /// Writes whole lines and, below them, the live region.
+    fn print(&mut self, lines: Vec<String>) {
+        let had = self.shown;
+        let mut text = self.write(&lines);
+        let mut region = Vec::new();
+        if !self.row.is_empty() {
+            region.push(self.row.trim_end_matches(' ').to_owned());
+        }
+        if let Some(status) = &self.status {
+            let spinner = self.spins().then(|| self.spinner());
+            let status = format!("{}{status}", spinner.unwrap_or_default());
+            region.push(clip(&status, self.printer.columns()));
+        }
+        // A row above a prompt that is no longer needed is emptied, and taken by what comes next.
+        if region.is_empty() && lines.is_empty() && had > 0 && !self.spins() {
+            region.push(String::new());
+        }
+        self.shown = region.len();
+        for row in region {
             text.push_str(&row);
             text.push('\n');
         }
-        if text.is_empty() {
-            return;
+        if !text.is_empty() {
+            self.printer.print(&text);
         }
-        // Where nobody edits a line any more, the terminal is ours.
-        if self.printer.print(text.clone()).is_err() {
-            let mut out = io::stdout().lock();
-            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        self.frame = self.frame.wrapping_add(1);
+    }
+
+    fn spinner(&self) -> String {
+        let frame = SPINNER.get(self.frame % SPINNER.len());
+        frame.map(|frame| format!("{frame} ")).unwrap_or_default()
+    }
+
+    /// Asks in place of the live region, and waits until that is answered.
+    fn ask(&mut self, question: &str, answered: &Receiver<()>) {
+        let row = self.take_row();
+        let mut text = self.write(&row);
+        text.push_str(question);
+        self.printer.print(&text);
+        if answered.recv().is_err() {
+            self.printer.print("\n");
         }
+        self.print(Vec::new());
     }
 }
 
@@ -336,16 +523,26 @@ fn full_rows(text: &mut String, width: usize) -> Vec<String> {
     }
 }
 
-/// Where a line has to be broken that is wider than the terminal: after the last word that fits.
+/// Returns where a line that is wider than the terminal has to be broken: after the last word that
+/// fits.
 fn cut_at(line: &str, width: usize) -> Option<usize> {
-    // No character is narrower than its bytes are many, escapes aside, of which there are none.
-    if line.len() <= width || measure_text_width(line) <= width {
+    let visible = line.trim_end_matches(' ');
+    if visible.len() <= width || measure_text_width(visible) <= width {
         return None;
     }
     let (mut taken, mut fits, mut word) = (0, 0, None);
+    let mut is_escape = false;
     for (at, c) in line.char_indices() {
+        // Colours take no room: `ESC [ … m`.
+        if is_escape || c == '\u{1b}' {
+            is_escape = c != 'm';
+            fits = at + c.len_utf8();
+            continue;
+        }
         taken += measure_text_width(c.encode_utf8(&mut [0; 4]));
         if taken > width {
+            // A space that does not fit ends the last word that does.
+            word = if c == ' ' { Some(at) } else { word };
             break;
         }
         fits = at + c.len_utf8();
@@ -378,14 +575,6 @@ pub(crate) fn clean(text: &str) -> String {
     clean
 }
 
-/// The columns that are written to: one less than there are, since terminals differ in what they do
-/// after the last.
-fn columns() -> usize {
-    let size = console::Term::stdout().size_checked();
-    let columns = size.map_or(COLUMNS, |(_, columns)| columns);
-    usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
-}
-
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -404,13 +593,11 @@ mod tests {
         fn print(&mut self, text: String) -> rustyline::Result<()> {
             assert!(text.ends_with('\n'), "{text:?}");
             let mut rows = self.0.lock().unwrap();
-            let text = match text.strip_prefix(OVERWRITE) {
-                Some(rest) => {
-                    rows.pop().unwrap();
-                    rest.to_owned()
-                }
-                None => text,
-            };
+            let mut text = text.as_str();
+            while let Some(rest) = text.strip_prefix(OVERWRITE) {
+                rows.pop().unwrap();
+                text = rest;
+            }
             assert!(!text.contains(OVERWRITE));
             rows.extend(text.lines().map(str::to_owned));
             Ok(())
@@ -450,8 +637,14 @@ mod tests {
         paper.note("· bash → 2 lines");
         paper.flush();
         assert_eq!(*rows.0.lock().unwrap(), ["· bash → 2 lines", "bash runs"]);
+        paper.stream("It ");
+        paper.flush();
+        assert_eq!(
+            *rows.0.lock().unwrap(),
+            ["· bash → 2 lines", "It", "bash runs"]
+        );
         paper.status(None);
-        paper.stream("It passes.");
+        paper.stream("passes.");
         paper.flush();
         assert_eq!(*rows.0.lock().unwrap(), ["· bash → 2 lines", "It passes."]);
     }
@@ -513,6 +706,14 @@ mod tests {
             ("a\n\nb", 8, vec!["a", ""], "b"),
             ("汉", 1, vec!["汉"], ""),
             ("x   y", 3, vec!["x"], "y"),
+            ("ab cde fg", 6, vec!["ab cde"], "fg"),
+            ("ab cde ", 6, vec![], "ab cde "),
+            (
+                "\u{1b}[2mab cd\u{1b}[0m",
+                3,
+                vec!["\u{1b}[2mab"],
+                "cd\u{1b}[0m",
+            ),
         ] {
             let mut left = text.to_owned();
             assert_eq!(full_rows(&mut left, width), full, "{text}");

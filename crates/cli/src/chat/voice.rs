@@ -1,22 +1,24 @@
-//! [`Voice`]: what a run says in a chat: text as it streams, a line for each tool call, plan and
-//! limit. It decides nothing and asks nobody.
+//! [`Voice`]: what `run` and `chat` show of a run: text as it streams, a line for each tool call, plan
+//! and limit, and what is under way. It decides nothing and asks nobody.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll::{
     Bytes, CallId, Delta, Event, Message, MessagePhase, Observer, Outcome, Part, Plan, Price,
-    Tokens, ToolPhase, Waiting,
+    ToolPhase, Waiting,
 };
 
 use crate::chat::paper::{Paper, clean};
 use crate::chat::prompt::Gauge;
-use crate::screen::one_line;
+use crate::screen::{RunStatus, counted, one_line};
 
 /// What a run says.
 pub(crate) struct Voice {
     paper: Arc<Paper>,
-    gauge: Arc<Gauge>,
+    /// The prompt of a chat, which shows how full the window is. `None` for a single run: its status
+    /// line shows that, and its answer is printed by the command unless it streams.
+    gauge: Option<Arc<Gauge>>,
     state: Mutex<State>,
 }
 
@@ -34,12 +36,11 @@ struct State {
     said: String,
     /// Tools that run, with their arguments.
     running: HashMap<CallId, String>,
-    trigger: Option<Tokens>,
-    window: Option<Tokens>,
+    status: RunStatus,
 }
 
 impl Voice {
-    pub(crate) fn new(paper: Arc<Paper>, gauge: Arc<Gauge>) -> Self {
+    pub(crate) fn new(paper: Arc<Paper>, gauge: Option<Arc<Gauge>>) -> Self {
         Self {
             paper,
             gauge,
@@ -60,6 +61,37 @@ impl Voice {
         self.paper.note(&format!("{note} {}", clean(text)));
     }
 
+    /// Shows what is under way; nothing if that is empty.
+    fn doing(&self, state: &mut State, doing: impl Into<String>) {
+        let doing = doing.into();
+        if state.status.doing == doing {
+            return;
+        }
+        state.status.doing = doing;
+        self.show(state);
+    }
+
+    /// Shows how full the window is.
+    fn measure(&self, state: &State) {
+        let status = &state.status;
+        if let Some(gauge) = &self.gauge {
+            gauge.set(status.tokens, status.trigger, status.window);
+        }
+        self.show(state);
+    }
+
+    fn show(&self, state: &State) {
+        let status = &state.status;
+        match &self.gauge {
+            None => self.paper.status(Some(&status.line())),
+            Some(_) => {
+                let doing = format!("· {} …", status.doing);
+                let shown = !status.doing.is_empty();
+                self.paper.status(shown.then_some(doing.as_str()));
+            }
+        }
+    }
+
     /// Writes what the turn has said, now that it stands.
     fn write(&self, state: &mut State) {
         if state.text.trim().is_empty() {
@@ -67,9 +99,11 @@ impl Voice {
             return;
         }
         state.said = std::mem::take(&mut state.text);
-        match self.paper.is_live() {
-            true => self.paper.end_row(),
-            false => self.paper.say(state.said.trim_end_matches('\n')),
+        match (self.paper.is_live(), &self.gauge) {
+            (true, _) => self.paper.end_row(),
+            (false, Some(_)) => self.paper.say(state.said.trim_end_matches('\n')),
+            // The command prints the answer, and nothing but the answer.
+            (false, None) => {}
         }
     }
 
@@ -78,19 +112,19 @@ impl Voice {
         let arguments = match phase {
             ToolPhase::Start => {
                 let arguments = one_line(&clean(text));
-                self.paper.status(Some(&format!("· {name} {arguments} …")));
+                self.doing(state, format!("{name} {arguments}").trim_end());
                 state.running.insert(call.clone(), arguments);
                 return;
             }
             _ => state.running.remove(call).unwrap_or_default(),
         };
         if state.running.is_empty() {
-            self.paper.status(None);
+            self.doing(state, "");
         }
         let called = format!("· {name} {arguments}");
         let called = called.trim_end();
         match phase {
-            ToolPhase::Success => self.dim(&format!("{called} → {} bytes", had.size)),
+            ToolPhase::Success => self.dim(&format!("{called} → {}", counted(had.size.0, "byte"))),
             ToolPhase::Skipped => {
                 self.dim(&format!("{called} → skipped: {}", one_line(&clean(text))))
             }
@@ -131,7 +165,11 @@ impl Voice {
         }
         self.write(state);
         state.running.clear();
+        state.status.doing.clear();
         self.paper.status(None);
+        if !self.paper.is_live() && self.gauge.is_none() {
+            return;
+        }
         // What the run adds to the model's words, or says in their place.
         let said = std::mem::take(&mut state.said);
         let answered = outcome.reason.is_answer() || outcome.reason.is_limit();
@@ -151,20 +189,31 @@ impl Observer for Voice {
         let state = &mut *guard;
         match event {
             Event::TurnStart {
+                turn,
                 tokens,
                 trigger,
                 window,
                 ..
             } => {
-                (state.trigger, state.window) = (*trigger, *window);
-                self.gauge.set(*tokens, *trigger, *window);
-                self.paper.status(Some("· the model reads …"));
+                let status = &mut state.status;
+                (status.turn, status.tokens) = (*turn, *tokens);
+                (status.trigger, status.window) = (*trigger, *window);
+                status.doing = "the model reads".to_owned();
+                self.measure(state);
             }
             Event::Delta(Delta::Text { text }) => {
-                self.paper.stream(text);
+                // Above a prompt, the text shows that by itself.
+                let doing = match self.gauge {
+                    Some(_) => "",
+                    None => "the model writes",
+                };
+                self.doing(state, doing);
+                if self.paper.is_live() {
+                    self.paper.stream(text);
+                }
                 state.text.push_str(text);
             }
-            Event::Delta(Delta::Thinking { .. }) => self.paper.status(Some("· the model thinks …")),
+            Event::Delta(Delta::Thinking { .. }) => self.doing(state, "the model thinks"),
             Event::Delta(Delta::HostedCall { name, text, .. }) => {
                 let said = format!(
                     "{} {} (at the provider)",
@@ -178,16 +227,23 @@ impl Observer for Voice {
                 let error = if *is_error { "error: " } else { "" };
                 self.dim(&format!("→ {error}{}", one_line(&clean(text))));
             }
+            Event::Delta(Delta::CallStarted { name, .. }) => {
+                self.doing(state, format!("the model calls {}", clean(name)));
+            }
             Event::Delta(_) => {}
             Event::Retrying {
                 attempt,
                 wait_ms,
                 why,
             } => {
+                let void = match state.text.is_empty() {
+                    true => "",
+                    false => ", what it had said is void",
+                };
                 state.text.clear();
                 let seconds = *wait_ms as f64 / 1_000.0;
                 self.dim(&format!(
-                    "try {attempt} in {seconds:.1} s, what it had said is void: {}",
+                    "try {attempt} in {seconds:.1} s{void}: {}",
                     one_line(&clean(why))
                 ));
             }
@@ -213,7 +269,12 @@ impl Observer for Voice {
                 self.write(state);
                 self.tool(state, *phase, call, &clean(name), had);
             }
-            Event::TurnEnd { .. } => self.write(state),
+            Event::TurnEnd {
+                cost, estimated, ..
+            } => {
+                (state.status.cost, state.status.estimated) = (*cost, *estimated);
+                self.write(state);
+            }
             Event::Message {
                 kind, phase, parts, ..
             } => self.message(*kind, *phase, parts),
@@ -225,20 +286,32 @@ impl Observer for Voice {
                 tokens_after,
                 ..
             } => {
-                self.gauge.set(*tokens_after, state.trigger, state.window);
+                state.status.tokens = *tokens_after;
+                self.measure(state);
                 self.dim(&compacted(
                     plan,
                     messages_before.saturating_sub(*messages_after),
                 ));
             }
+            Event::ResultsShortened {
+                results,
+                tokens_before,
+                tokens_after,
+            } => {
+                state.status.tokens = *tokens_after;
+                self.measure(state);
+                let results = counted(*results, "result");
+                let freed = tokens_before.minus(*tokens_after);
+                self.dim(&format!("{results} shortened: −{freed} tokens"));
+            }
             Event::SummaryStarted {
                 model, messages, ..
-            } => self.paper.status(Some(&format!(
-                "· {} sums up {messages} messages …",
-                clean(model)
-            ))),
+            } => {
+                let messages = counted(*messages, "message");
+                self.doing(state, format!("{} sums up {messages}", clean(model)));
+            }
             Event::SummaryEnded { failure, .. } => {
-                self.paper.status(None);
+                self.doing(state, "");
                 if let Some(why) = failure {
                     self.warn(&format!(
                         "no summary: {why}; what was said stands word for word"
@@ -251,8 +324,35 @@ impl Observer for Voice {
             Event::LimitReached { notice } => self.paper.note(&self.paper.bold(&clean(notice))),
             Event::Warning { text } => self.warn(text),
             Event::AgentEnd { outcome, .. } => self.end(state, outcome),
+            Event::SubAgent { name, event, .. } => {
+                if let Some(text) = below(name, event) {
+                    self.dim(&clean(&text));
+                }
+            }
             _ => {}
         }
+    }
+}
+
+/// Returns the line that is shown of an event of a sub-agent: its tool calls, and how it ended.
+fn below(name: &str, event: &Event) -> Option<String> {
+    match event {
+        Event::ToolCall {
+            phase: ToolPhase::Start,
+            name: tool,
+            text,
+            ..
+        } => Some(format!("    {name} › {tool} {}", one_line(text))),
+        Event::AgentEnd { outcome, .. } => Some(format!(
+            "    {name} › {}, {}, {} tokens",
+            outcome.reason.word(),
+            counted(outcome.turns, "turn"),
+            outcome.usage.total_tokens(),
+        )),
+        Event::SubAgent {
+            name: inner, event, ..
+        } => below(&format!("{name} › {inner}"), event),
+        _ => None,
     }
 }
 
@@ -274,16 +374,40 @@ pub(crate) fn compacted(plan: &Plan, gone: usize) -> String {
         }
     });
     format!(
-        "{what}: {messages} {}, {} tokens freed{}",
-        plural(messages, "message"),
-        plan.frees,
+        "{what} ({}): {}, {} freed{}",
+        plan.stages.join(", "),
+        counted(messages, "message"),
+        counted(plan.frees.0, "token"),
         saved.unwrap_or_default()
     )
 }
 
-pub(crate) fn plural(count: usize, noun: &str) -> String {
-    match count {
-        1 => noun.to_owned(),
-        _ => format!("{noun}s"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_below_are_told_by_their_way_down() {
+        let call = Event::ToolCall {
+            phase: ToolPhase::Start,
+            call: CallId("c".to_owned()),
+            name: "read".to_owned(),
+            text: "{\"path\": \"log\"}".to_owned(),
+            size: Bytes(15),
+        };
+        let inner = Event::SubAgent {
+            call: CallId("c".to_owned()),
+            name: "mate".to_owned(),
+            session: "s.scout.1-0.mate.1-0".to_owned(),
+            event: Box::new(call),
+        };
+        assert_eq!(
+            below("scout", &inner).as_deref(),
+            Some("    scout › mate › read {\"path\": \"log\"}")
+        );
+        let warning = Event::Warning {
+            text: "x".to_owned(),
+        };
+        assert_eq!(below("scout", &warning), None);
     }
 }

@@ -336,14 +336,6 @@ fn a_script_that_says_something_else_denies_and_so_does_its_end() {
 }
 
 #[test]
-fn a_session_that_is_not_there_is_no_chat() {
-    let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
-    let said = Chat::start(&home, &fake, &["--session", "nobody"]).lines("Hi\n");
-    said.refused(2, &["there is no session nobody"]);
-    assert!(fake.asked().is_empty());
-}
-
-#[test]
 fn a_line_that_is_no_text_is_passed_over() {
     let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
     let said = Chat::start(&home, &fake, &[]).lines(b"\xff\xfe\nHi\n");

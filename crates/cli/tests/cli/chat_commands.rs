@@ -184,7 +184,7 @@ fn compact_plans_down_to_the_target_and_calls_no_model() {
     assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
     let lines: Vec<&str> = said.out.lines().collect();
     assert!(
-        lines[1].starts_with("compacted: ") || lines[1].starts_with("shortened: "),
+        lines[1].starts_with("compacted (") || lines[1].starts_with("shortened ("),
         "{lines:?}"
     );
     assert!(lines[1].contains(" tokens freed"), "{lines:?}");
@@ -226,7 +226,7 @@ fn a_focus_reaches_the_model_that_writes_the_summary() {
             .any(|(_, text)| text.contains("f0.txt to f5.txt were read")),
         "{view:?}"
     );
-    assert!(said.out.contains("compacted: "), "{}", said.out);
+    assert!(said.out.contains("compacted (summarize): "), "{}", said.out);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn context_says_what_fills_the_window() {
     let said = Chat::start(&home, &fake, &args).lines("Read all.\n/context\n");
     for part in [
         "  system prompt ",
-        "  tools                            10 ",
+        "  tools                             7 ",
         "  pins                              1 ",
         "  task                              1 ",
         "  answers and tool calls            4 ",

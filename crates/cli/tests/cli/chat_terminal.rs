@@ -43,7 +43,7 @@ fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
         assert_eq!(count, 1, "{row}:\n{screen}");
     }
     assert!(!screen.contains("the model reads"), "{screen}");
-    assert!(!chat.raw.contains("\u{1b}[2m"), "NO_COLOR is heeded");
+    assert!(!chat.raw().contains("\u{1b}[2m"), "NO_COLOR is heeded");
     chat.keys(END);
     assert_eq!(chat.end(), Some(0));
     assert!(
@@ -69,7 +69,7 @@ fn a_line_that_is_typed_while_it_works_steers_it() {
     chat.until("delivered: Use tabs.");
     chat.until("With tabs.");
     chat.until("price unknown");
-    assert!(chat.raw.contains("\u{1b}[2m"), "tool calls are dim");
+    assert!(chat.raw().contains("\u{1b}[2m"), "tool calls are dim");
     let sent = messages(&fake.asked()[1]);
     assert!(
         sent[3].0 == "tool" && sent[3].1.contains("read it first"),

@@ -194,7 +194,7 @@ fn a_run_is_compacted_as_configured() {
         .agent(&fake, &["--config", "plimsoll.toml", "Read on."])
         .done();
     assert!(
-        said.err.contains("$0."),
+        said.err.contains(" freed, est. $"),
         "the prices of the configuration: {}",
         said.err
     );

@@ -1,9 +1,12 @@
 //! Models that fail and stores that cannot be used: one sentence with the cure, a code, and a
 //! session that still opens.
 
+use std::fs::File;
+use std::io::Write;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
-use super::command::{Home, Said, feed};
+use super::command::{Home, Said, feed, with};
 use super::fake::{Answer, Fake};
 use super::runs::messages;
 use super::terminal::Terminal;
@@ -254,11 +257,64 @@ fn what_a_server_says_is_no_order_to_the_terminal() {
         "a pipe gets all of it"
     );
     let fake = fake();
-    let mut terminal = Terminal::run(&home, &fake, &["--yes", "Look."]);
+    let mut terminal = Terminal::run(&home, &fake, &["--yes", "Look."], 80);
     assert_eq!(terminal.end(), Some(0));
-    let raw = &terminal.raw;
+    let raw = terminal.raw();
     assert!(raw.contains("Done\u{fffd}[2J"), "{raw:?}");
     for order in ["\u{1b}[2J", "\u{1b}]", "\u{7}"] {
         assert!(!raw.contains(order), "{raw:?}");
+    }
+}
+
+#[test]
+fn the_answer_does_not_depend_on_whether_anybody_reads_stderr() {
+    fn nobody() -> Option<Stdio> {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Some(Stdio::from(writer))
+    }
+    fn full() -> Option<Stdio> {
+        Some(Stdio::from(File::create("/dev/full").ok()?))
+    }
+    let sinks: [fn() -> Option<Stdio>; 2] = [nobody, full];
+    for sink in sinks {
+        // Only Linux has a device that is always full.
+        if sink().is_none() {
+            continue;
+        }
+        let home = Home::new();
+        let said = |command: &mut Command, input: &str| {
+            let mut child = command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(sink().unwrap())
+                .spawn()
+                .unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            stdin.write_all(input.as_bytes()).unwrap();
+            drop(stdin);
+            Said::of(child.wait_with_output().unwrap())
+        };
+        let fake = Fake::new([
+            Answer::call(&[("list", "{}")]),
+            Answer::say("Forty-two."),
+            Answer::say("Again."),
+        ]);
+        let mut run = home.command(with(&fake, &["Which?"]));
+        let run = said(run.env("PLIMSOLL_LOG", "debug"), "");
+        assert_eq!((run.code, run.out.as_str()), (Some(0), "Forty-two.\n"));
+        let mut chat = with(&fake, &[]);
+        chat[0] = "chat".to_owned();
+        let chat = said(&mut home.command(chat), "Once more.\n");
+        assert_eq!((chat.code, chat.out.as_str()), (Some(0), "Again.\n"));
+
+        let messages = r#"[{"role":"tool","tool_call_id":"x","content":"an orphan"}]"#;
+        let repair = said(&mut home.command(["repair"]), messages);
+        assert_eq!(repair.code, Some(0), "{}", repair.out);
+        assert!(repair.out.starts_with('['), "{}", repair.out);
+        let wrong = said(&mut home.command(["sessions", "show", "none"]), "");
+        assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""));
+        let wrong = said(&mut home.command(["run", "--nonsense"]), "");
+        assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""));
     }
 }

@@ -212,7 +212,9 @@ fn the_head_alone_may_be_kept_longer() {
         Mock::messages_without_keys(),
         script(|_| vec![Turn::default()]),
     );
-    let rest = ["--set", "cache.retention=head", "--json"];
+    let system = format!("system={}", "Answer briefly. ".repeat(400));
+    let retention = ["--set", "cache.retention=head"];
+    let rest = [&["--set", &system, "--json"][..], &retention].concat();
     let said = mocked.run(&home, "anthropic/claude-opus-5-5", &rest).done();
     let asked = mocked.server.requests();
     assert!(asked.iter().all(|one| one.status == 200));

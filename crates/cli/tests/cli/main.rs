@@ -39,11 +39,14 @@ mod mcp;
 mod messages;
 mod mock;
 mod models;
+mod no_model;
 mod prices;
 mod recorded;
 mod repair;
 mod responses;
 mod restore;
+mod resumed;
+mod run_terminal;
 mod runs;
 mod sessions;
 #[cfg(feature = "otlp")]

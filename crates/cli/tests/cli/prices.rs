@@ -1,6 +1,6 @@
 //! What a run costs, by the user's own prices, and what becomes of prices that are of no use.
 
-use super::command::Home;
+use super::command::{Home, Said};
 use super::fake::{Answer, Fake};
 
 fn home(prices: &str) -> Home {
@@ -56,13 +56,18 @@ fn an_agent_that_is_called_costs_what_its_own_model_costs() {
         home.file("plimsoll.toml", &file);
         let args = ["--config", "plimsoll.toml", "--agent", "captain", "Look."];
         let said = home.agent(&fake, &args).done();
-        let summary = said.err.lines().find(|line| line.starts_with("answered"));
+        let summary = summary(&said);
         assert!(
-            summary.unwrap().contains(&format!("│ {bill} │")),
-            "{bill} in {}",
-            said.err
+            summary.contains(&format!("│ {bill} │")),
+            "{bill}: {summary}"
         );
     }
+}
+
+/// The lines that say how it ended, as one.
+fn summary(said: &Said) -> String {
+    let (_, summary) = said.err.rsplit_once("\nanswered │ ").unwrap();
+    format!("answered │ {}", summary.replace('\n', " │ "))
 }
 
 #[test]
@@ -70,8 +75,7 @@ fn what_no_server_said_is_estimated_and_called_so() {
     let prices = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0";
     let fake = Fake::new([Answer::say("Done.").unreported()]);
     let said = home(prices).agent(&fake, &["Say it."]).done();
-    let summary = said.err.lines().find(|line| line.starts_with("answered"));
-    let summary = summary.unwrap();
+    let summary = summary(&said);
     assert!(summary.contains("│ read about "), "{summary}");
     assert!(!summary.contains("about 0"), "{summary}");
     assert!(summary.contains(", wrote about "), "{summary}");

@@ -53,18 +53,7 @@ fn a_task_is_done_with_tools() {
         .collect();
     assert_eq!(
         names,
-        [
-            "bash",
-            "edit",
-            "glob",
-            "grep",
-            "list",
-            "pin",
-            "read",
-            "recall",
-            "recall_search",
-            "write"
-        ]
+        ["bash", "edit", "glob", "grep", "list", "read", "write"]
     );
     let (role, text) = messages(&asked[1]).pop().unwrap();
     assert!(
@@ -84,7 +73,7 @@ fn a_task_is_done_with_tools() {
         assert!(said.err.contains(part), "no {part}: {}", said.err);
     }
     assert!(
-        said.err.contains("[1] read") && said.err.contains("[2] list"),
+        said.err.contains("· read {") && said.err.contains("· list"),
         "{}",
         said.err
     );
@@ -211,7 +200,7 @@ fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
     );
     assert_eq!(sent[1].1.trim_end(), "Count\nthem.");
     let tools = request["tools"].as_array().unwrap().len();
-    assert_eq!(tools, 5, "two, one that pins and two that recall");
+    assert_eq!(tools, 2);
     assert_eq!(
         (&request["temperature"], &request["seed"]),
         (&0.5.into(), &7.into())
@@ -303,4 +292,22 @@ fn a_rule_is_pinned_listed_and_taken_off() {
     home.run(["sessions", "unpin", &id, item]).done();
     assert_eq!(home.run(["sessions", "pins", "--json", &id]).done().out, "");
     home.agent(&fake, &["--session", &id, "And now?"]).done();
+}
+
+#[test]
+fn what_the_model_reads_is_meant_for_it() {
+    let (home, fake) = (home(), Fake::new([Answer::say("one")]));
+    home.agent(&fake, &["Hi"]).done();
+    let request = fake.asked().remove(0);
+    let system = &messages(&request)[0].1;
+    assert!(!system.contains("one call"), "{system}");
+    for tool in request["tools"].as_array().unwrap() {
+        let schema = tool["function"]["parameters"].as_object().unwrap();
+        for key in schema.keys() {
+            let known = ["type", "properties", "required", "additionalProperties"];
+            assert!(known.contains(&key.as_str()), "{key} in {tool}");
+        }
+        let text = tool.to_string();
+        assert!(!text.contains("[`") && !text.contains("::"), "{text}");
+    }
 }

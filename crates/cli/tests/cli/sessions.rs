@@ -74,8 +74,9 @@ fn a_session_goes_on_after_a_failure_without_a_new_message() {
     let said = home.agent(&broken, &["What is in a.txt?"]);
     said.refused(5, &["the model is being replaced"]);
     let id = said.session();
-    let hint = format!("carry on with: plimsoll run --session {id}");
+    let hint = format!("try again with: plimsoll run --session {id}\n");
     assert!(said.err.contains(&hint), "{}", said.err);
+    assert!(!said.err.contains("carry on with"), "{}", said.err);
     let sound = Fake::new([Answer::say("alpha")]);
     let said = home.agent(&sound, &["--session", &id]).done();
     assert_eq!(said.out, "alpha\n");

@@ -170,6 +170,8 @@ fn a_collector_is_sent_spans_and_metrics_and_nothing_that_was_said() {
     for never in [SAID, KEYS[0], KEYS[1], "It says so", "here it says"] {
         assert!(!collector.reads(never), "{never}");
     }
+    let doubt = "there is no setting PLIMSOLL_LOG";
+    assert!(!said.err.contains(doubt), "{}", said.err);
     // The log is what begins with a time.
     let logged: Vec<&str> = said
         .err

@@ -1,13 +1,15 @@
-//! A terminal, in as much as a chat uses one: what is written to it is a screen of rows, and what is
-//! typed reaches the command as keys. Everything it is told is checked to be something it knows.
+//! A terminal: what is written to it is rendered as a real one would, and what is typed reaches the
+//! command as keys.
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
@@ -16,6 +18,9 @@ use super::fake::Fake;
 
 /// What has not come by then never will.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Rows of a screen that nothing scrolls away from.
+const ROWS: u16 = 500;
 
 /// Ctrl-C, Ctrl-D and the arrow up, as a terminal sends them.
 pub(crate) const INTERRUPT: &str = "\u{3}";
@@ -29,8 +34,9 @@ pub(crate) struct Terminal {
     slave: OwnedFd,
     pieces: Receiver<Vec<u8>>,
     /// All that was written.
-    pub(crate) raw: String,
-    columns: usize,
+    raw: Vec<u8>,
+    screen: vt100::Parser,
+    columns: u16,
 }
 
 impl Terminal {
@@ -45,10 +51,9 @@ impl Terminal {
         Self::of("chat", home, fake, args, variables, columns)
     }
 
-    /// A run likewise. It writes more than [`screen`](Self::screen) knows; see what is
-    /// [`raw`](Self::raw).
-    pub(crate) fn run(home: &Home, fake: &Fake, args: &[&str]) -> Self {
-        Self::of("run", home, fake, args, &[], 80)
+    /// A run likewise.
+    pub(crate) fn run(home: &Home, fake: &Fake, args: &[&str], columns: u16) -> Self {
+        Self::of("run", home, fake, args, &[], columns)
     }
 
     fn of(
@@ -59,6 +64,13 @@ impl Terminal {
         variables: &[(&str, &str)],
         columns: u16,
     ) -> Self {
+        let mut args = with(fake, args);
+        args[0] = command.to_owned();
+        Self::start(home.command(args), variables, columns)
+    }
+
+    /// Any command.
+    pub(crate) fn start(mut command: Command, variables: &[(&str, &str)], columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -77,9 +89,6 @@ impl Terminal {
             ws_ypixel: 0,
         };
         tcsetwinsize(&slave, size).unwrap();
-        let mut args = with(fake, args);
-        args[0] = command.to_owned();
-        let mut command = home.command(args);
         command
             .env("TERM", "xterm-256color")
             .envs(variables.iter().copied())
@@ -105,14 +114,20 @@ impl Terminal {
             master,
             slave: slave.into(),
             pieces,
-            raw: String::new(),
-            columns: usize::from(columns),
+            raw: Vec::new(),
+            screen: blank(columns),
+            columns,
         }
     }
 
     /// Types.
     pub(crate) fn keys(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Does what Ctrl-C does where the terminal does not read keys one by one.
+    pub(crate) fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 
     /// Waits until the screen has these words.
@@ -133,27 +148,42 @@ impl Terminal {
     }
 
     fn until_is(&mut self, what: &str, is: impl Fn(&str) -> bool) {
-        let mut bytes = Vec::new();
         while !is(&self.screen()) {
             let piece = self.pieces.recv_timeout(PATIENCE);
-            bytes.extend(piece.unwrap_or_else(|_| panic!("no `{what}`:\n{}", self.screen())));
-            // A character may come in two pieces.
-            if let Ok(text) = std::str::from_utf8(&bytes) {
-                self.raw.push_str(text);
-                bytes.clear();
-            }
+            let piece = piece.unwrap_or_else(|_| panic!("no `{what}`:\n{}", self.screen()));
+            self.write(&piece);
         }
-        assert!(bytes.is_empty(), "half a character");
     }
 
-    /// Waits until the chat has ended, and gives its exit code.
+    fn write(&mut self, piece: &[u8]) {
+        self.raw.extend(piece);
+        self.screen.process(piece);
+    }
+
+    /// Waits until the command has ended, and gives its exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
         let code = self.child.wait().unwrap().code();
         // What it had written is there by now.
         while let Ok(piece) = self.pieces.recv_timeout(Duration::from_millis(100)) {
-            self.raw.push_str(&String::from_utf8_lossy(&piece));
+            self.write(&piece);
         }
         code
+    }
+
+    /// All that was written, with its escapes.
+    pub(crate) fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.raw).into_owned()
+    }
+
+    /// The screen after each line feed, and at the end.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = String> {
+        let mut screen = blank(self.columns);
+        self.raw
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(move |piece| {
+                screen.process(piece);
+                rows(&screen)
+            })
     }
 
     /// Whether the terminal reads lines and shows what is typed, as a shell wants it.
@@ -162,67 +192,23 @@ impl Terminal {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// What stands there: all rows, those that a real one would have scrolled away among them.
+    /// All rows up to the last that is not empty.
     pub(crate) fn screen(&self) -> String {
-        let (mut rows, mut row, mut column): (Vec<Vec<char>>, usize, usize) = (vec![vec![]], 0, 0);
-        let mut chars = self.raw.chars();
-        while let Some(c) = chars.next() {
-            match c {
-                '\r' => column = 0,
-                '\n' => row += 1,
-                '\u{7}' => {}
-                '\u{1b}' => {
-                    match chars.next() {
-                        Some(kind) => assert_eq!(kind, '[', "an escape of another kind"),
-                        // The rest of it comes with the next piece.
-                        None => break,
-                    }
-                    let mut code = String::new();
-                    let end = loop {
-                        match chars.next() {
-                            Some(c @ ('0'..='9' | ';' | '?')) => code.push(c),
-                            Some(end) => break end,
-                            None => break 'm',
-                        }
-                    };
-                    let count = code.parse().unwrap_or(1);
-                    match (end, code.as_str()) {
-                        ('A', _) => row = row.checked_sub(count).expect("above the top"),
-                        ('C', _) => column += count,
-                        ('D', _) => column -= count,
-                        ('K', "2") => rows[row].clear(),
-                        ('K', _) => rows[row].truncate(column),
-                        ('J', _) => {
-                            rows[row].truncate(column);
-                            rows.truncate(row + 1);
-                        }
-                        ('h' | 'l' | 'm', _) => {}
-                        other => panic!("not known to this terminal: {other:?}"),
-                    }
-                }
-                c => {
-                    if column == self.columns {
-                        (row, column) = (row + 1, 0);
-                    }
-                    if rows.len() <= row {
-                        rows.resize(row + 1, Vec::new());
-                    }
-                    let cells = &mut rows[row];
-                    if cells.len() <= column {
-                        cells.resize(column + 1, ' ');
-                    }
-                    cells[column] = c;
-                    column += 1;
-                }
-            }
-            if rows.len() <= row {
-                rows.resize(row + 1, Vec::new());
-            }
-        }
-        let rows: Vec<String> = rows.iter().map(|row| row.iter().collect()).collect();
-        let rows: Vec<&str> = rows.iter().map(|row| row.trim_end()).collect();
-        rows.join("\n")
+        rows(&self.screen)
     }
+}
+
+fn blank(columns: u16) -> vt100::Parser {
+    let size = |of| NonZeroU16::new(of).unwrap();
+    vt100::Parser::new(size(ROWS), size(columns), 0)
+}
+
+fn rows(screen: &vt100::Parser) -> String {
+    let screen = screen.screen();
+    let (_, columns) = screen.size();
+    let rows = screen.rows(0, columns.get());
+    let rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
+    rows.join("\n").trim_end_matches('\n').to_owned()
 }
 
 impl Drop for Terminal {

@@ -60,7 +60,7 @@ fn a_window_that_is_asked_for_is_never_exceeded() {
         said.err
     );
     assert!(
-        said.err.contains("plan ("),
+        said.err.contains("compacted ("),
         "eviction had to happen: {}",
         said.err
     );

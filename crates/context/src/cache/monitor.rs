@@ -142,6 +142,14 @@ impl CacheMonitor {
         self.broke(CacheBreak::Plan { stages, first }, still);
     }
 
+    /// Notes that further tools are declared from the next request on.
+    pub fn declared(&mut self, tools: &[String]) {
+        if let Some(frame) = &mut self.frame {
+            frame.tools = tools.to_vec();
+        }
+        self.broke(CacheBreak::Tools, Tokens::ZERO);
+    }
+
     /// Notes that the view was put back to what it was: nothing is expected of the next call.
     pub fn rewound(&mut self) {
         self.left = None;
@@ -241,11 +249,13 @@ impl CacheTally {
 }
 
 impl CacheMiss {
-    /// Whether plans of ours alone explain it; then their price has been told already.
+    /// Returns `true` if plans alone explain it, with the tools that joined because of one; their price
+    /// has been told already.
     #[must_use]
     pub fn is_planned(&self) -> bool {
         let planned = |why: &CacheBreak| matches!(why, CacheBreak::Plan { .. });
-        self.why.iter().all(planned)
+        let expected = |why: &CacheBreak| planned(why) || *why == CacheBreak::Tools;
+        self.why.iter().any(planned) && self.why.iter().all(expected)
     }
 }
 
@@ -361,7 +371,16 @@ mod tests {
         );
         // What stands before the messages is a ninth of 10,000.
         assert_eq!(why(planned(), 1_024), std::slice::from_ref(&plan));
-        assert_eq!(why(planned(), 0), [plan, CacheBreak::Provider]);
+        assert_eq!(why(planned(), 0), [plan.clone(), CacheBreak::Provider]);
+        // Tools that joined with the plan explain that nothing is left.
+        let mut joined = planned();
+        joined.declared(&["read".into(), "recall".into()]);
+        joined.answered(Tokens(10_000), Tokens(9_000), Some(&usage(11_000, 0)));
+        let miss = joined.take_miss().unwrap();
+        assert_eq!(miss.why, [plan, CacheBreak::Tools]);
+        assert!(miss.is_planned());
+        joined.started("p/m", "Be brief.", &["read".into(), "recall".into()]);
+        assert_eq!(why(joined, 10_900), []);
 
         let mut system = seen();
         system.started("p/m", "Be long.", &["read".into()]);

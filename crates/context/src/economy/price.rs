@@ -65,7 +65,21 @@ pub fn price(
     sheet: Option<&PriceSheet>,
     outlook: &Outlook,
 ) -> Price {
-    let (rewrites, freed_unsent) = rewritten(plan, transcript);
+    price_with_head(plan, transcript, None, line, sheet, outlook)
+}
+
+/// Returns the price of a plan with which further tools are declared: everything that was sent is
+/// written again, and before it a head (tools and system prompt) of this weight.
+#[must_use]
+pub fn price_with_head(
+    plan: &Plan,
+    transcript: &Transcript,
+    head: Option<Tokens>,
+    line: &Budget,
+    sheet: Option<&PriceSheet>,
+    outlook: &Outlook,
+) -> Price {
+    let (rewrites, freed_unsent) = rewritten(plan, transcript, head);
     let ratio = Ratio::of(sheet);
     let turns = outlook.turns_left.max(1);
     let parts = |tokens: Tokens, parts: u128| u128::from(tokens.0).saturating_mul(parts);
@@ -98,7 +112,7 @@ pub fn price(
 }
 
 /// What was sent, stays and is written again; and what is freed of that which was never sent.
-fn rewritten(plan: &Plan, transcript: &Transcript) -> (Tokens, Tokens) {
+fn rewritten(plan: &Plan, transcript: &Transcript, head: Option<Tokens>) -> (Tokens, Tokens) {
     let sent = transcript.sent();
     let weight = |seq: Seq| transcript.get(seq).map_or(Tokens::ZERO, |item| item.tokens);
     let unsent = |edit: &Edit| match edit {
@@ -120,15 +134,18 @@ fn rewritten(plan: &Plan, transcript: &Transcript) -> (Tokens, Tokens) {
         _ => Tokens::ZERO,
     };
     let freed_unsent = plan.edits.iter().map(unsent).sum();
-    let Some(from) = plan.rewrites_from else {
-        return (Tokens::ZERO, freed_unsent);
-    };
     let items = transcript.items();
-    let start = items.partition_point(|item| item.seq < from);
+    let head = head.filter(|_| items.first().is_some_and(|item| item.seq < sent));
+    let start = match (head, plan.rewrites_from) {
+        (Some(_), _) => 0,
+        (None, Some(from)) => items.partition_point(|item| item.seq < from),
+        (None, None) => return (Tokens::ZERO, freed_unsent),
+    };
     let end = items.partition_point(|item| item.seq < sent);
     let stood = items.get(start..end).unwrap_or_default();
     let stood: Tokens = stood.iter().map(|item| item.tokens).sum();
-    (stood.minus(plan.frees.minus(freed_unsent)), freed_unsent)
+    let stays = stood.minus(plan.frees.minus(freed_unsent));
+    (stays + head.unwrap_or_default(), freed_unsent)
 }
 
 /// Millionths of millionths of [`Money`], as money.

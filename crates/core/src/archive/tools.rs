@@ -1,5 +1,6 @@
-//! [`RecallTools`]: how a model gets back what has left its view. They only read, ask nobody, and
-//! see the archive of one session; their results are ordinary ones and may leave the view too.
+//! [`RecallTools`]: how a model gets back what has left its view. They are declared from the first plan
+//! on, only read, ask nobody, and see the archive of one session; their results are ordinary ones and
+//! may leave the view too.
 
 use std::sync::Arc;
 

@@ -86,7 +86,8 @@ async fn run(text: &str) -> plimsoll::AgentOutput {
         .unwrap()
         .build()
         .unwrap();
-    agent.run("Hello.").await.unwrap()
+    let output = agent.run("Hello.").await;
+    output.or_else(plimsoll::Error::into_output).unwrap()
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use plimsoll_agent::{EndReason, Failure};
 use plimsoll_context::Tokens;
-use plimsoll_core::{Agent, Provider, Window};
+use plimsoll_core::{Agent, Error, Provider, Window};
 use plimsoll_mock::Mock;
 use plimsoll_providers::{OpenAiChat, Secret};
 use plimsoll_wire::openai_responses::Profile;
@@ -178,7 +178,8 @@ async fn a_run_plans_by_what_the_provider_counts() {
         "what is sent then"
     );
     let without = Fake::of(cheap(), []).await;
-    let output = agent(&without).run(&task).await.unwrap();
+    let output = agent(&without).run(&task).await;
+    let output = output.or_else(Error::into_output).unwrap();
     let unfit = matches!(output.reason, EndReason::CannotFit { .. });
     assert!(
         unfit,

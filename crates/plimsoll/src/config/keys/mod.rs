@@ -20,5 +20,6 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
 /// The key of this full name.
 #[must_use]
 pub fn named(path: &str) -> Option<&'static Key> {
-    all().find(|key| key.path() == path)
+    let known = super::key::NAMES.get(path);
+    known.map(|known| known.key)
 }

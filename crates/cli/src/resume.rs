@@ -1,0 +1,188 @@
+//! [`SessionSettings`]: what a session was last run with, so that it is continued with its own model,
+//! address and settings. Flags of the continuing command win. Consent is not remembered: `--yes` and
+//! `--allow` have to be given again.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll::config::{self, Kind};
+use plimsoll::store::{MAX_SETTINGS, SqliteStore};
+use plimsoll::{Fingerprint, Message, SessionId, SessionStore};
+use serde::{Deserialize, Serialize};
+
+use crate::choice::Choice;
+use crate::exit::Stop;
+use crate::flags::Flag;
+use crate::settings::Sources;
+use crate::view::started;
+
+/// What a session was last run with.
+#[derive(Debug, Serialize, Deserialize)]
+struct SessionSettings {
+    /// The model that was used, as `--model` takes it.
+    model: String,
+    /// Its address, unless that is the provider's usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_url: Option<String>,
+    /// The configuration that was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    config: Option<NamedFile>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    no_config: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// The flags that set something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    flags: Vec<Flag>,
+}
+
+/// A file that the user named, with what was in it: it is trusted as it was then.
+#[derive(Debug, Serialize, Deserialize)]
+struct NamedFile {
+    path: PathBuf,
+    content: String,
+}
+
+/// Where the model of a continued session comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Resumed {
+    session: SessionId,
+    model: String,
+}
+
+impl Resumed {
+    /// Says that it is the session's model that cannot be used.
+    pub(crate) fn explain(&self, stop: Stop) -> Stop {
+        let Self { session, model } = self;
+        let text = format!("session {session} runs on {model}: {}", stop.text);
+        Stop { text, ..stop }
+    }
+}
+
+/// Stores what a session is run with from now on.
+pub(crate) async fn save(
+    store: &SqliteStore,
+    id: &SessionId,
+    sources: &Sources,
+    choice: &Choice,
+) -> Result<(), Stop> {
+    let mut settings = SessionSettings {
+        model: choice.name.clone(),
+        base_url: choice.base_url.clone(),
+        config: sources.config.as_deref().and_then(NamedFile::of),
+        no_config: sources.no_config,
+        agent: sources.agent.clone(),
+        flags: sources.flags.entries().filter_map(lasting).collect(),
+    };
+    let mut text = serde_json::to_string(&settings).map_err(Stop::failed)?;
+    if text.len() > MAX_SETTINGS {
+        settings.flags.clear();
+        text = serde_json::to_string(&settings).map_err(Stop::failed)?;
+        crate::say(
+            "the flags of this command are too long to be remembered; give them again to continue this session",
+        );
+    }
+    store.save_settings(id, &text).await.map_err(Stop::failed)
+}
+
+/// Fills in what a session was last run with, as far as `sources` leaves it open.
+pub(crate) async fn restore(
+    store: &SqliteStore,
+    id: &SessionId,
+    sources: &mut Sources,
+) -> Result<(), Stop> {
+    let settings = match store.settings(id).await.map_err(Stop::failed)? {
+        Some(text) => serde_json::from_str(&text).map_err(Stop::failed)?,
+        // Of a session that was imported, the log may know the model.
+        None => {
+            let log = store.load(id).await.map_err(Stop::failed)?;
+            match started(&log) {
+                (model, _) if !model.is_empty() => SessionSettings::of_model(model),
+                _ => return Ok(()),
+            }
+        }
+    };
+    settings.restore(id, sources)
+}
+
+impl SessionSettings {
+    fn of_model(model: String) -> Self {
+        Self {
+            model,
+            base_url: None,
+            config: None,
+            no_config: false,
+            agent: None,
+            flags: Vec::new(),
+        }
+    }
+
+    fn restore(self, id: &SessionId, sources: &mut Sources) -> Result<(), Stop> {
+        let flags = &mut sources.flags;
+        let mut earlier = self.flags;
+        if !flags.has("model") {
+            let base_url = self
+                .base_url
+                .map(|url| Flag::new("--base-url", "base_url", url));
+            earlier.extend(base_url);
+            earlier.push(Flag::new("--model", "model", self.model.clone()));
+            sources.resumed = Some(Resumed {
+                session: id.clone(),
+                model: self.model,
+            });
+        }
+        flags.restore(earlier);
+        if sources.config.is_some() || sources.no_config {
+            return Ok(());
+        }
+        sources.no_config = self.no_config;
+        if let Some(file) = self.config {
+            if !file.is_as_it_was() {
+                let path = file.path.display();
+                return Err(Stop::usage(format!(
+                    "session {id} was run with --config {path}, which is not as it was then; give \
+                     --config {path} if you trust it, or another one"
+                )));
+            }
+            sources.config = Some(file.path);
+        }
+        sources.agent = sources.agent.take().or(self.agent);
+        Ok(())
+    }
+}
+
+impl NamedFile {
+    fn of(path: &Path) -> Option<Self> {
+        let content = content(path)?;
+        let path = std::path::absolute(path).ok()?;
+        Some(Self { path, content })
+    }
+
+    fn is_as_it_was(&self) -> bool {
+        content(&self.path).is_some_and(|content| content == self.content)
+    }
+}
+
+/// A hash of a file's content; `None` if it cannot be read.
+fn content(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(Fingerprint::of([&Message::user(text)]).to_string())
+}
+
+/// A flag as it holds in another directory and for later runs too; `None` for one that holds only for
+/// the command that it was given to.
+fn lasting(flag: Flag) -> Option<Flag> {
+    match config::key(&flag.key).map(|key| (key.name, key.kind)) {
+        // The model that was used and its address are stored by themselves.
+        Some(("model" | "base_url", _)) => None,
+        Some((_, Kind::Rules(_))) if !flag.text.starts_with("deny ") => None,
+        Some((_, Kind::Path(_))) => {
+            let path = std::path::absolute(&flag.text).ok();
+            let text = path.and_then(|path| Some(path.to_str()?.to_owned()));
+            Some(Flag {
+                text: text.unwrap_or_else(|| flag.text.clone()),
+                ..flag
+            })
+        }
+        _ => Some(flag),
+    }
+}

@@ -1,0 +1,67 @@
+//! No model is named, and none is here: nothing is fetched unless somebody says so.
+
+use std::net::TcpStream;
+use std::process::Command;
+
+use super::command::{Home, feed};
+use super::terminal::Terminal;
+
+/// A command on a machine without keys and model servers; `None`, and it says so, if this machine has
+/// one.
+fn without_servers(home: &Home, args: &[&str]) -> Option<Command> {
+    if TcpStream::connect(("127.0.0.1", 8080)).is_ok() {
+        eprintln!("skipped: there is a server at port 8080 of this machine");
+        return None;
+    }
+    let mut command = home.command(args);
+    command.env("OLLAMA_HOST", "127.0.0.1:1");
+    Some(command)
+}
+
+#[test]
+fn nothing_is_fetched_where_nobody_can_be_asked() {
+    let home = Home::new();
+    for args in [
+        &["run", "Say hello"][..],
+        &["chat"],
+        &["run", "--json", "Hi"],
+    ] {
+        let Some(command) = without_servers(&home, args) else {
+            return;
+        };
+        feed(command, b"").refused(
+            2,
+            &[
+                "no model is named",
+                "--model local, which fetches",
+                "1117 MB",
+            ],
+        );
+        assert!(!home.data().join("cache").exists());
+    }
+}
+
+#[test]
+fn a_person_is_asked_before_anything_is_fetched() {
+    let home = Home::new();
+    let Some(command) = without_servers(&home, &["run", "Say hello"]) else {
+        return;
+    };
+    let mut terminal = Terminal::start(command, &[], 80);
+    terminal.until("Fetch it now? [y/N]:");
+    let screen = terminal.screen();
+    for words in [
+        "no model is named",
+        "1117 MB",
+        "huggingface.co",
+        "PyPI",
+        "67 MB",
+    ] {
+        assert!(screen.contains(words), "no {words}: {screen}");
+    }
+    terminal.keys("\r");
+    assert_eq!(terminal.end(), Some(2), "{}", terminal.screen());
+    let screen = terminal.screen();
+    assert!(screen.contains("nothing was fetched"), "{screen}");
+    assert!(!home.data().join("cache").exists());
+}

@@ -1,0 +1,71 @@
+//! The settings that sessions were last run with, as the program wrote them. They are not part of any
+//! log: an export does not contain them.
+
+use std::path::Path;
+
+use plimsoll_core::{SessionId, StoreError};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::fault;
+
+/// The largest text that is stored for a session, in characters.
+pub const MAX_SETTINGS: usize = 64 * 1024;
+
+/// How long settings are kept for a session that has no entry yet, in seconds.
+const UNUSED: i64 = 24 * 60 * 60;
+
+/// Stores the settings of a session in place of earlier ones. A text longer than [`MAX_SETTINGS`] is
+/// not stored, and earlier settings are forgotten.
+pub(crate) fn save(
+    connection: &mut Connection,
+    path: &Path,
+    session: &SessionId,
+    text: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    write(connection, session, text, now).map_err(fault::sqlite(path))
+}
+
+fn write(
+    connection: &mut Connection,
+    session: &SessionId,
+    text: &str,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute(
+        "DELETE FROM settings WHERE session = ?1
+         OR (at < ?2 AND session NOT IN (SELECT id FROM sessions))",
+        params![session.as_str(), now.saturating_sub(UNUSED)],
+    )?;
+    if text.chars().count() <= MAX_SETTINGS {
+        transaction.execute(
+            "INSERT INTO settings (session, text, at) VALUES (?1, ?2, ?3)",
+            params![session.as_str(), text, now],
+        )?;
+    }
+    transaction.commit()
+}
+
+/// Returns the settings of a session, or of the nearest session that it is a fork of.
+pub(crate) fn find(
+    connection: &Connection,
+    path: &Path,
+    session: &SessionId,
+) -> Result<Option<String>, StoreError> {
+    let found = connection
+        .query_row(
+            "WITH RECURSIVE kin (id, parent, depth) AS (
+                 SELECT ?1, (SELECT parent FROM sessions WHERE id = ?1), 0
+                 UNION ALL
+                 SELECT sessions.id, sessions.parent, depth + 1
+                 FROM kin JOIN sessions ON sessions.key = kin.parent
+             )
+             SELECT text FROM kin JOIN settings ON settings.session = kin.id
+             ORDER BY depth LIMIT 1",
+            [session.as_str()],
+            |row| row.get(0),
+        )
+        .optional();
+    found.map_err(fault::sqlite(path))
+}
