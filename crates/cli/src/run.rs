@@ -1,8 +1,7 @@
 //! `plimsoll run`: settings resolved once, one run driven, its outcome said. The run itself is in
 //! the library.
 
-use std::borrow::Cow;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
@@ -11,7 +10,6 @@ use plimsoll::{AgentOutput, Error, Event, Remote, Session, SessionId, new_sessio
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::args::RunArgs;
 use crate::ask;
-use crate::chat::paper::clean;
 use crate::choice::Said;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
@@ -96,7 +94,7 @@ fn close(
     }
     // What streamed to a terminal is there already.
     if answered && !screen.is_some_and(Screen::has_streamed) {
-        out!("{}", shown(&output.text));
+        out!("{}", output.text);
     }
     if !answered {
         crate::say(&reason_text(settings, &output.reason));
@@ -111,14 +109,6 @@ fn close(
         ));
     }
     Ok(code)
-}
-
-/// A text as standard output takes it: as it is, but on a terminal without what that would obey.
-fn shown(text: &str) -> Cow<'_, str> {
-    match io::stdout().is_terminal() {
-        true => clean(text).into(),
-        false => text.into(),
-    }
 }
 
 /// The first Ctrl-C ends the run cleanly, the second at once.
@@ -191,11 +181,8 @@ impl plimsoll::Observer for Lines {
         if failed.is_some() {
             return;
         }
-        let mut out = io::stdout().lock();
         let line = serde_json::to_string(event).map_err(io::Error::from);
-        let written = line
-            .and_then(|line| writeln!(out, "{line}"))
-            .and_then(|()| out.flush());
+        let written = line.and_then(|line| out::write(&mut io::stdout().lock(), &(line + "\n")));
         *failed = written.err();
     }
 }
