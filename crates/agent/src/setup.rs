@@ -8,6 +8,7 @@ use plimsoll_context::{
     SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec,
 };
 
+use crate::call_target::TargetOf;
 use crate::event::TurnTrigger;
 use crate::filters::InputFilters;
 use crate::inbox::QueueMode;
@@ -127,6 +128,8 @@ pub struct KnownTool {
     pub idempotent: bool,
     /// Whether a person is asked before it runs.
     pub asks: bool,
+    /// What its calls act on.
+    pub target: TargetOf,
 }
 
 impl SummaryModel {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     BranchRecord, Cost, EndReason, Entry, ExecutionLimits, Input, KEPT_FOR_ANSWER, KnownTool,
-    LOG_FORMAT, Outcome, Run, Setup, Spend, Step,
+    LOG_FORMAT, Outcome, Run, Setup, Spend, Step, TargetOf,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Message, Money, Part, Reply, Seq, StopReason, Tokens,
@@ -24,6 +24,7 @@ fn setup(limits: ExecutionLimits) -> Setup {
         },
         idempotent: true,
         asks: false,
+        target: TargetOf::default(),
     };
     Setup {
         tools: vec![tool],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Entry, KnownTool, Leave, Measure, Run, Setup, State};
+use plimsoll_agent::{Entry, KnownTool, Leave, Measure, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, Chars4, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT,
     Message, Recall, Tokens,
@@ -198,6 +198,10 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
         spec: tool.spec().clone(),
         idempotent: tool.idempotent(),
         asks: tool.asks(),
+        target: {
+            let tool = Arc::clone(tool);
+            TargetOf::new(move |arguments| tool.target(arguments))
+        },
     }
 }
 

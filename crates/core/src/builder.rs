@@ -377,7 +377,7 @@ impl AgentBuilder {
             follow_ups: self.follow_ups,
             config_id: self.config_id.unwrap_or_else(|| DEFAULT_CONFIG.to_owned()),
             first_turn_trigger: self.first_turn_trigger,
-            permissions: self.permissions,
+            permissions: self.permissions.clone(),
             max_parallel_tools,
             max_output: self.max_tokens,
             sampling: self.sampling,
@@ -394,6 +394,7 @@ impl AgentBuilder {
                 .into_iter()
                 .map(|tool| (tool.spec().name.clone(), tool))
                 .collect(),
+            permissions: Arc::new(self.permissions),
             store: self.store,
             gate: self.gate,
             observers: self.observers,

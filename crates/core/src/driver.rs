@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use plimsoll_agent::{
-    Answer, Event, Failure, HookPoint, Input, Outcome, Question, Setup, Step, Waiting,
+    Answer, Event, Failure, HookPoint, Input, Outcome, Permissions, Question, Setup, Step, Waiting,
 };
 use plimsoll_context::{Bytes, CallId, Part, Reply, Tokens};
 use tokio::sync::mpsc;
@@ -55,6 +55,7 @@ pub(crate) struct Parts {
     pub(crate) summary_timeout: Duration,
     pub(crate) hooks: Hooks,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
+    pub(crate) permissions: Arc<Permissions>,
     pub(crate) store: Arc<dyn SessionStore>,
     /// Where there is none, nobody is asked, which denies.
     pub(crate) gate: Option<Arc<dyn Gate>>,

@@ -72,6 +72,7 @@ pub(super) async fn execute(
                 spent: spent.clone(),
                 updates: updates.clone(),
                 allowance: allowance.clone(),
+                permissions: Arc::clone(&parts.permissions),
                 origin: origin.clone(),
             };
             let tries = match tool.idempotent() {
