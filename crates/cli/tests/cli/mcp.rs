@@ -132,6 +132,35 @@ fn rules_hold_for_them_and_wait_for_one_that_is_missing() {
 }
 
 #[test]
+fn rules_hold_for_the_tools_of_a_lazy_server() {
+    let look = ("ship_call", "{\"name\":\"look\",\"arguments\":{}}");
+    for (rule, flags, runs) in [
+        ("", &["--deny", "ship_look"][..], false),
+        ("", &["--deny", "*look"], false),
+        ("", &["--allow", "ship_call", "--deny", "ship_look"], false),
+        ("", &["--deny", "ship_see"], true),
+        (
+            "permissions = [{ tool = \"ship_look\", then = \"deny\" }]\n",
+            &[],
+            false,
+        ),
+        // Nobody can be asked here.
+        (
+            "permissions = [{ tool = \"ship_l*\", then = \"ask\" }]\n",
+            &[],
+            false,
+        ),
+    ] {
+        let home = home(&format!("{rule}{CONFIG}lazy = true\n"));
+        let fake = Fake::new([Answer::call(&[look]), Answer::say("Aye.")]);
+        let args = [&NAMED[..], flags, &["Look."]].concat();
+        home.agent(&fake, &args).done();
+        let result = result(&fake.asked()[1]);
+        assert_eq!(result.contains("a sail"), runs, "{rule}{flags:?}: {result}");
+    }
+}
+
+#[test]
 fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
     let lost = "[[mcp]]\nname = \"lost\"\ncommand = \"sh\"\nargs = [\"-c\", \"echo no charts $KEY >&2; exit 4\"]\nenv = { KEY = \"hush-hush-hush\" }\n";
     let home = home(&format!("{CONFIG}{lost}"));
