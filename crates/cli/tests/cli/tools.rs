@@ -94,3 +94,74 @@ fn a_command_that_hangs_or_fails_is_told() {
     );
     assert!(said[1].contains('3'), "{}", said[1]);
 }
+
+#[test]
+fn a_path_that_is_denied_is_denied_however_it_is_spelled() {
+    let home = Home::new();
+    home.file(".env", "KEY=hunter2\n");
+    home.file("other", "KEY=1\n");
+    let absolute = format!("{{\"path\":\"{}/.env\"}}", home.work().display());
+    let calls = [
+        ("read", "{\"path\":\".env\"}"),
+        ("read", "{\"path\":\"./.env\"}"),
+        ("read", "{\"path\":\".//.env\"}"),
+        ("read", absolute.as_str()),
+        ("grep", "{\"pattern\":\"KEY\"}"),
+        ("grep", "{\"pattern\":\"KEY\",\"path\":\".env\"}"),
+        (
+            "edit",
+            "{\"path\":\".env\",\"old\":\"KEY=x\",\"new\":\"x\"}",
+        ),
+    ];
+    let said = results(&home, &["--deny", "read:path=.env"], &calls);
+    for (call, said) in calls.iter().zip(&said) {
+        assert!(!said.contains("hunter2"), "{call:?}: {said}");
+    }
+    assert!(
+        said[0].contains("the rules of this run do not allow"),
+        "{}",
+        said[0]
+    );
+    assert!(
+        said[4].contains("other:1: KEY=1") && said[4].contains("1 left out"),
+        "{}",
+        said[4]
+    );
+}
+
+#[test]
+fn a_file_that_programs_run_or_agents_obey_is_written_after_a_question() {
+    let write = |path: &str| format!("{{\"path\":\"{path}\",\"content\":\"x\"}}");
+    let paths = [
+        "plimsoll.toml",
+        "AGENTS.md",
+        "./.envrc",
+        ".cargo/config.toml",
+        ".git/hooks/x",
+    ];
+    let texts = paths.map(write);
+    let calls = texts.each_ref().map(|text| ("write", text.as_str()));
+    for (args, written) in [
+        (&[][..], [false; 5]),
+        (&["--allow", "write"], [false; 5]),
+        (&["--allow", "write:path=*"], [false; 5]),
+        (&["--yes"], [true; 5]),
+    ] {
+        let home = Home::new();
+        let said = results(&home, args, &calls);
+        for ((path, is_written), said) in paths.iter().zip(written).zip(&said) {
+            assert_eq!(
+                home.work().join(path).exists(),
+                is_written,
+                "{args:?} {path}: {said}"
+            );
+            assert_eq!(said.contains("must be approved"), !is_written, "{said}");
+        }
+    }
+    let home = Home::new();
+    let said = results(&home, &["--allow", "write:path=plimsoll.toml"], &calls[..2]);
+    assert!(
+        said[0].starts_with("created") && said[1].contains("must be approved"),
+        "{said:?}"
+    );
+}
