@@ -129,7 +129,8 @@ impl CallTarget {
                 spellings.any(|path| pattern.fits(&path))
             }
             Self::Command(command) => command.simple.as_ref().is_some_and(|simple| {
-                pattern.begins(&simple.spelled) && pattern.fits(&simple.text)
+                pattern.begins(&simple.spelled)
+                    && (pattern.fits(&simple.text) || pattern.fits(command.written.trim()))
             }),
             Self::Arguments | Self::Tool(_) => false,
         }

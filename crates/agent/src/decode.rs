@@ -194,7 +194,7 @@ impl Run {
         }
         let target = target.of(&arguments);
         let asks = match self.setup.permissions.decide(&name, &arguments, &target) {
-            Some(Permission::Deny) => return Decoded::refused(notice::denied(&name)),
+            Some(Permission::Deny) => return Decoded::refused(notice::denied(&name, &target)),
             Some(Permission::Ask) => true,
             Some(Permission::Allow) => false,
             None => asks,

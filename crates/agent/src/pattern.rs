@@ -70,6 +70,7 @@ impl Pattern {
             *first = true;
         }
         pass_stars(&pattern, &mut states);
+        let mut next = states.clone();
         for part in parts {
             let Some(text) = part else {
                 let mut reached = false;
@@ -80,7 +81,7 @@ impl Pattern {
                 continue;
             };
             for c in text.chars() {
-                let mut next = vec![false; states.len()];
+                next.fill(false);
                 for ((letter, is_there), at) in pattern.iter().zip(&states).zip(0..) {
                     let to = match letter {
                         None => at,
@@ -91,7 +92,7 @@ impl Pattern {
                         *state |= *is_there;
                     }
                 }
-                states = next;
+                std::mem::swap(&mut states, &mut next);
                 pass_stars(&pattern, &mut states);
             }
         }

@@ -31,6 +31,7 @@ mod protected;
 mod read;
 mod root;
 mod scope;
+mod shell;
 mod toolbox;
 mod walk;
 mod write;

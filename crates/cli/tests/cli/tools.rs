@@ -165,3 +165,47 @@ fn a_file_that_programs_run_or_agents_obey_is_written_after_a_question() {
         "{said:?}"
     );
 }
+
+#[test]
+fn a_pattern_allows_one_simple_command_and_denies_it_anywhere() {
+    let home = Home::new();
+    let bash = |command: &str| serde_json::json!({ "command": command }).to_string();
+    let run = |args: &[&str], commands: &[&str]| {
+        let arguments: Vec<String> = commands.iter().map(|command| bash(command)).collect();
+        let calls = arguments.iter().map(|text| ("bash", text.as_str()));
+        results(&home, args, &calls.collect::<Vec<_>>())
+    };
+    let said = run(
+        &["--allow", "bash:echo *"],
+        &[
+            "echo  'a;b' \"c d\"",
+            "echo a; touch made",
+            "echo a\ntouch made",
+            "echo $(touch made)",
+            "echo a | tee made",
+            "echo a > made",
+            "X=1 echo a",
+        ],
+    );
+    assert!(said[0].starts_with("a;b c d\n"), "{}", said[0]);
+    for said in &said[1..] {
+        assert!(said.contains("must be approved"), "{said}");
+    }
+    assert!(!home.work().join("made").exists());
+    let said = run(
+        &["--yes", "--deny", "bash:touch *"],
+        &[
+            "echo touch made",
+            "true && touch made",
+            "sudo sh -c 'touch made'",
+            "$CMD made",
+            "echo a )",
+        ],
+    );
+    assert!(said[0].starts_with("touch made\n"), "{}", said[0]);
+    for said in &said[1..] {
+        assert!(said.starts_with("not run: "), "{said}");
+    }
+    assert!(said[4].contains("write simple commands"), "{}", said[4]);
+    assert!(!home.work().join("made").exists());
+}
