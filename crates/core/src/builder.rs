@@ -29,6 +29,7 @@ use crate::memory_store::MemoryStore;
 use crate::observer::{Observer, Observers};
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
+use crate::secret::{Secret, Secrets};
 use crate::steps::MAX_STEP_RESULT;
 use crate::store::SessionStore;
 use crate::telemetry::{Contents, Manner};
@@ -82,6 +83,7 @@ pub struct AgentBuilder {
     max_parallel_tools: Option<usize>,
     tool_execution: Option<ToolExecutionStrategy>,
     permissions: Permissions,
+    secrets: Vec<Secret>,
     tool_retries: u32,
     gate_timeout: Option<Duration>,
     input_filters: InputFilters,
@@ -137,6 +139,7 @@ impl Agent {
             max_parallel_tools: None,
             tool_execution: None,
             permissions: Permissions::default(),
+            secrets: Vec::new(),
             tool_retries: TOOL_RETRIES,
             gate_timeout: None,
             input_filters: InputFilters::default(),
@@ -351,6 +354,11 @@ impl AgentBuilder {
                 .into(),
             sheet: self.summarizer_sheet.or(self.sheet.filter(|_| same)),
         };
+        let secrets = self.secrets.into_iter();
+        let secrets = secrets
+            .chain(self.provider.secrets())
+            .chain(summarizer.secrets());
+        let secrets: Vec<Secret> = secrets.collect();
         let policy = self.context.policy(self.policy, &beside);
         let setup = Setup {
             model: self.provider.model().to_owned(),
@@ -395,6 +403,7 @@ impl AgentBuilder {
                 .map(|tool| (tool.spec().name.clone(), tool))
                 .collect(),
             permissions: Arc::new(self.permissions),
+            secrets: Secrets::with_environment(secrets),
             store: self.store,
             gate: self.gate,
             observers: self.observers,

@@ -31,6 +31,7 @@ use crate::observer::Observers;
 use crate::provider::Provider;
 use crate::remote::Command;
 use crate::retry::RetryConfig;
+use crate::secret::Secrets;
 use crate::session::Session;
 use crate::store::SessionStore;
 use crate::telemetry::{Manner, RunSpan, ToolSpan};
@@ -56,6 +57,8 @@ pub(crate) struct Parts {
     pub(crate) hooks: Hooks,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     pub(crate) permissions: Arc<Permissions>,
+    /// What is struck out of the results of tools.
+    pub(crate) secrets: Secrets,
     pub(crate) store: Arc<dyn SessionStore>,
     /// Where there is none, nobody is asked, which denies.
     pub(crate) gate: Option<Arc<dyn Gate>>,

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 
+use crate::secret::Secret;
 use crate::telemetry::ServerAddress;
 
 /// A model behind an API.
@@ -63,6 +64,11 @@ pub trait Provider: Send + Sync {
             )
         });
         faults.collect()
+    }
+
+    /// The keys that it sends, so that they can be struck out of what tools return.
+    fn secrets(&self) -> Vec<Secret> {
+        Vec::new()
     }
 
     /// The model's window as far as it is known without asking; it stands where the server does not

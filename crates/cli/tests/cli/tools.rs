@@ -1,6 +1,6 @@
 //! Tool calls that go wrong: each gets a result that says so, and the run goes on.
 
-use super::command::Home;
+use super::command::{Home, Said, feed, with};
 use super::fake::{Answer, Fake};
 use super::runs::messages;
 
@@ -208,4 +208,34 @@ fn a_pattern_allows_one_simple_command_and_denies_it_anywhere() {
     }
     assert!(said[4].contains("write simple commands"), "{}", said[4]);
     assert!(!home.work().join("made").exists());
+}
+
+#[test]
+fn a_command_cannot_give_keys_away() {
+    const KEY: &str = "sk-SUPERSECRETKEY1234567890";
+    let home = Home::new();
+    // Its own environment, and that of every process that it may look into.
+    let look = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a -e KEY= -e TOKEN=; env; echo looked";
+    let call = serde_json::json!({ "command": look }).to_string();
+    let fake = Fake::new([Answer::call(&[("bash", &call)]), Answer::say("done")]);
+    let mut command = home.command(with(&fake, &["--yes", "Look."]));
+    command
+        .env("OPENAI_COMPATIBLE_API_KEY", KEY)
+        .env("DEPLOY_TOKEN", "tok-0123456789abcdef");
+    let said: Said = feed(command, b"").done();
+    let sent = fake.asked()[1].to_string();
+    assert!(sent.contains("looked"), "{sent}");
+    let kept = ["sessions.db", "sessions.db-wal", "archive.db"].map(|name| home.data().join(name));
+    let kept = kept
+        .iter()
+        .filter_map(|path| std::fs::read(path).ok())
+        .flatten();
+    let kept = String::from_utf8_lossy(&kept.collect::<Vec<u8>>()).into_owned();
+    assert!(kept.contains("looked"));
+    for text in [&sent, &kept, &said.err, &said.out] {
+        assert!(
+            !text.contains("SUPERSECRET") && !text.contains("tok-0123456789"),
+            "{text}"
+        );
+    }
 }

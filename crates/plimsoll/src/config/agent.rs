@@ -12,7 +12,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::{Agent, Error, Provider, Tool};
 use plimsoll_providers::{
-    ModelBook, ModelFacts, ModelRef, OpenAiChat, OpenAiChatBuilder, Timeouts,
+    ModelBook, ModelFacts, ModelRef, OpenAiChat, OpenAiChatBuilder, Secret, Timeouts,
 };
 use plimsoll_tools::{Root, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
@@ -136,6 +136,17 @@ impl AgentConfig {
         }
         let facts = self.facts(&model);
         Ok((model, chat.facts(facts).timeouts(self.timeouts())))
+    }
+
+    /// The keys that the configuration knows, so that they can be struck out of what tools return: those of
+    /// all its providers and servers of tools, with the variables that it names.
+    #[must_use]
+    pub fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
+        let providers = self.shared.providers.values();
+        let servers = self.shared.mcp.iter();
+        let secrets = providers.flat_map(|provider| provider.secrets(variables));
+        let secrets = secrets.chain(servers.flat_map(|server| server.secrets(variables)));
+        secrets.collect()
     }
 
     /// How long silence is waited through.

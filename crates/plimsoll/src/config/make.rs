@@ -203,6 +203,7 @@ impl AgentConfig {
         let mut builder = self
             .settings
             .apply(Agent::builder_shared(provider))
+            .secrets(self.secrets(&plimsoll_providers::environment))
             .permissions(self.permissions());
         if let Some(system) = self.system()? {
             builder = builder.system(system);

@@ -209,6 +209,19 @@ impl McpServer {
         Ok(client.timeout(self.timeout))
     }
 
+    /// Its keys, as far as they are there: its token, and the headers and variables that are named for
+    /// keys.
+    pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
+        let token = self.bearer_env.as_deref().and_then(variables);
+        let (McpReach::Command { env: named, .. } | McpReach::Url { headers: named, .. }) =
+            &self.reach;
+        let named = named.iter();
+        let named = named.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
+        named
+            .chain(token.map(|token| Secret::new(&token)))
+            .collect()
+    }
+
     pub(crate) fn of(fields: &Fields, faults: &mut Faults) -> Option<Self> {
         let line = fields.line;
         let name = fields.text("name");
