@@ -154,7 +154,8 @@ pub(crate) struct ConfigArgs {
 pub(crate) enum ConfigCommand {
     /// Say what a configuration comes to, agent by agent, or everything that is wrong with it
     Check {
-        /// The configuration [default: plimsoll.toml]
+        /// The configuration [default: the plimsoll.toml that a run here would find]
+        #[arg(env = "PLIMSOLL_CONFIG")]
         file: Option<PathBuf>,
         /// Try the servers of [[mcp]]
         #[arg(long)]
@@ -162,6 +163,14 @@ pub(crate) enum ConfigCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Trust a configuration as it is now, so that runs that find it use all of its settings
+    Trust {
+        /// The configuration [default: the plimsoll.toml that a run here would find]
+        file: Option<PathBuf>,
+        /// Do not trust it any more
+        #[arg(long)]
+        revoke: bool,
     },
     /// Every setting with its value, as a run would have it
     Show {

@@ -54,8 +54,11 @@ impl Toolbox {
     #[must_use]
     pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths = paths.into_iter();
-        // A path that is not there yet has no other form.
-        let paths = paths.map(|path| path.canonicalize().unwrap_or(path));
+        let real = |path: &PathBuf| {
+            let new = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+            path.canonicalize().ok().or_else(new)
+        };
+        let paths = paths.map(|path| real(&path).unwrap_or(path));
         self.workspace.protected.extend(paths);
         self
     }

@@ -156,6 +156,15 @@ impl McpServer {
         }
     }
 
+    /// The program and its arguments.
+    pub(super) fn words(&self) -> impl Iterator<Item = &String> {
+        let words = match &self.reach {
+            McpReach::Command { command, args, .. } => Some(std::iter::once(command).chain(args)),
+            McpReach::Url { .. } => None,
+        };
+        words.into_iter().flatten()
+    }
+
     /// The server as it can be connected to. A command starts in `root`; the token is looked up with
     /// `variables`.
     ///
