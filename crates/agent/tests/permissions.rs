@@ -179,7 +179,7 @@ fn a_path_is_known_by_where_it_leads() {
         CallTarget::Path(PathTarget {
             fields: &["path", "file"],
             path: path.to_owned(),
-            absolute: format!("/work/{path}"),
+            absolute: format!("/ws/{path}"),
             written: written.to_owned(),
             same_as,
             is_protected,
@@ -191,7 +191,7 @@ fn a_path_is_known_by_where_it_leads() {
     let table: &[(&[&str], &str, CallTarget, Option<Permission>)] = &[
         (&["deny read path=.env"], "read", env(), Some(Deny)),
         (&["deny read path=./.env"], "read", env(), Some(Deny)),
-        (&["deny read path=/work/.env"], "read", env(), Some(Deny)),
+        (&["deny read path=/ws/.env"], "read", env(), Some(Deny)),
         (&["deny read path=.//.env"], "read", env(), Some(Deny)),
         (&["deny read .env"], "read", env(), Some(Deny)),
         (&["deny read file=.env"], "read", env(), Some(Deny)),

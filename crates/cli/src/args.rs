@@ -125,6 +125,7 @@ const CONFIG_EXAMPLES: &str = "\
 Examples:
   plimsoll config init                       # writes a plimsoll.toml with every key in it
   plimsoll config check                      # what it comes to, or everything wrong with it
+  plimsoll config trust                      # read it before: a run may then use all of it
   plimsoll config show --agent reviewer --origin
   plimsoll config show --max-turns 20        # as a run with this flag would have it
   plimsoll config schema > plimsoll.schema.json

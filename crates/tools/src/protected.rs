@@ -64,7 +64,7 @@ const FILES: [&str; 48] = [
     "lefthook.yaml",
     ".pre-commit-config.yaml",
     ".pre-commit-config.yml",
-    // package managers that run what these name
+    // npm, yarn and pnpm, which run what these name
     ".npmrc",
     ".pnp.cjs",
     ".yarnrc",

@@ -48,7 +48,8 @@ fn a_found_file_reaches_no_further_than_its_directory() {
                 );
             }
             // Whoever names a file answers for it.
-            Config::read(&path).unwrap();
+            let config = Config::read(&path).unwrap();
+            assert_eq!(config.needs_trust().is_empty(), good, "{text}");
         }
     }
 }

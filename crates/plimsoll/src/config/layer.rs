@@ -138,25 +138,28 @@ impl Reader<'_> {
                 written: name,
             });
         }
-        match key.kind.read(&node) {
-            Ok(Value::Path(path))
-                if key.trust == Trust::Any
-                    && self.named == Named::Found
-                    && !reach::stays(self.path, &path) =>
-            {
-                self.faults.at(line, leads_out(&name, self.path));
-            }
-            Ok(value) => layer.found.push(Found {
-                key,
-                value: beside(self.path, value),
-                origin: Origin::File(self.path.to_owned(), line),
-                written: name,
-            }),
+        let value = match key.kind.read(&node) {
+            Ok(value) => value,
             Err(expected) => {
                 let text = format!("`{name}` is {}; give {expected}", node.value);
-                self.faults.at(line, text);
+                return self.faults.at(line, text);
+            }
+        };
+        if let Value::Path(path) = &value
+            && key.trust == Trust::Any
+            && !reach::stays(self.path, path)
+        {
+            self.restricted.push(format!("`{name}` (line {line})"));
+            if self.named == Named::Found {
+                return self.faults.at(line, leads_out(&name, self.path));
             }
         }
+        layer.found.push(Found {
+            key,
+            value: beside(self.path, value),
+            origin: Origin::File(self.path.to_owned(), line),
+            written: name,
+        });
     }
 
     /// The tables of a list, each read by its own fields.
