@@ -170,7 +170,7 @@ impl Run {
             let names: Vec<&str> = self.state.names.iter().collect();
             return Decoded::refused(notice::unknown_tool(&call.name, &names));
         };
-        let (name, asks) = (tool.spec.name.clone(), tool.asks);
+        let (name, asks, target) = (tool.spec.name.clone(), tool.asks, tool.target.clone());
         let fitted = fit(&tool.spec.schema, arguments);
         let arguments = Value::Object(fitted.object);
         let prepared = ToolCall {
@@ -192,8 +192,9 @@ impl Run {
         if !is_new && self.setup.limits.identical_tool_calls().is_some() {
             return Decoded::refused(notice::SAME_CALL);
         }
-        let asks = match self.setup.permissions.decide(&name, &arguments) {
-            Some(Permission::Deny) => return Decoded::refused(notice::denied(&name)),
+        let target = target.of(&arguments);
+        let asks = match self.setup.permissions.decide(&name, &arguments, &target) {
+            Some(Permission::Deny) => return Decoded::refused(notice::denied(&name, &target)),
             Some(Permission::Ask) => true,
             Some(Permission::Allow) => false,
             None => asks,

@@ -4,6 +4,7 @@
 mod arguments;
 mod batch;
 mod branches;
+mod call_target;
 mod compact;
 mod contents;
 mod decode;
@@ -53,6 +54,9 @@ pub use arguments::{
     ArgumentFault, Arguments, Coercion, Fitted, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
 pub use branches::BranchRecord;
+pub use call_target::{
+    CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf, ToolTarget,
+};
 pub use compact::{CompactError, Compaction, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;

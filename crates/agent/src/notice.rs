@@ -1,6 +1,7 @@
 //! What the machine says to the model: notices and the results of calls that did not run. Fixed,
 //! short and byte-stable, since the model sees them. Not what a person is shown.
 
+use crate::call_target::{CallTarget, CommandTarget};
 use std::time::Duration;
 
 use plimsoll_context::{Part, ToolCall, ToolResult};
@@ -224,8 +225,17 @@ pub(crate) fn over_batch() -> String {
 }
 
 /// A call that the host's rules do not allow.
-pub(crate) fn denied(tool: &str) -> String {
-    format!("not run: the rules of this run do not allow this call of `{tool}`; do something else")
+pub(crate) fn denied(tool: &str, target: &CallTarget) -> String {
+    let is_unread = |command: &CommandTarget| command.commands.is_none();
+    match target {
+        CallTarget::Command(command) if is_unread(command) => format!(
+            "not run: this call of `{tool}` may run what the rules of this run do not allow, and the \
+             command cannot be checked; write simple commands, one a call"
+        ),
+        _ => format!(
+            "not run: the rules of this run do not allow this call of `{tool}`; do something else"
+        ),
+    }
 }
 
 /// A call whose arguments do not fit its tool.

@@ -1,6 +1,7 @@
-//! [`Permissions`]: which tool calls may run, by rules that are written down beforehand. It decides
-//! and asks nobody; a person is asked by the gate. No sandbox: a pattern sees the text of an
-//! argument, not what a shell makes of it.
+//! [`Permissions`]: which tool calls may run, by rules that are written down beforehand.
+//!
+//! It decides and asks nobody; a person is asked by the gate. It is not a sandbox: it judges a call
+//! before it runs, by what the tool says that the call acts on.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -8,6 +9,7 @@ use std::str::FromStr;
 use plimsoll_context::HostedTool;
 use serde_json::Value;
 
+use crate::call_target::{CallTarget, PathTarget, ToolTarget};
 use crate::pattern::Pattern;
 
 /// Rules of one run, at most.
@@ -36,14 +38,14 @@ pub struct PermissionRule {
 /// person is asked.
 ///
 /// ```
-/// use plimsoll_agent::{Permission, PermissionRule, Permissions};
+/// use plimsoll_agent::{CallTarget, Permission, PermissionRule, Permissions};
 /// use serde_json::json;
 /// let rules = Permissions::new([
 ///     PermissionRule::new("bash", Permission::Deny).with_argument("*rm -rf*"),
 ///     PermissionRule::new("bash", Permission::Allow).with_argument("command=git status"),
 ///     PermissionRule::new("fs_*", Permission::Ask),
 /// ]);
-/// let says = |tool, arguments| rules.decide(tool, &arguments);
+/// let says = |tool, arguments| rules.decide(tool, &arguments, &CallTarget::Arguments);
 /// assert_eq!(says("bash", json!({"command": "rm -rf /"})), Some(Permission::Deny));
 /// assert_eq!(says("bash", json!({"command": "git status"})), Some(Permission::Allow));
 /// assert_eq!(says("fs_write", json!({})), Some(Permission::Ask));
@@ -108,36 +110,60 @@ impl PermissionRule {
     ///
     /// To deny or to ask, one fitting text is enough; to allow, all of them must fit: otherwise a call
     /// could be let through by a text that does nothing.
+    ///
+    /// If the tool says what a call acts on, see [`CallTarget`], the pattern is compared with that in
+    /// place of the argument's text: with the path that an argument leads to, or with the commands that
+    /// a shell would run.
     #[must_use]
     pub fn with_argument(mut self, pattern: &str) -> Self {
         let is_field = |field: &str| {
             let letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
             !field.is_empty() && field.chars().all(letter)
         };
-        self.argument = Some(match pattern.split_once('=') {
-            Some((field, text)) if is_field(field) => ArgumentPattern {
-                field: Some(field.to_owned()),
-                text: Pattern::new(text),
-            },
-            _ => ArgumentPattern {
-                field: None,
-                text: Pattern::new(pattern),
-            },
+        let (field, text) = match pattern.split_once('=') {
+            Some((field, text)) if is_field(field) => (Some(field.to_owned()), text),
+            _ => (None, pattern),
+        };
+        self.argument = Some(ArgumentPattern {
+            field,
+            text: Pattern::new(text),
         });
         self
     }
 
-    fn matches(&self, tool: &str, arguments: &Value) -> bool {
-        self.tool.fits(tool)
-            && self.argument.as_ref().is_none_or(|argument| {
-                let mut leaves = Vec::new();
-                argument.leaves(arguments, &mut leaves);
-                let mut fitting = leaves.iter().map(|leaf| argument.text.fits(leaf));
-                match self.permission {
-                    Permission::Allow => !leaves.is_empty() && fitting.all(|fits| fits),
-                    Permission::Deny | Permission::Ask => fitting.any(|fits| fits),
-                }
-            })
+    /// Whether it allows exactly this path, without a star.
+    fn names(&self, target: &CallTarget) -> bool {
+        let argument = self.argument.as_ref().map(|argument| &argument.text);
+        self.permission == Permission::Allow
+            && argument.is_some_and(|text| text.is_literal() && target.fits(text))
+    }
+
+    fn matches(&self, tool: &str, arguments: &Value, target: &CallTarget) -> bool {
+        if !self.tool.fits(tool) {
+            return false;
+        }
+        let Some(argument) = &self.argument else {
+            return true;
+        };
+        let fields = target.fields();
+        let is_field = |field: &str| fields.contains(&field);
+        let sees_target = !fields.is_empty() && argument.field.as_deref().is_none_or(is_field);
+        let mut leaves = Vec::new();
+        match &argument.field {
+            Some(_) if sees_target => {}
+            _ => argument.leaves(arguments, fields, &mut leaves),
+        }
+        let mut fitting = leaves.iter().map(|leaf| argument.text.fits(leaf));
+        match self.permission {
+            Permission::Allow => {
+                (sees_target || !leaves.is_empty())
+                    && (!sees_target || target.fits(&argument.text))
+                    && fitting.all(|fits| fits)
+            }
+            Permission::Deny | Permission::Ask => {
+                (sees_target && target.may_fit(&argument.text)) || fitting.any(|fits| fits)
+            }
+        }
     }
 }
 
@@ -156,12 +182,14 @@ impl Permissions {
         self.rules.is_empty()
     }
 
-    /// What is wrong with them, one sentence each: rules that can never match one of these tools or of
-    /// those that the provider runs, and too many of them.
+    /// What is wrong with them, one sentence each: rules that can never match one of these tools, a
+    /// tool whose name begins with one of `beginnings`, or a tool that the provider runs; and too many
+    /// rules.
     #[must_use]
     pub fn faults<'a>(
         &self,
         tools: impl IntoIterator<Item = &'a str>,
+        beginnings: &[&str],
         hosted: &[HostedTool],
     ) -> Vec<String> {
         let tools: Vec<&str> = tools.into_iter().collect();
@@ -175,6 +203,7 @@ impl Permissions {
                 .copied()
                 .chain(own)
                 .any(|tool| rule.tool.fits(tool))
+                || beginnings.iter().any(|first| rule.tool.may_fit(first))
                 || servers.iter().any(|server| rule.tool.begins(server));
             (!fits).then(|| {
                 let pattern = rule.tool.to_string();
@@ -293,20 +322,89 @@ impl Permissions {
         None
     }
 
-    /// What the first rule that matches says; `None` where none does.
+    /// Decides about a call that acts on `target`: the first rule that matches holds. Returns `None` if
+    /// no rule matches.
+    ///
+    /// - Rules with a path for [tools that do the same](PathTarget::same_as) hold too; the strictest
+    ///   decision counts.
+    /// - If the path is [protected](PathTarget::is_protected), only a rule that allows exactly this
+    ///   path, without `*`, spares the question.
+    /// - If the call runs another tool, rules match by the name and the arguments of either. A rule that
+    ///   allows the tool that is called does not lift a rule for the tool that runs.
     #[must_use]
-    pub fn decide(&self, tool: &str, arguments: &Value) -> Option<Permission> {
+    pub fn decide(&self, tool: &str, arguments: &Value, target: &CallTarget) -> Option<Permission> {
+        match target {
+            CallTarget::Path(path) => self.decide_path(tool, arguments, path, target),
+            CallTarget::Tool(runs) => self.decide_tool(tool, arguments, runs),
+            CallTarget::Arguments | CallTarget::Command(_) => {
+                let mut rules = self.rules.iter();
+                let rule = rules.find(|rule| rule.matches(tool, arguments, target));
+                rule.map(|rule| rule.permission)
+            }
+        }
+    }
+
+    fn decide_path(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        path: &PathTarget,
+        target: &CallTarget,
+    ) -> Option<Permission> {
         let mut rules = self.rules.iter();
-        let rule = rules.find(|rule| rule.matches(tool, arguments));
-        rule.map(|rule| rule.permission)
+        let own = rules.find(|rule| rule.matches(tool, arguments, target));
+        let restricts = |other: &&str| {
+            let mut rules = self.rules.iter().filter(|rule| rule.argument.is_some());
+            let rule = rules.find(|rule| rule.matches(other, &Value::Null, target))?;
+            (rule.permission != Permission::Allow).then_some(rule.permission)
+        };
+        let others = path.same_as.iter().filter_map(restricts);
+        let decisions: Vec<Permission> = own
+            .map(|rule| rule.permission)
+            .into_iter()
+            .chain(others)
+            .collect();
+        let is_named = own.is_some_and(|rule| rule.names(target));
+        if decisions.contains(&Permission::Deny) {
+            Some(Permission::Deny)
+        } else if decisions.contains(&Permission::Ask) || (path.is_protected && !is_named) {
+            Some(Permission::Ask)
+        } else {
+            decisions.first().copied()
+        }
+    }
+
+    fn decide_tool(&self, tool: &str, arguments: &Value, runs: &ToolTarget) -> Option<Permission> {
+        let mut is_allowed = false;
+        for rule in &self.rules {
+            let own = rule.matches(tool, arguments, &CallTarget::Arguments);
+            let fits = |name: &String| rule.matches(name, &runs.arguments, &CallTarget::Arguments);
+            let running = match rule.permission {
+                Permission::Allow => !runs.names.is_empty() && runs.names.iter().all(fits),
+                Permission::Deny | Permission::Ask => runs.names.iter().any(fits),
+            };
+            match (running, own) {
+                (true, own) if !(is_allowed && own) => return Some(rule.permission),
+                (false, true) if rule.permission == Permission::Allow => is_allowed = true,
+                (false, true) if !is_allowed => return Some(rule.permission),
+                _ => {}
+            }
+        }
+        is_allowed.then_some(Permission::Allow)
     }
 }
 
 impl ArgumentPattern {
-    fn leaves<'a>(&self, arguments: &'a Value, leaves: &mut Vec<Cow<'a, str>>) {
-        match &self.field {
-            None => texts(arguments, leaves),
-            Some(field) => {
+    /// The texts that the pattern is compared with, without those of the fields `without`.
+    fn leaves<'a>(&self, arguments: &'a Value, without: &[&str], leaves: &mut Vec<Cow<'a, str>>) {
+        match (&self.field, arguments) {
+            (None, Value::Object(fields)) => {
+                let fields = fields.iter();
+                let others = fields.filter(|(name, _)| !without.contains(&name.as_str()));
+                others.for_each(|(_, value)| texts(value, leaves));
+            }
+            (None, arguments) => texts(arguments, leaves),
+            (Some(field), arguments) => {
                 // A field may have dots in its own name.
                 let found = arguments.get(field).or_else(|| {
                     let mut steps = field.split('.');

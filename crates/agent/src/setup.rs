@@ -8,6 +8,7 @@ use plimsoll_context::{
     SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec,
 };
 
+use crate::call_target::TargetOf;
 use crate::event::TurnTrigger;
 use crate::filters::InputFilters;
 use crate::inbox::QueueMode;
@@ -129,6 +130,8 @@ pub struct KnownTool {
     pub asks: bool,
     /// Whether it is declared only once a plan has been applied.
     pub after_plan: bool,
+    /// What its calls act on.
+    pub target: TargetOf,
 }
 
 impl SummaryModel {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Entry, Input, KnownTool, LOG_FORMAT, Request, Run, Setup, Step};
+use plimsoll_agent::{Entry, Input, KnownTool, LOG_FORMAT, Request, Run, Setup, Step, TargetOf};
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Message, Part, ToolCall, ToolResult, ToolSpec,
 };
@@ -19,6 +19,7 @@ fn tool(name: &str, after_plan: bool) -> KnownTool {
         idempotent: true,
         asks: false,
         after_plan,
+        target: TargetOf::default(),
     }
 }
 

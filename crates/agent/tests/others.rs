@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     BranchRecord, Cost, EndReason, Entry, ExecutionLimits, Input, KEPT_FOR_RESULT, KnownTool,
-    LOG_FORMAT, Outcome, Run, Setup, Spend, Step,
+    LOG_FORMAT, Outcome, Run, Setup, Spend, Step, TargetOf,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Message, Money, Part, Reply, Seq, StopReason, Tokens,
@@ -25,6 +25,7 @@ fn setup(limits: ExecutionLimits) -> Setup {
         idempotent: true,
         asks: false,
         after_plan: false,
+        target: TargetOf::default(),
     };
     Setup {
         tools: vec![tool],

@@ -10,7 +10,8 @@
 mod stage;
 
 use plimsoll_agent::{
-    Answer, Event, HookPoint, Permission, PermissionRule, Permissions, Setup, Whom,
+    Answer, CallTarget, CommandTarget, Event, HookPoint, PathTarget, Permission, PermissionRule,
+    Permissions, Setup, ShellText, SimpleCommand, ToolTarget, Whom,
 };
 use plimsoll_context::HostedTool;
 use proptest::prelude::*;
@@ -166,8 +167,175 @@ fn which_rule_decides() {
         ),
     ];
     for (written, tool, arguments, expected) in table {
-        let says = rules(written).decide(tool, arguments);
+        let says = rules(written).decide(tool, arguments, &CallTarget::Arguments);
         assert_eq!(says, *expected, "{written:?} {tool} {arguments}");
+    }
+}
+
+#[test]
+fn a_path_is_known_by_where_it_leads() {
+    use Permission::{Allow, Ask, Deny};
+    let target = |path: &str, written: &str, same_as, is_protected| {
+        CallTarget::Path(PathTarget {
+            fields: &["path", "file"],
+            path: path.to_owned(),
+            absolute: format!("/ws/{path}"),
+            written: written.to_owned(),
+            same_as,
+            is_protected,
+        })
+    };
+    let env = || target(".env", ".//.env", &["read"][..], false);
+    let inner = || target("secrets/a/b", "secrets/x/../a/b", &[][..], false);
+    let agents = || target("AGENTS.md", "AGENTS.md", &["edit"][..], true);
+    let table: &[(&[&str], &str, CallTarget, Option<Permission>)] = &[
+        (&["deny read path=.env"], "read", env(), Some(Deny)),
+        (&["deny read path=./.env"], "read", env(), Some(Deny)),
+        (&["deny read path=/ws/.env"], "read", env(), Some(Deny)),
+        (&["deny read path=.//.env"], "read", env(), Some(Deny)),
+        (&["deny read .env"], "read", env(), Some(Deny)),
+        (&["deny read file=.env"], "read", env(), Some(Deny)),
+        (&["deny read content=.env"], "read", env(), None),
+        (&["allow read path=.//.env"], "read", env(), None),
+        (&["allow read path=.env"], "read", env(), Some(Allow)),
+        // What is in a directory that a rule names.
+        (&["deny read path=secrets"], "read", inner(), Some(Deny)),
+        (&["ask read path=secrets/a"], "read", inner(), Some(Ask)),
+        (&["deny read path=secrets/*"], "read", inner(), Some(Deny)),
+        (&["deny read path=secret"], "read", inner(), None),
+        (&["allow read path=secrets"], "read", inner(), None),
+        // Rules for a tool that does the same, with a path, hold too.
+        (&["deny read path=.env"], "grep", env(), Some(Deny)),
+        (&["ask read path=*"], "grep", env(), Some(Ask)),
+        (&["deny read"], "grep", env(), None),
+        (&["allow read path=.env"], "grep", env(), None),
+        (
+            &["allow read path=.env", "deny read path=*"],
+            "grep",
+            env(),
+            None,
+        ),
+        (
+            &["allow grep", "deny read path=.env"],
+            "grep",
+            env(),
+            Some(Deny),
+        ),
+        // A protected path.
+        (&[], "write", agents(), Some(Ask)),
+        (&["allow write"], "write", agents(), Some(Ask)),
+        (&["allow write path=*"], "write", agents(), Some(Ask)),
+        (
+            &["allow write path=AGENTS.md"],
+            "write",
+            agents(),
+            Some(Allow),
+        ),
+        (&["allow write content=x"], "write", agents(), Some(Ask)),
+        (&["deny edit path=AGENTS.md"], "write", agents(), Some(Deny)),
+    ];
+    let arguments = json!({ "path": "…", "content": "x" });
+    for (written, tool, target, expected) in table {
+        let says = rules(written).decide(tool, &arguments, target);
+        assert_eq!(says, *expected, "{written:?} {tool}");
+    }
+}
+
+#[test]
+fn a_command_is_allowed_alone_and_denied_anywhere() {
+    use Permission::{Allow, Deny};
+    let literal = |text: &str| vec![ShellText::Literal(text.to_owned())];
+    let target = |written: &str, simple: Option<&str>, commands| {
+        CallTarget::Command(CommandTarget {
+            fields: &["command"],
+            written: written.to_owned(),
+            simple: simple.map(|text| SimpleCommand {
+                text: text.to_owned(),
+                spelled: String::new(),
+            }),
+            commands,
+        })
+    };
+    let log = || target("git  log", Some("git log"), Some(vec![literal("git log")]));
+    let two = || {
+        let both = vec![literal("git log"), literal("rm x")];
+        target("git log; rm x", None, Some(both))
+    };
+    let unknown = || {
+        let text = vec![ShellText::Unknown, ShellText::Literal(" x".to_owned())];
+        target("$a x", None, Some(vec![text]))
+    };
+    let broken = || target("git log )", None, None);
+    let table: &[(&[&str], CallTarget, Option<Permission>)] = &[
+        (&["allow bash command=git *"], log(), Some(Allow)),
+        (&["allow bash git *"], log(), Some(Allow)),
+        (&["allow bash command=*"], log(), Some(Allow)),
+        (&["deny bash command=git log"], log(), Some(Deny)),
+        (&["allow bash command=git *"], two(), None),
+        (&["allow bash command=*"], two(), None),
+        (&["allow bash"], two(), Some(Allow)),
+        (&["deny bash command=rm *"], two(), Some(Deny)),
+        (&["deny bash command=*; rm x"], two(), Some(Deny)),
+        (&["deny bash command=mv *"], two(), None),
+        (&["deny bash command=mv x"], unknown(), Some(Deny)),
+        (&["deny bash command=mv y"], unknown(), None),
+        (&["allow bash command=*"], unknown(), None),
+        (&["allow bash command=*"], broken(), None),
+        (&["deny bash command=mv *"], broken(), Some(Deny)),
+    ];
+    for (written, target, expected) in table {
+        let arguments = json!({ "command": "…", "timeout_seconds": 3 });
+        let says = rules(written).decide("bash", &arguments, target);
+        assert_eq!(says, *expected, "{written:?} {target:?}");
+    }
+    let spelled = CallTarget::Command(CommandTarget {
+        fields: &["command"],
+        simple: Some(SimpleCommand {
+            text: "git -c a=b log".to_owned(),
+            spelled: "git -c a=b ".to_owned(),
+        }),
+        ..CommandTarget::default()
+    });
+    for (pattern, says) in [
+        ("allow bash command=git *", None),
+        ("allow bash command=git -c a=b *", Some(Allow)),
+    ] {
+        let decision = rules(&[pattern]).decide("bash", &json!({}), &spelled);
+        assert_eq!(decision, says, "{pattern}");
+    }
+}
+
+#[test]
+fn rules_are_for_the_tool_that_runs() {
+    use Permission::{Allow, Ask, Deny};
+    let target = CallTarget::Tool(ToolTarget {
+        names: vec!["s_delete repo".to_owned(), "s_delete_repo".to_owned()],
+        arguments: json!({ "name": "prod" }),
+    });
+    let table: &[(&[&str], Option<Permission>)] = &[
+        (&[], None),
+        (&["deny s_delete_repo"], Some(Deny)),
+        (&["deny *delete*"], Some(Deny)),
+        (&["ask s_delete_repo name=prod"], Some(Ask)),
+        (&["ask s_delete_repo name=test"], None),
+        (&["deny s_call name=delete repo"], Some(Deny)),
+        (&["deny s_call name=prod"], None),
+        (&["deny s_other", "ask s_call"], Some(Ask)),
+        // Both ways to spell the name have to be allowed.
+        (&["allow s_delete_repo"], None),
+        (&["allow s_delete*"], Some(Allow)),
+        // Who allows the tool that calls does not allow all that it may call.
+        (&["allow s_call", "deny s_delete_repo"], Some(Deny)),
+        (&["allow s_call", "ask *"], Some(Allow)),
+        (&["allow s_call", "deny s_other"], Some(Allow)),
+        (&["allow s_delete*", "ask *"], Some(Allow)),
+        (&["ask s_call", "allow s_delete*"], Some(Ask)),
+        (&["deny s_call name=delete*", "allow s_*"], Some(Deny)),
+    ];
+    let arguments = json!({ "name": "delete repo", "arguments": { "name": "prod" } });
+    for (written, expected) in table {
+        let says = rules(written).decide("s_call", &arguments, &target);
+        assert_eq!(says, *expected, "{written:?}");
     }
 }
 
@@ -187,15 +355,17 @@ fn words_of_a_configuration() {
 fn a_rule_for_a_tool_that_there_is_not_is_a_fault() {
     let rules = rules(&["allow read", "deny fs_*", "ask *", "deny baash x=1"]);
     assert_eq!(
-        rules.faults(["read", "bash"], &[]),
+        rules.faults(["read", "bash"], &[], &[]),
         [
             "permission rule 2 is for `fs_*`, and there is no such tool",
             "permission rule 4 is for `baash`, and there is no such tool",
         ]
     );
-    assert!(Permissions::default().faults([], &[]).is_empty());
+    assert!(Permissions::default().faults([], &[], &[]).is_empty());
+    let lazy = rules.faults(["read", "bash"], &["fs_"], &[]);
+    assert_eq!(lazy.len(), 1, "such a tool may be called: {lazy:?}");
     let many = Permissions::new(vec![PermissionRule::new("*", Permission::Ask); 1_001]);
-    assert_eq!(many.faults(["read"], &[]).len(), 1);
+    assert_eq!(many.faults(["read"], &[], &[]).len(), 1);
 }
 
 /// The provider runs the tools of an MCP server without asking, so that a rule for one of them is kept
@@ -282,7 +452,7 @@ fn rules_for_the_tools_of_a_hosted_server_are_kept_or_refused() {
     }
     // There may be such a tool.
     let set = rules(&["deny gh_delete*", "deny gl_delete*"]);
-    let faults = set.faults(["read"], &[any()]);
+    let faults = set.faults(["read"], &[], &[any()]);
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(faults[0].contains("gl_delete"), "{faults:?}");
 }
@@ -301,14 +471,15 @@ proptest! {
             }
         }
         let rule = Permissions::new([PermissionRule::new(&pattern, Permission::Deny)]);
-        let says = rule.decide(&text, &json!({})).is_some();
+        let says = rule.decide(&text, &json!({}), &CallTarget::Arguments).is_some();
         prop_assert_eq!(says, fits(pattern.as_bytes(), text.as_bytes()));
     }
 
     #[test]
     fn nothing_breaks_it(pattern in ".{0,12}", text in ".{0,12}") {
         let rule = PermissionRule::new(&pattern, Permission::Allow).with_argument(&text);
-        let _ = Permissions::new([rule]).decide(&text, &json!({ "a": text, "b": [pattern] }));
+        let arguments = json!({ "a": text, "b": [pattern] });
+        let _ = Permissions::new([rule]).decide(&text, &arguments, &CallTarget::Arguments);
     }
 }
 

@@ -104,6 +104,7 @@ pub(crate) async fn prepare(
         .settings()
         .apply(builder)
         .permissions(agent.permissions_for(&tools))
+        .secrets(agent.secrets(&plimsoll::providers::environment))
         .system(instructions.system(choice.system))
         .tools(tools)
         .window(choice.window)

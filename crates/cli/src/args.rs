@@ -125,6 +125,7 @@ const CONFIG_EXAMPLES: &str = "\
 Examples:
   plimsoll config init                       # writes a plimsoll.toml with every key in it
   plimsoll config check                      # what it comes to, or everything wrong with it
+  plimsoll config trust                      # read it before: a run may then use all of it
   plimsoll config show --agent reviewer --origin
   plimsoll config show --max-turns 20        # as a run with this flag would have it
   plimsoll config schema > plimsoll.schema.json
@@ -154,7 +155,8 @@ pub(crate) struct ConfigArgs {
 pub(crate) enum ConfigCommand {
     /// Say what a configuration comes to, agent by agent, or everything that is wrong with it
     Check {
-        /// The configuration [default: plimsoll.toml]
+        /// The configuration [default: the plimsoll.toml that a run here would find]
+        #[arg(env = "PLIMSOLL_CONFIG")]
         file: Option<PathBuf>,
         /// Try the servers of [[mcp]]
         #[arg(long)]
@@ -162,6 +164,14 @@ pub(crate) enum ConfigCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Trust a configuration as it is now, so that runs that find it use all of its settings
+    Trust {
+        /// The configuration [default: the plimsoll.toml that a run here would find]
+        file: Option<PathBuf>,
+        /// Do not trust it any more
+        #[arg(long)]
+        revoke: bool,
     },
     /// Every setting with its value, as a run would have it
     Show {

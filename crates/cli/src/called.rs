@@ -81,6 +81,7 @@ impl Called {
             .settings()
             .apply(Agent::builder_shared(provider))
             .permissions(config.permissions_for(&tools))
+            .secrets(config.secrets(&providers::environment))
             .system(system.as_deref().unwrap_or(built_in).trim_end())
             .tools(tools)
             .gate(self.asked.clone());

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config};
+use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, TrustError};
 use plimsoll::{
     Author, ContextConfig, Counts, HistoryLimit, Line, OwnStages, Policy, Prune, Summarization,
     Threshold, Tokens,
@@ -18,7 +18,7 @@ use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::mcp;
 use crate::out::out;
-use crate::settings::{Sources, notes_of};
+use crate::settings::{Sources, notes_of, trust_store};
 
 /// Runs `plimsoll config`.
 pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
@@ -28,12 +28,14 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
             connect,
             json,
         } => {
+            let config = checked(file.as_deref())?;
             let tried = match connect {
-                true => tried(file.as_deref()).await,
+                true => tried(&config).await,
                 false => None,
             };
-            check(file.as_deref(), tried, *json)
+            check(&config, tried, *json)
         }
+        ConfigCommand::Trust { file, revoke } => trust(file.as_deref(), *revoke),
         ConfigCommand::Show {
             sources,
             origin,
@@ -54,24 +56,76 @@ struct Tried {
     all_there: bool,
 }
 
-/// Tries them, where the file can be read; where it cannot, checking says so.
-async fn tried(file: Option<&Path>) -> Option<Tried> {
-    let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
-    let config = Config::read(path).ok()?;
+/// Tries them if there are settings for all agents; if there are none, checking reports why.
+async fn tried(config: &Config) -> Option<Tried> {
     let root = config.defaults().ok()?.settings().root.clone();
     let (told, all_there) = mcp::check(config.mcp(), &root).await;
     Some(Tried { told, all_there })
 }
 
-fn check(file: Option<&Path>, tried: Option<Tried>, json: bool) -> Result<u8, Stop> {
-    let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
-    let config = Config::read(path).map_err(|error| match path.is_file() {
+/// Reads a configuration as `plimsoll run` would: with `--config FILE` if a file is given, else as one
+/// that is found.
+fn checked(file: Option<&Path>) -> Result<Config, Stop> {
+    let sources = Sources {
+        config: file.map(Path::to_owned),
+        ..Sources::default()
+    };
+    let path = file.map_or_else(|| sources.found(), Path::to_owned);
+    if !path.exists() {
+        let path = path.display();
+        return Err(Stop::usage(format!(
+            "{path} cannot be read: it does not exist; `plimsoll config init` writes one"
+        )));
+    }
+    let config = sources.read().map_err(|error| match path.is_file() {
         true => Stop::failed(error),
         false => Stop::usage(error),
     })?;
     for note in notes_of(&config) {
         crate::say(&note);
     }
+    let needs_trust = config.needs_trust();
+    if file.is_some()
+        && !needs_trust.is_empty()
+        && Config::read_found(&path, &trust_store()).is_err()
+    {
+        let path = path.display();
+        crate::say(&format!(
+            "{path} needs --config {path}, or `plimsoll config trust {path}`, because of {}",
+            needs_trust.join(", ")
+        ));
+    }
+    Ok(config)
+}
+
+/// Trusts a configuration, or does so no more.
+fn trust(file: Option<&Path>, revoke: bool) -> Result<u8, Stop> {
+    let path = file.map_or_else(|| Sources::default().found(), Path::to_owned);
+    let store = trust_store();
+    let shown = path.display();
+    let wrong = |error: TrustError| match error {
+        TrustError::Config(_) if path.is_file() => Stop::failed(error),
+        TrustError::Config(_) | TrustError::Unreadable { .. } => Stop::usage(error),
+        _ => Stop::failed(error),
+    };
+    if revoke {
+        match store.revoke(&path).map_err(wrong)? {
+            true => out!("{shown} is no longer trusted"),
+            false => out!("{shown} was not trusted"),
+        }
+        return Ok(DONE);
+    }
+    let config = store.trust(&path).map_err(wrong)?;
+    out!("{shown} is trusted as it is now; after a change, trust it again");
+    match config.needs_trust() {
+        [] => out!("none of its settings needs that"),
+        settings => out!("settings that needed it: {}", settings.join(", ")),
+    }
+    Ok(DONE)
+}
+
+fn check(config: &Config, tried: Option<Tried>, json: bool) -> Result<u8, Stop> {
+    let path = config.path().unwrap_or(CONFIG_FILE.as_ref());
     let all = config.defaults().map_err(Stop::failed)?;
     let agents = config.agents().map(|name| Ok((name, config.agent(name)?)));
     let agents: Result<Vec<_>, config::ConfigError> = agents.collect();
@@ -95,7 +149,7 @@ fn check(file: Option<&Path>, tried: Option<Tried>, json: bool) -> Result<u8, St
         let more = [
             ("agents", agents.collect()),
             ("mcp", servers.collect()),
-            ("warnings", notes_of(&config).into()),
+            ("warnings", notes_of(config).into()),
         ];
         let object = with(as_json(&all), more);
         let object = with(object, tried.map(|tried| ("mcp_tried", tried)));

@@ -55,6 +55,12 @@ use crate::chat::paper::clean;
 use crate::exit::Stop;
 
 fn main() -> ExitCode {
+    // Before anything is started that could look for keys in this process.
+    if let Err(error) = plimsoll::process::deny_inspection() {
+        note(&format!(
+            "other processes may read the keys of this one: {error}"
+        ));
+    }
     let cli = Cli::parse();
     let telemetry = telemetry::begin();
     let code = match &cli.command {

@@ -1,9 +1,11 @@
 //! Standard output, line by line. A reader that has gone away (`| head`) ends the command quietly;
-//! nothing here panics.
+//! nothing here panics. A terminal gets texts that are [clean], a pipe gets them as they are.
 
+use std::borrow::Cow;
 use std::fmt::Arguments;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
+use crate::chat::paper::clean;
 use crate::exit::{READER_GONE, Stop};
 
 /// Writes one line to standard output, formatted like `println!`; ends the function where it fails.
@@ -16,19 +18,21 @@ pub(crate) use out;
 
 /// Writes one line to standard output.
 pub(crate) fn line(text: Arguments<'_>) -> Result<(), Stop> {
-    let mut out = io::stdout().lock();
-    let written = out
-        .write_fmt(text)
-        .and_then(|()| out.write_all(b"\n"))
-        .and_then(|()| out.flush());
-    written.map_err(|error| failed(&error))
+    exactly(&format!("{text}\n"))
 }
 
-/// Writes a text to standard output as it is, without a line's end of ours.
+/// Writes a text to standard output without adding a line end.
 pub(crate) fn exactly(text: &str) -> Result<(), Stop> {
-    let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| failed(&error))
+    write(&mut io::stdout().lock(), text).map_err(|error| failed(&error))
+}
+
+/// Writes a text to standard output and flushes it.
+pub(crate) fn write(out: &mut io::StdoutLock<'_>, text: &str) -> io::Result<()> {
+    let text = match out.is_terminal() {
+        true => Cow::Owned(clean(text)),
+        false => Cow::Borrowed(text),
+    };
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
 /// Why standard output could not be written.

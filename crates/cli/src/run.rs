@@ -1,8 +1,7 @@
 //! `plimsoll run`: settings resolved once, one run driven, its outcome said. The run itself is in
 //! the library.
 
-use std::borrow::Cow;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
@@ -12,7 +11,7 @@ use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::args::RunArgs;
 use crate::ask;
 use crate::chat::editor::colours;
-use crate::chat::paper::{Paper, Says, clean};
+use crate::chat::paper::{Paper, Says};
 use crate::chat::voice::Voice;
 use crate::choice::Said;
 use crate::exit::{self, Stop};
@@ -110,7 +109,7 @@ fn close(
     }
     // What streamed to a terminal is there already, unless the terminal was too slow for it.
     if answered && (!paper.is_live() || paper.is_incomplete()) {
-        out!("{}", shown(&output.text));
+        out!("{}", output.text);
     }
     if !answered {
         crate::say(&reason_text(settings, &output.reason));
@@ -136,14 +135,6 @@ fn hint(output: &AgentOutput) -> Option<String> {
             "try again with: {again}\nor on another model: add --model PROVIDER/NAME"
         )),
         _ => None,
-    }
-}
-
-/// A text as standard output takes it: as it is, but on a terminal without what that would obey.
-fn shown(text: &str) -> Cow<'_, str> {
-    match io::stdout().is_terminal() {
-        true => clean(text).into(),
-        false => text.into(),
     }
 }
 
@@ -217,11 +208,8 @@ impl plimsoll::Observer for Lines {
         if failed.is_some() {
             return;
         }
-        let mut out = io::stdout().lock();
         let line = serde_json::to_string(event).map_err(io::Error::from);
-        let written = line
-            .and_then(|line| writeln!(out, "{line}"))
-            .and_then(|()| out.flush());
+        let written = line.and_then(|line| out::write(&mut io::stdout().lock(), &(line + "\n")));
         *failed = written.err();
     }
 }

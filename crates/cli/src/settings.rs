@@ -2,12 +2,16 @@
 //! for all that is done with them.
 
 use std::path::PathBuf;
+use std::sync::Once;
 
 use clap::Args;
-use plimsoll::config::{AgentConfig, CONFIG_FILE, Config, ConfigError, Fault, Overrides};
+use plimsoll::config::{
+    AgentConfig, CONFIG_FILE, Config, ConfigError, Fault, Overrides, TRUST_FILE, TrustStore,
+};
 
 use crate::exit::Stop;
 use crate::flags::SettingFlags;
+use crate::paths;
 use crate::resume::Resumed;
 
 /// Variables of ours that are no settings.
@@ -50,11 +54,19 @@ impl Sources {
     /// Reads and resolves everything.
     pub(crate) fn resolve(&self) -> Result<Resolved, Stop> {
         let wrong = |error: ConfigError| Stop::usage(error);
-        let (config, mut notes) = self.file().map_err(wrong)?;
+        let config = self.read().map_err(wrong)?;
+        if self.config.is_none() && config.path().is_some() {
+            announce(&config);
+        }
+        let mut notes = Vec::new();
         let name = self.name(&config, &mut notes)?;
         let variables = &plimsoll::providers::environment;
         let over = self.flags.overrides()?.environment(variables);
-        let agent = config.resolve(name.as_deref(), &over).map_err(wrong)?;
+        let mut agent = config.resolve(name.as_deref(), &over).map_err(wrong)?;
+        // Whatever the root is, no agent trusts a file in our name.
+        if let Ok(data) = paths::data() {
+            agent.protect(data.join(TRUST_FILE));
+        }
         let path = config.path();
         notes.extend(agent.warnings().iter().map(|warning| warning.in_file(path)));
         let names: Vec<String> = std::env::vars_os()
@@ -71,22 +83,23 @@ impl Sources {
             == (&other.config, other.no_config, &other.agent)
     }
 
-    /// The file that was named, else one that is there.
-    fn file(&self) -> Result<(Config, Vec<String>), ConfigError> {
+    /// Reads the file that was named, else the one in the root.
+    pub(crate) fn read(&self) -> Result<Config, ConfigError> {
         if let Some(path) = &self.config {
-            return Ok((Config::read(path)?, Vec::new()));
+            return Config::read(path);
         }
+        let path = self.found();
+        if self.no_config || !path.is_file() {
+            return Ok(Config::default());
+        }
+        Config::read_found(&path, &trust_store())
+    }
+
+    /// The path of the file that applies if none is named. It need not exist.
+    pub(crate) fn found(&self) -> PathBuf {
         let root = self.flags.text("root").map(PathBuf::from);
         let root = root.or_else(|| std::env::var_os("PLIMSOLL_ROOT").map(PathBuf::from));
-        let path = root.unwrap_or_default().join(CONFIG_FILE);
-        if self.no_config || !path.is_file() {
-            return Ok((Config::default(), Vec::new()));
-        }
-        let note = format!(
-            "settings of {}, which is here; --no-config leaves them out",
-            path.display()
-        );
-        Ok((Config::read_found(&path)?, vec![note]))
+        root.unwrap_or_default().join(CONFIG_FILE)
     }
 
     fn name(&self, config: &Config, notes: &mut Vec<String>) -> Result<Option<String>, Stop> {
@@ -104,6 +117,30 @@ impl Sources {
             ))),
         }
     }
+}
+
+/// The list of the files that the user trusts.
+pub(crate) fn trust_store() -> TrustStore {
+    // Without a place for the list, nothing is trusted.
+    paths::data().map_or_else(
+        |_| TrustStore::default(),
+        |data| TrustStore::new(data.join(TRUST_FILE)),
+    )
+}
+
+/// Prints once, even with --quiet, that settings come from a file that nobody named.
+fn announce(config: &Config) {
+    static ANNOUNCED: Once = Once::new();
+    let path = config.path().unwrap_or(CONFIG_FILE.as_ref()).display();
+    let trust = match config.is_trusted() {
+        true => "which you trust",
+        false => "which was found here and is not trusted",
+    };
+    ANNOUNCED.call_once(|| {
+        crate::say(&format!(
+            "using the settings of {path}, {trust}; --no-config ignores them"
+        ));
+    });
 }
 
 /// What is worth knowing of a file, with its place.

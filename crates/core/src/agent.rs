@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Entry, KnownTool, Leave, Measure, Run, Setup, State};
+use plimsoll_agent::{Entry, KnownTool, Leave, Measure, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, Chars4, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT,
     Message, Recall, Tokens,
@@ -215,6 +215,10 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
         idempotent: tool.idempotent(),
         asks: tool.asks(),
         after_plan: false,
+        target: {
+            let tool = Arc::clone(tool);
+            TargetOf::new(move |arguments| tool.target(arguments))
+        },
     }
 }
 

@@ -32,6 +32,7 @@ use crate::memory_store::MemoryStore;
 use crate::observer::{Observer, Observers};
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
+use crate::secret::{Secret, Secrets};
 use crate::steps::MAX_STEP_RESULT;
 use crate::store::SessionStore;
 use crate::telemetry::{Contents, Manner};
@@ -88,6 +89,7 @@ pub struct AgentBuilder {
     max_parallel_tools: Option<usize>,
     tool_execution: Option<ToolExecutionStrategy>,
     permissions: Permissions,
+    secrets: Vec<Secret>,
     tool_retries: u32,
     gate_timeout: Option<Duration>,
     input_filters: InputFilters,
@@ -145,6 +147,7 @@ impl Agent {
             max_parallel_tools: None,
             tool_execution: None,
             permissions: Permissions::default(),
+            secrets: Vec::new(),
             tool_retries: TOOL_RETRIES,
             gate_timeout: None,
             input_filters: InputFilters::default(),
@@ -377,6 +380,11 @@ impl AgentBuilder {
                 .into(),
             sheet: self.summarizer_sheet.or(self.sheet.filter(|_| same)),
         };
+        let secrets = self.secrets.into_iter();
+        let secrets = secrets
+            .chain(self.provider.secrets())
+            .chain(summarizer.secrets());
+        let secrets: Vec<Secret> = secrets.collect();
         let policy = self.context.policy(self.policy, &beside);
         let policy = contained::policy(&policy, &breakdowns);
         let setup = Setup {
@@ -404,7 +412,7 @@ impl AgentBuilder {
             follow_ups: self.follow_ups,
             config_id: self.config_id.unwrap_or_else(|| DEFAULT_CONFIG.to_owned()),
             first_turn_trigger: self.first_turn_trigger,
-            permissions: self.permissions,
+            permissions: self.permissions.clone(),
             max_parallel_tools,
             max_output: self.max_tokens,
             sampling: self.sampling,
@@ -421,6 +429,8 @@ impl AgentBuilder {
                 .into_iter()
                 .map(|tool| (tool.spec().name.clone(), tool))
                 .collect(),
+            permissions: Arc::new(self.permissions),
+            secrets: Secrets::with_environment(secrets),
             store: self.store,
             gate: self.gate,
             observers: self.observers,

@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use plimsoll_agent::{
-    Answer, Event, Failure, HookPoint, Input, Outcome, Question, Setup, Step, Waiting,
+    Answer, Event, Failure, HookPoint, Input, Outcome, Permissions, Question, Setup, Step, Waiting,
 };
 use plimsoll_context::{Bytes, CallId, Part, Reply, Tokens};
 use tokio::sync::mpsc;
@@ -34,6 +34,7 @@ use crate::observer::Observers;
 use crate::provider::Provider;
 use crate::remote::Command;
 use crate::retry::RetryConfig;
+use crate::secret::Secrets;
 use crate::session::Session;
 use crate::store::SessionStore;
 use crate::telemetry::{Manner, RunSpan, ToolSpan};
@@ -58,6 +59,9 @@ pub(crate) struct Parts {
     pub(crate) summary_timeout: Duration,
     pub(crate) hooks: Hooks,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
+    pub(crate) permissions: Arc<Permissions>,
+    /// What is struck out of the results of tools.
+    pub(crate) secrets: Secrets,
     pub(crate) store: Arc<dyn SessionStore>,
     /// Where there is none, nobody is asked, which denies.
     pub(crate) gate: Option<Arc<dyn Gate>>,

@@ -24,6 +24,7 @@ pub mod process;
 mod provider;
 mod remote;
 mod retry;
+mod secret;
 mod session;
 mod steps;
 mod store;
@@ -62,6 +63,7 @@ pub use plimsoll_agent::MAX_PARALLEL_TOOLS;
 pub use provider::Provider;
 pub use remote::{INBOX, Remote, Said};
 pub use retry::RetryConfig;
+pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};
 pub use steps::{MAX_STEP_RESULT, MAX_STEPS};
 pub use store::{

@@ -12,7 +12,8 @@
 //!   also a child that has only just begun is ended.
 //! - Whatever it prints is read, so that it never blocks; what is kept is bounded.
 //! - Variables of the environment that look like secrets are not handed on, see
-//!   [`looks_secret`].
+//!   [`looks_secret`]; [`deny_inspection`] keeps a child from reading them in this process. The
+//!   watchdog has no variable but `PATH`.
 
 mod capture;
 mod environment;
@@ -164,6 +165,24 @@ pub enum ProcessError {
     /// There are no process groups on this system.
     #[error("starting programs is not supported on this system: use Linux or macOS")]
     Unsupported,
+}
+
+/// Keeps other processes of the same user, children included, from reading the memory and the
+/// environment of this process, and from attaching to it. Programs that hold keys call this first.
+///
+/// On Linux the process is marked as not dumpable, so that it leaves no core dump either. A process with
+/// the capability `CAP_SYS_PTRACE`, as root has it outside of containers, still can. Elsewhere this does
+/// nothing.
+///
+/// # Errors
+/// The system refuses.
+pub fn deny_inspection() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    }
+    Ok(())
 }
 
 impl Command {

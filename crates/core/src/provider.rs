@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, Sampling};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 
+use crate::secret::Secret;
 use crate::telemetry::ServerAddress;
 
 /// A model behind an API.
@@ -68,6 +69,11 @@ pub trait Provider: Send + Sync {
     /// Returns what a person should know of settings that the model cannot follow, a sentence each.
     fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
         let _ = sampling;
+        Vec::new()
+    }
+
+    /// The keys that it sends, so that they can be struck out of what tools return.
+    fn secrets(&self) -> Vec<Secret> {
         Vec::new()
     }
 

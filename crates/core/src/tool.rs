@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use plimsoll_agent::{CallTarget, Permissions};
 use plimsoll_context::{Bytes, CallId, Part, ToolSpec, head_tail};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -57,6 +58,21 @@ pub trait Tool: Send + Sync {
         TOOL_TIMEOUT
     }
 
+    /// Returns what a call acts on, for permission rules. By default rules compare the texts of the
+    /// arguments.
+    ///
+    /// The answer must depend on the arguments alone and must not block: it is given on an async thread,
+    /// and again after a crash.
+    fn target(&self, _arguments: &Value) -> CallTarget {
+        CallTarget::Arguments
+    }
+
+    /// Returns the beginning of the names of the tools that this one calls, such as `files_`. Permission
+    /// rules for such tools are taken for valid although the tools are not offered.
+    fn calls(&self) -> Option<String> {
+        None
+    }
+
     /// Runs one call. `arguments` is always an object. A panic is contained and becomes an error
     /// result.
     ///
@@ -81,6 +97,8 @@ pub struct ToolContext {
     pub updates: Updates,
     /// What the call may use: a tool that starts agents reserves from it what they may use.
     pub allowance: Allowance,
+    /// The permission rules of the run, for tools that find out what they act on only as they run.
+    pub permissions: Arc<Permissions>,
     pub(crate) origin: Origin,
 }
 
@@ -96,6 +114,7 @@ impl ToolContext {
             spent: allowance.meter().clone(),
             updates: Updates::default(),
             allowance,
+            permissions: Arc::default(),
             origin: Origin::default(),
         }
     }

@@ -11,8 +11,8 @@ use plimsoll_agent::{Answer, Cost, Event, Question, Spend};
 use plimsoll_context::{Money, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Gate, TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError,
-    ToolOutput, pin_tool, schema_of, tool,
+    Agent, AgentBuilder, Gate, Secret, TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext,
+    ToolError, ToolOutput, pin_tool, schema_of, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -458,4 +458,51 @@ fn a_model_reads_the_docs_of_the_fields_and_not_those_of_the_type() {
     let pin = pin_tool();
     let schema = &pin.spec().schema;
     assert_eq!(schema.get("description"), None, "{schema}");
+}
+
+/// A key reaches neither the model nor the log nor those who watch, whichever way a tool says it.
+#[tokio::test]
+async fn keys_are_struck_out_of_what_tools_say() {
+    const KEY: &str = "sk-SUPERSECRETKEY1234567890";
+    const IN_BASE64: &str = "c2stU1VQRVJTRUNSRVRLRVkxMjM0NTY3ODkw";
+    let says = does("says", |cx| async move {
+        cx.update(format!("reading {KEY}"));
+        cx.pins.push(format!("The key is {KEY}."));
+        Ok(format!("KEY={KEY} and {IN_BASE64}").into())
+    });
+    let fails = does("fails", |_| async {
+        Err(ToolError::new(format!("no {KEY}")))
+    });
+    let model = ScriptedProvider::new([
+        Turn::call("says", json!({})),
+        Turn::call("fails", json!({})),
+        Turn::say("ok"),
+    ]);
+    let told = Arc::new(Mutex::new(String::new()));
+    let heard = Arc::clone(&told);
+    let agent = Agent::builder(model.clone())
+        .tool(says)
+        .tool(fails)
+        .secrets([Secret::new(KEY)])
+        .observer(move |event: &Event| {
+            let text = serde_json::to_string(event).unwrap();
+            heard.lock().unwrap().push_str(&text);
+        })
+        .build()
+        .unwrap();
+    let output = agent.run("go").await.unwrap();
+    let sent = model.requests().last().unwrap().to_string();
+    assert_eq!(
+        results(&model.requests()[2]),
+        ["KEY=[secret] and [secret]", "no [secret]"]
+    );
+    assert!(sent.contains("The key is [secret]."), "{sent}");
+    let told = told.lock().unwrap();
+    assert!(told.contains("reading [secret]"), "{told}");
+    for text in [&sent, &*told, &format!("{output:?}")] {
+        assert!(
+            !text.contains("SUPERSECRET") && !text.contains(IN_BASE64),
+            "{text}"
+        );
+    }
 }

@@ -8,7 +8,7 @@ use plimsoll_core::telemetry::ServerAddress;
 use reqwest::Url;
 
 use crate::error::ProviderError;
-use crate::secret::Secret;
+use plimsoll_core::Secret;
 
 /// The ends that people copy along.
 const ENDPOINTS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
@@ -264,7 +264,7 @@ mod tests {
             let struck = secrets
                 .iter()
                 .fold(said.to_owned(), |text, secret| secret.strike_out(text));
-            assert_eq!(struck, "[key]", "{said}");
+            assert_eq!(struck, "[secret]", "{said}");
         }
         let said = "there is no version 2024-10-21".to_owned();
         let struck = secrets

@@ -24,11 +24,11 @@ use crate::messages::AnthropicMessages;
 use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, ModelFacts};
 use crate::responses::{OpenAiResponses, Server, profile_of};
-use crate::secret::Secret;
 use crate::timeouts::Timeouts;
 use crate::unread::Unread;
 use crate::vendor::{Tells, Vendor, Wire};
 use crate::weigh::Scales;
+use plimsoll_core::Secret;
 
 /// Families of chat templates by what models of theirs are called.
 const TEMPLATES: [(&str, Template); 12] = [
@@ -349,6 +349,13 @@ impl OpenAiChatBuilder {
         let base = BaseUrl::parse(&base, vendor.base_url)?;
         let headers = headers(&self.headers)?;
         let http = Http::new(base, key.as_ref(), &self.model, headers, self.timeouts)?;
+        let headers = self.headers.iter();
+        let keys = headers.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
+        let in_address = http.base.secrets().into_iter();
+        let keys = keys.chain(in_address.filter(Secret::looks_like_a_key));
+        let keys = keys
+            .chain(key.iter().map(|key| key.secret.clone()))
+            .collect();
         let secrets = self.headers.into_iter().map(|(_, value)| value);
         let secrets = secrets
             .chain(key.iter().map(|key| key.secret.clone()))
@@ -365,6 +372,7 @@ impl OpenAiChatBuilder {
                 variable => variable.to_owned(),
             }),
             secrets,
+            keys,
             tells,
             extra: self.extra,
             reported: OnceCell::new(),

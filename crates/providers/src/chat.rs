@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, Sampling, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Delta, Reply, Tokens};
-use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
+use plimsoll_core::{Provider, Secret};
 use plimsoll_wire::openai_chat::{
     AnswerStream, CacheMarks, Delivery, Dialect, LeftOut, Note, Reach, RenderInput, Rendered,
     StreamState, ToolStyle, read_turn, render,
@@ -64,6 +64,10 @@ impl Provider for OpenAiChat {
 
     fn server(&self) -> Option<ServerAddress> {
         self.line.http.base.server()
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.line.keys.clone()
     }
 
     async fn call(

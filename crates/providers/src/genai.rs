@@ -24,8 +24,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, Sampling};
 use plimsoll_context::{Delta, Message, Reply, Tokens};
-use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
+use plimsoll_core::{Provider, Secret};
 
 pub(crate) use api::Api;
 
@@ -109,6 +109,10 @@ impl Provider for Genai {
 
     fn server(&self) -> Option<ServerAddress> {
         self.line.http.base.server()
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.line.keys.clone()
     }
 
     async fn call(

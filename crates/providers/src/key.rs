@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use crate::error::ProviderError;
-use crate::secret::Secret;
 use crate::vendor::{Place, Vendor};
+use plimsoll_core::Secret;
 
 /// How a variable of the environment is looked up. Given, not reached for, so that a test or a
 /// configuration can be one.

@@ -38,7 +38,6 @@ mod refusal;
 mod responses;
 mod retention;
 mod retry_after;
-mod secret;
 mod sse;
 mod target;
 mod thinking_off;
@@ -70,10 +69,10 @@ pub use models::{
     TABLE_URL, TableError, fetch_table, known_prices, known_rates, known_window, published,
     table_address,
 };
+pub use plimsoll_core::Secret;
 pub use receive::{MAX_STREAM, SILENCES_AN_EVENT};
 pub use responses::{OpenAiResponses, responses_profile};
 pub use retry_after::MAX_RESET_WAIT;
-pub use secret::Secret;
 pub use target::{NoTarget, target, target_of};
 pub use timeouts::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,

@@ -18,9 +18,9 @@ use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
 use crate::receive::receive;
 use crate::refusal::{Asked, Call};
-use crate::secret::Secret;
 use crate::vendor::{Place, Tells};
 use crate::weigh::Scales;
+use plimsoll_core::Secret;
 
 /// What every provider over HTTP has.
 #[derive(Debug)]
@@ -31,8 +31,10 @@ pub(crate) struct Line {
     pub(crate) full_name: String,
     /// Where the key comes from, if there is one.
     pub(crate) key_from: Option<String>,
-    /// What no text may hold: the key and the values of headers.
+    /// What no error may hold: the key, the values of headers and of the address.
     pub(crate) secrets: Vec<Secret>,
+    /// Those of them that are keys for certain.
+    pub(crate) keys: Vec<Secret>,
     pub(crate) tells: Tells,
     /// Further keys of every request's body.
     pub(crate) extra: Map<String, Value>,

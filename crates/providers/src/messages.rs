@@ -6,8 +6,8 @@
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, Sampling, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
-use plimsoll_core::Provider;
 use plimsoll_core::telemetry::ServerAddress;
+use plimsoll_core::{Provider, Secret};
 use plimsoll_wire::anthropic::{
     Delivery, LeftOut, NoThinking, Note, ORIGIN, Profile, RenderInput, Rendered, StreamState,
     Thinking, ThinkingStyle, Ttl, not_hosted, render, validate,
@@ -130,6 +130,10 @@ impl Provider for AnthropicMessages {
 
     fn server(&self) -> Option<ServerAddress> {
         self.line.http.base.server()
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.line.keys.clone()
     }
 
     async fn call(

@@ -13,8 +13,8 @@ use crate::error::ProviderError;
 use crate::key::{Variables, environment};
 use crate::model_ref::ModelRef;
 use crate::models::known_prices;
-use crate::secret::Secret;
 use crate::vendor::Wire;
+use plimsoll_core::Secret;
 
 /// A model by all that it takes to call it. What is `None` is as the vendor has it.
 ///

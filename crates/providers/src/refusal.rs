@@ -15,8 +15,8 @@ use crate::http::{Silence, innermost};
 use crate::model_ref::ModelRef;
 use crate::receive::Broken;
 use crate::retry_after::{limit_retry_after_ms, retry_after_ms};
-use crate::secret::Secret;
 use crate::vendor::{Place, Wire};
+use plimsoll_core::Secret;
 
 /// What helps where an answer is too large.
 const FEWER: &str = "ask for fewer output tokens";

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use plimsoll_agent::CallTarget;
 use plimsoll_context::{Bytes, ToolSpec};
 use plimsoll_core::process::{
     Captured, Command, Ended, LeftBehind, ProcessError, ProcessLimits, ProcessOutput,
@@ -17,6 +18,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::input::{self, count};
+use crate::shell;
 
 /// A command that asks for no time is stopped after this.
 pub const BASH_TIMEOUT: Duration = Duration::from_secs(120);
@@ -27,6 +29,8 @@ pub const BASH_TIMEOUT_MAX: Duration = Duration::from_secs(600);
 pub const BASH_OUTPUT_MAX: Bytes = Bytes(256 * 1024);
 /// What stopping and reaping take after the time is over.
 const STOPPING: Duration = Duration::from_secs(30);
+/// What the command is called in the arguments.
+const FIELDS: [&str; 3] = ["command", "cmd", "script"];
 /// What the model is told.
 const DESCRIPTION: &str =
     "Runs a bash command in the workspace root. Background processes end with it.";
@@ -97,6 +101,14 @@ impl Tool for Bash {
 
     fn timeout(&self) -> Duration {
         BASH_TIMEOUT_MAX + STOPPING
+    }
+
+    fn target(&self, arguments: &Value) -> CallTarget {
+        let mut fields = FIELDS.iter();
+        let command = fields.find_map(|field| arguments.get(field)?.as_str());
+        command.map_or(CallTarget::Arguments, |command| {
+            CallTarget::Command(shell::target(&FIELDS, command))
+        })
     }
 
     async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {

@@ -1,13 +1,13 @@
-//! Opening regular files and nothing else, telling text from other bytes, and replacing a file
-//! whole. It never blocks on a FIFO or a device.
+//! Opening regular files and nothing else, and telling text from other bytes. It never blocks on a
+//! FIFO or a device.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
 
 use plimsoll_core::ToolError;
 
-use crate::root::Root;
+use crate::beneath;
+use crate::scope::{Located, Scope};
 
 /// How much of a file is looked at to tell whether it is text.
 pub(crate) const SNIFFED: usize = 8 * 1024;
@@ -32,29 +32,15 @@ const KINDS: [(&[u8], &str); 15] = [
 ];
 
 /// A regular file of the workspace, open for reading, and its length.
-pub(crate) fn open(root: &Root, given: &str) -> Result<(File, u64), ToolError> {
-    let path = root.existing(given)?;
-    let shown = root.shown(&path);
+pub(crate) fn open(scope: &Scope, file: &Located) -> Result<(File, u64), ToolError> {
+    let shown = scope.shown(file);
     let failed = |error: io::Error| ToolError(format!("cannot read `{shown}`: {error}"));
-    regular(&shown, &fs::symlink_metadata(&path).map_err(failed)?)?;
-    let file = open_regular(&path).map_err(failed)?;
+    regular(&shown, &fs::symlink_metadata(&file.real).map_err(failed)?)?;
+    let file = beneath::open(scope.root().path(), &file.relative).map_err(failed)?;
     // It may have been another a moment ago.
     let metadata = file.metadata().map_err(failed)?;
     regular(&shown, &metadata)?;
     Ok((file, metadata.len()))
-}
-
-/// Opens what was a regular file when it was looked at, and does not block if it no longer is.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
-        options.custom_flags(flags.bits().cast_signed());
-    }
-    options.open(path)
 }
 
 /// Refuses what is no regular file.
@@ -93,8 +79,13 @@ pub(crate) fn no_text(shown: &str, kind: &str, bytes: u64) -> ToolError {
 }
 
 /// A text file of at most `max` bytes, whole.
-pub(crate) fn read_text(root: &Root, given: &str, max: u64) -> Result<String, ToolError> {
-    let (file, len) = open(root, given)?;
+pub(crate) fn read_text(
+    scope: &Scope,
+    given: &str,
+    file: &Located,
+    max: u64,
+) -> Result<String, ToolError> {
+    let (file, len) = open(scope, file)?;
     let too_large = |len| {
         ToolError(format!(
             "`{given}` has {len} bytes, more than the {max} that can be edited; use bash"
@@ -121,27 +112,6 @@ pub(crate) fn read_text(root: &Root, given: &str, max: u64) -> Result<String, To
     })
 }
 
-/// Replaces or makes a file, whole or not at all: a reader sees the old or the new bytes, and
-/// so does one who comes after a crash. Permissions stay as they were.
-pub(crate) fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".plimsoll-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any new file: what the user's umask leaves of it.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    if let Ok(old) = fs::symlink_metadata(path) {
-        file.as_file().set_permissions(old.permissions())?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(path).map(drop).map_err(|error| error.error)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,28 +132,5 @@ mod tests {
         ] {
             assert_eq!(not_text(start), kind, "{start:?}");
         }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_saved_file_keeps_its_permissions_and_leaves_nothing_beside_it() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("run.sh");
-        fs::write(&path, "old").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).unwrap();
-        save(&path, b"new").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-        let mode = fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o750);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-
-        // A new one gets what any new file gets.
-        let (new, plain) = (folder.path().join("new"), folder.path().join("plain"));
-        save(&new, b"x").unwrap();
-        fs::write(&plain, "x").unwrap();
-        let mode = |path| fs::metadata(path).unwrap().permissions().mode();
-        assert_eq!(mode(&new), mode(&plain));
-        assert!(save(&folder.path().join("absent/x"), b"x").is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use plimsoll_agent::CallTarget;
 use plimsoll_context::ToolSpec;
 use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
 use schemars::JsonSchema;
@@ -13,18 +14,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::input;
-use crate::root::Root;
+use crate::scope::{Access, Scope, Workspace};
 
 /// A search of many files ends after this, with what it has found.
 pub const WALK_TIME: Duration = Duration::from_secs(30);
-
-/// What all file tools of one toolbox share.
-#[derive(Debug, Clone)]
-pub(crate) struct Workspace {
-    pub(crate) root: Root,
-    /// How many bytes of content one result shows.
-    pub(crate) page: usize,
-}
 
 /// Tells long work when to stop.
 #[derive(Debug)]
@@ -41,12 +34,13 @@ pub(crate) enum Repeat {
 }
 
 /// The work of a file tool.
-pub(crate) type Work<I> = fn(&Workspace, I, &Stop) -> Result<String, ToolError>;
+pub(crate) type Work<I> = fn(&Scope, I, &Stop) -> Result<String, ToolError>;
 
 /// A tool that works on files.
 pub(crate) struct FileTool<I> {
     spec: ToolSpec,
     repeat: Repeat,
+    access: Access,
     workspace: Arc<Workspace>,
     work: Work<I>,
 }
@@ -54,19 +48,20 @@ pub(crate) struct FileTool<I> {
 impl<I: JsonSchema> FileTool<I> {
     pub(crate) fn new(
         workspace: &Arc<Workspace>,
-        name: &str,
         description: &str,
         repeat: Repeat,
+        access: Access,
         work: Work<I>,
     ) -> Self {
         let spec = ToolSpec {
-            name: name.to_owned(),
+            name: access.tool.to_owned(),
             description: description.to_owned(),
             schema: input::schema::<I>(),
         };
         Self {
             spec,
             repeat,
+            access,
             workspace: Arc::clone(workspace),
             work,
         }
@@ -99,15 +94,23 @@ impl<I: DeserializeOwned + Send + 'static> Tool for FileTool<I> {
         self.repeat == Repeat::Harmless
     }
 
+    fn target(&self, arguments: &Value) -> CallTarget {
+        self.access.target(&self.workspace, arguments)
+    }
+
     async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let input: I = parse_arguments(&self.spec, arguments)?;
-        let workspace = Arc::clone(&self.workspace);
+        let scope = Scope {
+            workspace: Arc::clone(&self.workspace),
+            access: self.access,
+            permissions: Arc::clone(&cx.permissions),
+        };
         let work = self.work;
         let cancel = cx.cancel.child_token();
         let stop = Stop::new(cancel.clone());
         // If this future is dropped, the work stops soon too.
         let _guard = cancel.drop_guard();
-        let done = tokio::task::spawn_blocking(move || work(&workspace, input, &stop));
+        let done = tokio::task::spawn_blocking(move || work(&scope, input, &stop));
         match done.await {
             Ok(result) => result.map(Into::into),
             Err(error) => Err(ToolError(format!("`{}` failed: {error}", self.spec.name))),

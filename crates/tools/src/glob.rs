@@ -4,8 +4,9 @@ use plimsoll_core::ToolError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::file_tool::{Stop, Workspace};
+use crate::file_tool::Stop;
 use crate::page::Page;
+use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, Walked};
 
 /// What the model is told.
@@ -21,17 +22,20 @@ pub(crate) struct Input {
     path: Option<String>,
 }
 
-pub(crate) fn work(workspace: &Workspace, input: Input, stop: &Stop) -> Result<String, ToolError> {
-    let base = walk::base(workspace, input.path.as_deref())?;
-    let pattern = Pattern::new(&input.pattern, workspace)?;
-    let root = workspace.root.path();
-    let mut page = Page::new(workspace.page, usize::MAX);
-    let (mut found, mut seen) = (0_usize, 0_usize);
+pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, ToolError> {
+    let base = walk::base(scope, input.path.as_deref())?.real;
+    let pattern = Pattern::new(&input.pattern, scope)?;
+    let root = scope.root();
+    let mut page = Page::new(scope.page(), usize::MAX);
+    let (mut found, mut seen, mut hidden) = (0_usize, 0_usize, 0_usize);
     let walked = walk::files(&base, stop, |file| {
         seen += 1;
-        if pattern.fits(file, &base, root) {
+        if !pattern.fits(file, &base, root.path()) {
+        } else if scope.may_show(file) {
             found += 1;
-            page.push(&workspace.root.shown(file));
+            page.push(&root.shown(file));
+        } else {
+            hidden += 1;
         }
     });
     let shown = page.lines();
@@ -45,7 +49,9 @@ pub(crate) fn work(workspace: &Workspace, input: Input, stop: &Stop) -> Result<S
         (_, "") => String::new(),
         _ => format!("{found} files{stopped}"),
     };
-    Ok(page.close(&note))
+    let notes = (!note.is_empty()).then_some(note).into_iter();
+    let notes: Vec<String> = notes.chain(left_out(hidden)).collect();
+    Ok(page.close(&notes.join("; ")))
 }
 
 #[cfg(test)]

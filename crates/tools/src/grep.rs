@@ -10,9 +10,11 @@ use regex::bytes::{Match, Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::beneath;
 use crate::file::{self, SNIFFED};
-use crate::file_tool::{Stop, Workspace};
+use crate::file_tool::Stop;
 use crate::page::Page;
+use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, Walked};
 
 /// What the model is told.
@@ -43,26 +45,30 @@ pub(crate) struct Input {
     glob: Option<String>,
 }
 
-pub(crate) fn work(workspace: &Workspace, input: Input, stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, ToolError> {
     let regex = compile(&input.pattern)?;
-    let base = walk::base(workspace, input.path.as_deref())?;
+    let base = walk::base(scope, input.path.as_deref())?.real;
     let glob = input.glob.filter(|glob| !glob.is_empty());
-    let glob = glob.map(|glob| Pattern::new(&glob, workspace));
+    let glob = glob.map(|glob| Pattern::new(&glob, scope));
     let glob = glob.transpose()?;
-    let root = workspace.root.path();
+    let root = scope.root().path();
     let mut search = Search {
-        workspace,
+        scope,
         regex,
-        page: Page::new(workspace.page, GREP_MATCHES),
+        page: Page::new(scope.page(), GREP_MATCHES),
         files: 0,
         found: 0,
         no_text: 0,
         too_large: 0,
+        hidden: 0,
     };
     let walked = walk::files(&base, stop, |path| {
         let fits = |glob: &Pattern| path == base || glob.fits(path, &base, root);
-        if glob.as_ref().is_none_or(fits) {
+        if !glob.as_ref().is_none_or(fits) {
+        } else if scope.may_search(path, &base) {
             search.file(path, stop);
+        } else {
+            search.hidden += 1;
         }
     });
     Ok(search.result(walked))
@@ -87,19 +93,25 @@ fn compile(pattern: &str) -> Result<Regex, ToolError> {
 
 /// A search and what it has found so far.
 struct Search<'a> {
-    workspace: &'a Workspace,
+    scope: &'a Scope,
     regex: Regex,
     page: Page,
     files: usize,
     found: usize,
     no_text: usize,
     too_large: usize,
+    hidden: usize,
 }
 
 impl Search<'_> {
     fn file(&mut self, path: &Path, stop: &Stop) {
         // What cannot be read is passed over, as the shell's tools do.
-        let Ok(file) = file::open_regular(path) else {
+        let root = self.scope.root();
+        let Some(Ok(file)) = path
+            .strip_prefix(root.path())
+            .ok()
+            .map(|path| beneath::open(root.path(), path))
+        else {
             return;
         };
         if file.metadata().is_ok_and(|it| it.len() > GREP_FILE_MAX.0) {
@@ -115,7 +127,7 @@ impl Search<'_> {
             return;
         }
         self.files += 1;
-        let shown = self.workspace.root.shown(path);
+        let shown = root.shown(path);
         if bytes.is_empty() {
             return;
         }
@@ -154,6 +166,7 @@ impl Search<'_> {
                 self.too_large
             ));
         }
+        notes.extend(left_out(self.hidden));
         if walked == Walked::Part {
             notes.push("the search was stopped early: narrow `path`".to_owned());
         }

@@ -1,6 +1,6 @@
 //! Floor 4 of Plimsoll: the tools that act on a user's machine on behalf of a model: `bash`,
 //! `read`, `write`, `edit`, `list`, `glob` and `grep`. The file tools stay inside one workspace
-//! root. It decides nothing about when a tool may run; that is the gate's.
+//! root. When a tool may run is decided by the permission rules of the run and by its gate.
 //!
 //! ```no_run
 //! use plimsoll_tools::{Root, Toolbox};
@@ -14,6 +14,7 @@
 //! ```
 
 mod bash;
+mod beneath;
 mod edit;
 mod error;
 mod file;
@@ -26,8 +27,11 @@ mod list;
 pub mod mcp;
 mod nearest;
 mod page;
+mod protected;
 mod read;
 mod root;
+mod scope;
+mod shell;
 mod toolbox;
 mod walk;
 mod write;

@@ -7,9 +7,11 @@ use plimsoll_core::ToolError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::file_tool::{Stop, Workspace};
+use crate::beneath;
+use crate::file_tool::Stop;
 use crate::page::Page;
 use crate::root::one_line;
+use crate::scope::{Scope, left_out};
 use crate::walk;
 
 /// What the model is told.
@@ -24,36 +26,45 @@ pub(crate) struct Input {
     path: Option<String>,
 }
 
-pub(crate) fn work(workspace: &Workspace, input: Input, stop: &Stop) -> Result<String, ToolError> {
-    let folder = walk::base(workspace, input.path.as_deref())?;
-    let shown = workspace.root.shown(&folder);
-    if !folder.is_dir() {
+pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, ToolError> {
+    let folder = walk::base(scope, input.path.as_deref())?;
+    let shown = scope.shown(&folder);
+    if !folder.real.is_dir() {
         return Err(ToolError(format!("`{shown}` is a file; use read")));
     }
     let failed = |error| ToolError(format!("cannot list `{shown}`: {error}"));
+    // Open until the end, so that its path leads nowhere else.
+    let (_open, path) = beneath::readable(scope.root().path(), &folder.relative).map_err(failed)?;
     let mut entries: Vec<DirEntry> = Vec::new();
-    let mut more = "";
-    for entry in folder.read_dir().map_err(failed)? {
+    let (mut more, mut hidden) = ("", 0);
+    for entry in path.read_dir().map_err(failed)? {
         if entries.len() >= LIST_SCAN_MAX || stop.now() {
             more = "over ";
             break;
         }
-        entries.push(entry.map_err(failed)?);
+        let entry = entry.map_err(failed)?;
+        match scope.may_show(&folder.real.join(entry.file_name())) {
+            true => entries.push(entry),
+            false => hidden += 1,
+        }
     }
-    if entries.is_empty() {
+    if entries.is_empty() && hidden == 0 {
         return Ok("[empty directory]".to_owned());
     }
     entries.sort_by_key(DirEntry::file_name);
-    let mut page = Page::new(workspace.page, usize::MAX);
+    let mut page = Page::new(scope.page(), usize::MAX);
     for entry in &entries {
         page.push(&line(entry));
     }
     let (count, total) = (page.lines(), entries.len());
-    Ok(page.close(&if count < total || !more.is_empty() {
-        format!("{count} of {more}{total} entries; find others with glob")
-    } else {
-        String::new()
-    }))
+    let mut notes = Vec::new();
+    if count < total || !more.is_empty() {
+        notes.push(format!(
+            "{count} of {more}{total} entries; find others with glob"
+        ));
+    }
+    notes.extend(left_out(hidden));
+    Ok(page.close(&notes.join("; ")))
 }
 
 fn line(entry: &DirEntry) -> String {

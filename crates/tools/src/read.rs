@@ -10,8 +10,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::file::{self, SNIFFED};
-use crate::file_tool::{Stop, Workspace};
+use crate::file_tool::Stop;
 use crate::input::count;
+use crate::scope::Scope;
 
 /// What the model is told.
 pub(crate) const DESCRIPTION: &str = "Reads a text file, in pages; a note says how to go on.";
@@ -37,9 +38,9 @@ pub(crate) struct Input {
     column: Option<u64>,
 }
 
-pub(crate) fn work(workspace: &Workspace, input: Input, stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, ToolError> {
     let shown = &input.path;
-    let (file, len) = file::open(&workspace.root, shown)?;
+    let (file, len) = file::open(scope, &scope.existing(shown)?)?;
     let failed = |error| ToolError(format!("cannot read `{shown}`: {error}"));
     let mut reader = BufReader::with_capacity(SNIFFED, file.take(SCAN_MAX.0));
     let start = reader.fill_buf().map_err(failed)?;
@@ -50,7 +51,7 @@ pub(crate) fn work(workspace: &Workspace, input: Input, stop: &Stop) -> Result<S
         // A byte order mark is no text.
         reader.consume(3);
     }
-    let mut scan = Scan::new(&input, workspace.page);
+    let mut scan = Scan::new(&input, scope.page());
     loop {
         let chunk = reader.fill_buf().map_err(failed)?;
         if chunk.is_empty() {
@@ -384,7 +385,7 @@ mod tests {
             "`pipe` is a pipe, socket or device, not a file; leave it alone"
         );
         // Were it swapped in behind the check, opening it would not block either.
-        file::open_regular(&pipe).unwrap();
+        crate::beneath::open(files.root().path(), std::path::Path::new("pipe")).unwrap();
 
         let devices = crate::Toolbox::new(crate::Root::new("/dev").unwrap());
         let error = crate::testing::call(&devices, "read", r#"{"path":"zero"}"#).unwrap_err();

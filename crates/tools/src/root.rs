@@ -1,7 +1,8 @@
 //! [`Root`]: the folder that the file tools stay inside. It resolves paths and refuses those
-//! that lead out. Not a sandbox: someone else who swaps a folder for a link between the check
-//! and the use is not stopped, and `bash` is not held by it.
+//! that lead out. What is opened then is opened by `beneath.rs`, which follows no link any more.
+//! It is not a sandbox: `bash` is not held by it, and a hard link to a file outside is a file inside.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::fs;
 use std::io::ErrorKind;
@@ -158,20 +159,27 @@ impl Root {
         (there && parts.next().is_some()).then_some(first)
     }
 
-    /// As [`Root::resolve`], of something that may be changed. What is in `.git` may not: a hook
-    /// or a setting there is a program that git runs, and programs are for `bash`, which asks.
-    pub(crate) fn writable(&self, given: &str) -> Result<PathBuf, ToolError> {
-        let path = self.resolve(given)?;
-        let relative = path.strip_prefix(&self.path).unwrap_or(&path);
-        // Some systems do not tell capitals apart.
-        let history = |name: Component<'_>| name.as_os_str().eq_ignore_ascii_case(".git");
-        if relative.components().any(history) {
-            return Err(ToolError(format!(
-                "`{}` belongs to git; change it with git, through bash",
-                self.shown(&path)
-            )));
+    /// The path relative to the root, with `/` between names, as far as that can be told from the path
+    /// alone: links are not looked at. A path that is elsewhere stays absolute or begins with `..`.
+    pub(crate) fn relative(&self, given: &Path) -> String {
+        let given = given.strip_prefix(&self.path).unwrap_or(given);
+        let mut names: Vec<Cow<'_, str>> = Vec::new();
+        let mut first = "";
+        for component in given.components() {
+            match component {
+                Component::Normal(name) => names.push(name.to_string_lossy()),
+                Component::ParentDir => match names.last() {
+                    Some(name) if name != ".." => drop(names.pop()),
+                    _ => names.push("..".into()),
+                },
+                Component::RootDir | Component::Prefix(_) => first = "/",
+                Component::CurDir => {}
+            }
         }
-        Ok(path)
+        match names.is_empty() && first.is_empty() {
+            true => ".".to_owned(),
+            false => format!("{first}{}", names.join("/")),
+        }
     }
 
     /// A path as the model is shown it: relative to the root, parted by `/`, in one line.
@@ -308,6 +316,29 @@ mod tests {
             text,
             "`src/*.rs` is a pattern; give one path a call: src/main.rs"
         );
+    }
+
+    #[test]
+    fn a_path_is_made_relative_without_a_look_at_links() {
+        let files = Workspace::new();
+        let root = files.root();
+        let absolute = format!("{}/a/../.env", root.path().display());
+        for (given, relative) in [
+            (".env", ".env"),
+            ("./.env", ".env"),
+            (".//.env", ".env"),
+            ("a/./b//../.env/", "a/.env"),
+            (absolute.as_str(), ".env"),
+            ("", "."),
+            (".", "."),
+            ("a/..", "."),
+            ("../x", "../x"),
+            ("a/../../../x", "../../x"),
+            ("/etc/../etc/passwd", "/etc/passwd"),
+            ("/", "/"),
+        ] {
+            assert_eq!(root.relative(Path::new(given)), relative, "{given}");
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use plimsoll_agent::{PermissionRule, Permissions};
 use plimsoll_context::CallId;
 use plimsoll_core::ToolContext;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +42,31 @@ impl Workspace {
     pub(crate) fn call(&self, name: &str, arguments: &str) -> Result<String, String> {
         call(&Toolbox::new(self.root()), name, arguments)
     }
+
+    /// The same under permission rules, written as `deny read path=.env`.
+    pub(crate) fn call_under(
+        &self,
+        rules: &[&str],
+        name: &str,
+        arguments: &str,
+    ) -> Result<String, String> {
+        let mut context = context();
+        context.permissions = Arc::new(rules_of(rules));
+        call_in(context, &Toolbox::new(self.root()), name, arguments)
+    }
+}
+
+/// Rules written as `deny read path=.env`.
+pub(crate) fn rules_of(rules: &[&str]) -> Permissions {
+    Permissions::new(rules.iter().map(|rule| {
+        let mut words = rule.splitn(3, ' ');
+        let permission = words.next().unwrap().parse().unwrap();
+        let rule = PermissionRule::new(words.next().unwrap(), permission);
+        match words.next() {
+            Some(pattern) => rule.with_argument(pattern),
+            None => rule,
+        }
+    }))
 }
 
 /// A context that nobody cancels.
@@ -49,11 +76,20 @@ pub(crate) fn context() -> ToolContext {
 
 /// Calls a tool of a toolbox and gives its text.
 pub(crate) fn call(toolbox: &Toolbox, name: &str, arguments: &str) -> Result<String, String> {
+    call_in(context(), toolbox, name, arguments)
+}
+
+fn call_in(
+    context: ToolContext,
+    toolbox: &Toolbox,
+    name: &str,
+    arguments: &str,
+) -> Result<String, String> {
     let tool = toolbox.tool(name).unwrap();
     let arguments = serde_json::from_str(arguments).unwrap();
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().unwrap();
-    let got = runtime.block_on(tool.call(arguments, context()));
+    let got = runtime.block_on(tool.call(arguments, context));
     let text = |part: &plimsoll_context::Part| part.as_text().unwrap_or_default().to_owned();
     got.map(|output| output.parts.iter().map(text).collect())
         .map_err(|error| error.0)

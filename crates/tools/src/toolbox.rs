@@ -1,5 +1,6 @@
 //! [`Toolbox`]: makes the tools of one workspace root, all or by name. It runs none.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use plimsoll_context::Bytes;
@@ -7,10 +8,11 @@ use plimsoll_core::Tool;
 
 use crate::bash::Bash;
 use crate::error::ToolsError;
-use crate::file_tool::{FileTool, Repeat, Workspace};
+use crate::file_tool::{FileTool, Repeat};
 use crate::nearest::nearest;
 use crate::page::{PAGE, PAGE_MIN};
 use crate::root::Root;
+use crate::scope::{Access, Workspace};
 use crate::{edit, glob, grep, list, read, write};
 
 /// The tools, in the order in which a model is told of them: always the same, so that the
@@ -27,7 +29,11 @@ impl Toolbox {
     /// A toolbox for a root.
     #[must_use]
     pub fn new(root: Root) -> Self {
-        let workspace = Workspace { root, page: 0 };
+        let workspace = Workspace {
+            root,
+            page: 0,
+            protected: Vec::new(),
+        };
         Self { workspace }.page(PAGE)
     }
 
@@ -39,6 +45,21 @@ impl Toolbox {
     pub fn page(mut self, page: Bytes) -> Self {
         let page = page.max(PAGE_MIN).0;
         self.workspace.page = usize::try_from(page).unwrap_or(usize::MAX);
+        self
+    }
+
+    /// Files and directories that `write` and `edit` change only after the gate was asked, besides
+    /// those that always are: files that programs run or agents obey unasked, such as `AGENTS.md`,
+    /// `.envrc` or all of `.git`. A permission rule that allows exactly that path spares the question.
+    #[must_use]
+    pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let paths = paths.into_iter();
+        let real = |path: &PathBuf| {
+            let new = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+            path.canonicalize().ok().or_else(new)
+        };
+        let paths = paths.map(|path| real(&path).unwrap_or(path));
+        self.workspace.protected.extend(paths);
         self
     }
 
@@ -73,34 +94,70 @@ impl Toolbox {
         let all = Arc::new(self.workspace.clone());
         Some(match name {
             "bash" => Arc::new(Bash::new(all.root.path().to_owned())),
-            "read" => file_tool(&all, name, read::DESCRIPTION, Repeat::Harmless, read::work),
+            "read" => file_tool(&all, read::DESCRIPTION, Repeat::Harmless, READ, read::work),
             "write" => file_tool(
                 &all,
-                name,
                 write::DESCRIPTION,
                 Repeat::Harmless,
+                WRITE,
                 write::work,
             ),
-            "edit" => file_tool(&all, name, edit::DESCRIPTION, Repeat::Harmful, edit::work),
-            "list" => file_tool(&all, name, list::DESCRIPTION, Repeat::Harmless, list::work),
-            "glob" => file_tool(&all, name, glob::DESCRIPTION, Repeat::Harmless, glob::work),
-            "grep" => file_tool(&all, name, grep::DESCRIPTION, Repeat::Harmless, grep::work),
+            "edit" => file_tool(&all, edit::DESCRIPTION, Repeat::Harmful, EDIT, edit::work),
+            "list" => file_tool(&all, list::DESCRIPTION, Repeat::Harmless, LIST, list::work),
+            "glob" => file_tool(&all, glob::DESCRIPTION, Repeat::Harmless, GLOB, glob::work),
+            "grep" => file_tool(&all, grep::DESCRIPTION, Repeat::Harmless, GREP, grep::work),
             _ => return None,
         })
     }
 }
 
+const READ: Access = Access {
+    tool: "read",
+    fields: &["path", "file", "file_path", "filename"],
+    same_as: &[],
+    is_optional: false,
+    writes: false,
+};
+const WRITE: Access = Access {
+    tool: "write",
+    same_as: &["edit"],
+    writes: true,
+    ..READ
+};
+const EDIT: Access = Access {
+    tool: "edit",
+    // Where it finds nothing it shows the nearest lines.
+    same_as: &["read", "write"],
+    ..WRITE
+};
+const LIST: Access = Access {
+    tool: "list",
+    fields: &["path", "dir", "directory", "folder"],
+    is_optional: true,
+    ..READ
+};
+const GLOB: Access = Access {
+    tool: "glob",
+    ..LIST
+};
+const GREP: Access = Access {
+    tool: "grep",
+    fields: &["path", "file", "dir", "directory"],
+    same_as: &["read"],
+    ..LIST
+};
+
 fn file_tool<I>(
     workspace: &Arc<Workspace>,
-    name: &str,
     description: &str,
     repeat: Repeat,
+    access: Access,
     work: crate::file_tool::Work<I>,
 ) -> Arc<dyn Tool>
 where
     I: schemars::JsonSchema + serde::de::DeserializeOwned + Send + 'static,
 {
-    Arc::new(FileTool::new(workspace, name, description, repeat, work))
+    Arc::new(FileTool::new(workspace, description, repeat, access, work))
 }
 
 fn unknown(name: &str) -> ToolsError {

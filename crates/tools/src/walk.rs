@@ -1,13 +1,14 @@
 //! Going through the files of a folder as `glob` and `grep` do: in one order on every machine,
 //! without what `.gitignore` leaves out, bounded in number and time. It opens no file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 use plimsoll_core::ToolError;
 
-use crate::file_tool::{Stop, Workspace};
+use crate::file_tool::Stop;
+use crate::scope::{Located, Scope};
 
 /// A walk ends after this many entries: several times the largest source trees.
 pub const WALK_MAX: usize = 500_000;
@@ -60,8 +61,8 @@ pub(crate) struct Pattern {
 impl Pattern {
     /// # Errors
     /// A text for the model.
-    pub(crate) fn new(pattern: &str, workspace: &Workspace) -> Result<Self, ToolError> {
-        let inside = Path::new(pattern).strip_prefix(workspace.root.path());
+    pub(crate) fn new(pattern: &str, scope: &Scope) -> Result<Self, ToolError> {
+        let inside = Path::new(pattern).strip_prefix(scope.root().path());
         let relative = inside.ok().and_then(Path::to_str).unwrap_or(pattern);
         let relative = relative.trim_start_matches("./").trim_start_matches('/');
         let fault = |why: &str| {
@@ -101,9 +102,9 @@ impl Pattern {
 }
 
 /// Where a search begins: the path that was given, or the root.
-pub(crate) fn base(workspace: &Workspace, path: Option<&str>) -> Result<PathBuf, ToolError> {
+pub(crate) fn base(scope: &Scope, path: Option<&str>) -> Result<Located, ToolError> {
     match path.map(str::trim) {
-        None | Some("") => Ok(workspace.root.path().to_owned()),
-        Some(path) => workspace.root.existing(path),
+        None | Some("") => scope.existing("."),
+        Some(path) => scope.existing(path),
     }
 }

@@ -1,15 +1,17 @@
 //! `write`: a file's whole content, folders on the way included, all or nothing.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use plimsoll_context::Bytes;
 use plimsoll_core::ToolError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::beneath;
 use crate::file;
-use crate::file_tool::{Stop, Workspace};
+use crate::file_tool::Stop;
+use crate::scope::Scope;
 
 /// What the model is told.
 pub(crate) const DESCRIPTION: &str = "Creates or replaces a file. To change a part, use edit.";
@@ -24,7 +26,7 @@ pub(crate) struct Input {
     content: String,
 }
 
-pub(crate) fn work(workspace: &Workspace, input: Input, _stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: Input, _stop: &Stop) -> Result<String, ToolError> {
     let Input { path, content } = input;
     let bytes = content.len();
     if bytes as u64 > WRITE_MAX.0 {
@@ -32,15 +34,15 @@ pub(crate) fn work(workspace: &Workspace, input: Input, _stop: &Stop) -> Result<
             "`content` has {bytes} bytes, more than {WRITE_MAX}; write it with bash"
         )));
     }
-    let real = workspace.root.writable(&path)?;
-    let shown = workspace.root.shown(&real);
-    let failed = |error| ToolError(format!("cannot write `{shown}`: {error}"));
+    let file = scope.locate(&path)?;
+    let shown = scope.shown(&file);
+    let failed = |error: io::Error| ToolError(format!("cannot write `{shown}`: {error}"));
     if path.ends_with('/') {
         return Err(ToolError(format!(
             "`{path}` names a folder; give a file in it"
         )));
     }
-    let done = match fs::symlink_metadata(&real) {
+    let done = match fs::symlink_metadata(&file.real) {
         Ok(old) => {
             file::regular(&shown, &old)?;
             if old.permissions().readonly() {
@@ -50,14 +52,11 @@ pub(crate) fn work(workspace: &Workspace, input: Input, _stop: &Stop) -> Result<
             }
             "replaced"
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let parent = real.parent().map_or(Ok(()), fs::create_dir_all);
-            parent.map_err(failed)?;
-            "created"
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => "created",
         Err(error) => return Err(failed(error)),
     };
-    file::save(&real, content.as_bytes()).map_err(failed)?;
+    let saved = beneath::replace(scope.root().path(), &file.relative, content.as_bytes());
+    saved.map_err(failed)?;
     let lines = content.lines().count();
     Ok(format!("{done} `{shown}`: {lines} lines, {bytes} bytes"))
 }
@@ -106,8 +105,6 @@ mod tests {
             ("nowhere", "leads nowhere"),
             ("locked", "is read-only"),
             ("dir/x/y", "Not a directory"),
-            (".git/hooks/pre-commit", "belongs to git"),
-            ("dir/.GIT/config", "belongs to git"),
         ] {
             let arguments = serde_json::json!({ "path": path, "content": "new" });
             let error = files.call("write", &arguments.to_string()).unwrap_err();

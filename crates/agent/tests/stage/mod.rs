@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use plimsoll_agent::{
     Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookPoint, Input, KnownTool,
-    Leaving, Moment, Outcome, Question, Request, Run, Setup, Spend, Step, SummaryModel, Verdict,
+    Leaving, Moment, Outcome, Question, Request, Run, Setup, Spend, Step, SummaryModel, TargetOf,
+    Verdict,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Policy, Reply, Seq,
@@ -124,6 +125,7 @@ pub(crate) fn tool(name: &str, idempotent: bool, asks: bool) -> KnownTool {
         idempotent,
         asks,
         after_plan: false,
+        target: TargetOf::default(),
     }
 }
 

@@ -560,7 +560,37 @@ fn clip(text: &str, width: usize) -> String {
     console::truncate_str(text, width, "…").into_owned()
 }
 
-/// A text without what would move the cursor, colour the screen or ring the bell.
+/// Invisible characters that may change how a text reads: format characters (category Cf of Unicode
+/// 17, such as U+202E, which turns the direction, and U+200B, which has no width) and the line and
+/// paragraph separators U+2028 and U+2029.
+const INVISIBLE: [(char, char); 20] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{600}', '\u{605}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{6dd}', '\u{6dd}'),
+    ('\u{70f}', '\u{70f}'),
+    ('\u{890}', '\u{891}'),
+    ('\u{8e2}', '\u{8e2}'),
+    ('\u{180e}', '\u{180e}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{fff9}', '\u{fffb}'),
+    ('\u{110bd}', '\u{110bd}'),
+    ('\u{110cd}', '\u{110cd}'),
+    ('\u{13430}', '\u{1343f}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0001}', '\u{e0001}'),
+    ('\u{e0020}', '\u{e007f}'),
+];
+
+/// Makes a text that others wrote safe to print on a terminal.
+///
+/// Control characters, which could move the cursor, colour the screen or ring the bell, are replaced
+/// by U+FFFD. [Invisible](INVISIBLE) characters are shown as escapes such as `\u{202e}`, so that a
+/// person reads what would run. Tabs become blanks, and carriage returns are removed.
 pub(crate) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
@@ -569,10 +599,18 @@ pub(crate) fn clean(text: &str) -> String {
             '\t' => clean.push_str(TAB),
             '\r' => {}
             c if c.is_control() => clean.push('\u{fffd}'),
+            c if is_invisible(c) => clean.extend(c.escape_unicode()),
             c => clean.push(c),
         }
     }
     clean
+}
+
+fn is_invisible(c: char) -> bool {
+    !c.is_ascii()
+        && INVISIBLE
+            .iter()
+            .any(|(from, to)| (*from..=*to).contains(&c))
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -724,5 +762,22 @@ mod tests {
     #[test]
     fn nothing_a_model_says_reaches_the_terminal_as_a_command() {
         assert_eq!(clean("a\u{1b}[2Jb\u{7}\r\n\tc"), "a�[2Jb�\n    c");
+        assert_eq!(
+            clean("rm \u{202e}x\u{2066}\u{200b}\u{2028}é"),
+            r"rm \u{202e}x\u{2066}\u{200b}\u{2028}é"
+        );
+    }
+
+    #[test]
+    fn every_format_character_is_invisible() {
+        // An unassigned character between two blocks of them is treated like its neighbours.
+        let pattern = regex::Regex::new(r"^[\p{Cf}\p{Zl}\p{Zp}\u{2065}]$").unwrap();
+        for c in '\0'..=char::MAX {
+            assert_eq!(
+                pattern.is_match(c.encode_utf8(&mut [0; 4])),
+                is_invisible(c),
+                "{c:?}"
+            );
+        }
     }
 }

@@ -23,6 +23,7 @@ fn system(fake: &Fake) -> String {
 #[test]
 fn an_agent_runs_as_its_configuration_says() {
     let home = home(TWO);
+    home.trust();
     for (args, prompt, key, value, tools) in [
         (
             &["--agent", "bosun"][..],
@@ -57,7 +58,7 @@ fn an_agent_runs_as_its_configuration_says() {
         let said = home.agent(&fake, &[args, &["Report."]].concat()).done();
         assert!(
             said.err
-                .contains("settings of plimsoll.toml, which is here"),
+                .contains("using the settings of plimsoll.toml, which you trust;"),
             "{}",
             said.err
         );
@@ -86,6 +87,7 @@ fn an_agent_runs_as_its_configuration_says() {
 #[test]
 fn the_only_agent_is_taken_and_said() {
     let home = home("[[agents]]\nname = \"bosun\"\nsystem = \"You are the bosun.\"\n");
+    home.trust();
     let fake = Fake::new([Answer::say("Aye.")]);
     let said = home.agent(&fake, &["Report."]).done();
     assert!(
@@ -96,7 +98,8 @@ fn the_only_agent_is_taken_and_said() {
     assert_eq!(system(&fake), "You are the bosun.");
     let fake = Fake::new([Answer::say("Aye.")]);
     let said = home.agent(&fake, &["--quiet", "Report."]).done();
-    assert_eq!((said.out.as_str(), said.err.as_str()), ("Aye.\n", ""));
+    assert_eq!(said.out, "Aye.\n");
+    assert!(!said.err.contains("bosun"), "{}", said.err);
 }
 
 #[test]
@@ -224,6 +227,7 @@ fn an_agent_calls_another_of_its_file() {
     let home = home(
         "[[agents]]\nname = \"captain\"\ntools = \"none\"\nagents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nsystem = \"You are the mate.\"\ndescription = \"Ties knots.\"\ntools = \"none\"\n",
     );
+    home.trust();
     let fake = Fake::new([
         Answer::call(&[("mate", "{\"task\":\"Tie a bowline.\"}")]),
         Answer::say("It is tied."),
@@ -340,7 +344,7 @@ fn init_writes_a_good_file_once() {
 
 #[test]
 fn every_agent_is_checked() {
-    let said = home(TWO).run(["config", "check"]).done();
+    let said = home(TWO).run(["config", "check", "plimsoll.toml"]).done();
     for part in [
         "agent bosun",
         "a run: at most 3 turns",
@@ -349,7 +353,9 @@ fn every_agent_is_checked() {
     ] {
         assert!(said.out.contains(part), "no {part} in {}", said.out);
     }
-    let said = home(TWO).run(["config", "check", "--json"]).done();
+    let said = home(TWO)
+        .run(["config", "check", "plimsoll.toml", "--json"])
+        .done();
     let json: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(json["agents"][0]["name"], "bosun");
     assert_eq!(json["agents"][0]["limits"]["max_turns"], 3);

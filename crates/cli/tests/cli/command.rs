@@ -48,6 +48,11 @@ impl Home {
         path
     }
 
+    /// Trusts the configuration of the workspace as it is now.
+    pub(crate) fn trust(&self) {
+        self.run(["config", "trust"]).done();
+    }
+
     pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(
         &self,
         args: impl IntoIterator<Item = S>,
@@ -158,6 +163,8 @@ impl Said {
             .err
             .lines()
             .filter(|line| line.starts_with("plimsoll: "))
+            // Where its settings are from, it says whatever happens.
+            .filter(|line| !line.starts_with("plimsoll: using the settings of"))
             .collect();
         assert_eq!(sentences.len(), 1, "one sentence: {}", self.err);
         for word in words {

@@ -224,8 +224,18 @@ fn without_a_home_there_is_a_word_for_it() {
     feed(command, b"").refused(2, &["set PLIMSOLL_HOME"]);
 }
 
-/// Clears the screen, names the window, rings.
-const ORDERS: &str = "\u{1b}[2J\u{1b}]0;mine\u{7}";
+/// Clears the screen, names the window, rings, turns the direction of the text, and has no width.
+const ORDERS: &str = "\u{1b}[2J\u{1b}]0;mine\u{7}\u{202e}\u{2066}\u{200b}\u{2028}";
+/// What a terminal must not be given of that.
+const OBEYED: [&str; 7] = [
+    "\u{1b}[2J",
+    "\u{1b}]",
+    "\u{7}",
+    "\u{202e}",
+    "\u{2066}",
+    "\u{200b}",
+    "\u{2028}",
+];
 
 #[test]
 fn what_a_server_says_is_no_order_to_the_terminal() {
@@ -233,7 +243,13 @@ fn what_a_server_says_is_no_order_to_the_terminal() {
     let fake = Fake::new([Answer::error(401, &format!("no {ORDERS}way"))]);
     let said = home.agent(&fake, &["Say it."]);
     assert!(said.err.contains("no \u{fffd}[2J"), "{:?}", said.err);
-    assert!(!said.err.contains(['\u{1b}', '\u{7}']), "{:?}", said.err);
+    assert!(
+        said.err.contains(r"\u{202e}\u{2066}\u{200b}"),
+        "{:?}",
+        said.err
+    );
+    let obeyed = |text: &str| OBEYED.iter().any(|order| text.contains(order));
+    assert!(!obeyed(&said.err), "{:?}", said.err);
     let arguments = serde_json::json!({"command": format!("echo {ORDERS}")}).to_string();
     let fake = || {
         Fake::new([
@@ -250,7 +266,7 @@ fn what_a_server_says_is_no_order_to_the_terminal() {
     };
     let said = home.agent(&fake(), &["--yes", "Look."]).done();
     assert!(said.err.contains("[2J"), "{:?}", said.err);
-    assert!(!said.err.contains(['\u{1b}', '\u{7}']), "{:?}", said.err);
+    assert!(!obeyed(&said.err), "{:?}", said.err);
     assert_eq!(
         said.out,
         format!("Done{ORDERS}.\n"),
@@ -261,9 +277,22 @@ fn what_a_server_says_is_no_order_to_the_terminal() {
     assert_eq!(terminal.end(), Some(0));
     let raw = terminal.raw();
     assert!(raw.contains("Done\u{fffd}[2J"), "{raw:?}");
-    for order in ["\u{1b}[2J", "\u{1b}]", "\u{7}"] {
-        assert!(!raw.contains(order), "{raw:?}");
-    }
+    assert!(!obeyed(&raw), "{raw:?}");
+}
+
+#[test]
+fn a_question_shows_what_would_run() {
+    let home = Home::new();
+    let arguments =
+        "{\"command\":\"echo safe # \u{202e} fr- mr \u{2066};rm -rf a\u{2069}\u{200b}\"}";
+    let fake = Fake::new([Answer::call(&[("bash", arguments)]), Answer::say("Done.")]);
+    let mut terminal = Terminal::run(&home, &fake, &["Look."], 80);
+    terminal.keys("n\r");
+    assert_eq!(terminal.end(), Some(0));
+    let raw = terminal.raw();
+    let shown = r"# \u{202e} fr- mr \u{2066};rm -rf a\u{2069}\u{200b}";
+    assert!(raw.contains(shown), "{raw:?}");
+    assert!(!OBEYED.iter().any(|order| raw.contains(order)), "{raw:?}");
 }
 
 #[test]

@@ -350,7 +350,7 @@ fn what_is_denied_is_not_asked_for() {
     let said = mocked.run(&home, model, &[]);
     assert_eq!(said.code, Some(2));
     assert!(
-        said.err.contains("this file was found, not named"),
+        said.err.contains("this one was found, not named"),
         "{}",
         said.err
     );

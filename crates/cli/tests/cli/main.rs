@@ -53,6 +53,7 @@ mod sessions;
 mod telemetry;
 mod terminal;
 mod tools;
+mod trust;
 mod windows;
 #[cfg(not(all(feature = "mcp", feature = "otlp", feature = "genai")))]
 mod without;

@@ -110,7 +110,7 @@ fn an_agent_names_its_servers() {
         "plimsoll.toml",
         format!("{CONFIG}[[agents]]\nname = \"mate\"\nmcp = [\"shop\"]\n"),
     );
-    let said = home.run(["config", "check"]);
+    let said = home.run(["config", "check", "plimsoll.toml"]);
     said.refused(
         1,
         &[
@@ -132,6 +132,35 @@ fn rules_hold_for_them_and_wait_for_one_that_is_missing() {
 }
 
 #[test]
+fn rules_hold_for_the_tools_of_a_lazy_server() {
+    let look = ("ship_call", "{\"name\":\"look\",\"arguments\":{}}");
+    for (rule, flags, runs) in [
+        ("", &["--deny", "ship_look"][..], false),
+        ("", &["--deny", "*look"], false),
+        ("", &["--allow", "ship_call", "--deny", "ship_look"], false),
+        ("", &["--deny", "ship_see"], true),
+        (
+            "permissions = [{ tool = \"ship_look\", then = \"deny\" }]\n",
+            &[],
+            false,
+        ),
+        // Nobody can be asked here.
+        (
+            "permissions = [{ tool = \"ship_l*\", then = \"ask\" }]\n",
+            &[],
+            false,
+        ),
+    ] {
+        let home = home(&format!("{rule}{CONFIG}lazy = true\n"));
+        let fake = Fake::new([Answer::call(&[look]), Answer::say("Aye.")]);
+        let args = [&NAMED[..], flags, &["Look."]].concat();
+        home.agent(&fake, &args).done();
+        let result = result(&fake.asked()[1]);
+        assert_eq!(result.contains("a sail"), runs, "{rule}{flags:?}: {result}");
+    }
+}
+
+#[test]
 fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
     let lost = "[[mcp]]\nname = \"lost\"\ncommand = \"sh\"\nargs = [\"-c\", \"echo no charts $KEY >&2; exit 4\"]\nenv = { KEY = \"hush-hush-hush\" }\n";
     let home = home(&format!("{CONFIG}{lost}"));
@@ -141,7 +170,7 @@ fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
     assert!(said.err.contains(told), "{}", said.err);
     assert_eq!(tools(&fake.asked()[0]), ["ship_look"]);
 
-    let said = home.run(["config", "check", "--connect"]);
+    let said = home.run(["config", "check", "plimsoll.toml", "--connect"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(
         said.out.contains("mcp: ship, sh\n") && said.out.contains("MCP server ship: 1 tool\n"),
@@ -176,13 +205,13 @@ fn they_are_listed_and_tried_without_a_model() {
         "{}",
         said.out
     );
-    let said = home.run(["config", "check"]).done();
+    let said = home.run(["config", "check", "plimsoll.toml"]).done();
     assert!(
         said.out.contains("mcp: web, http://127.0.0.1:1/mcp\n"),
         "{}",
         said.out
     );
-    let said = home.run(["config", "check", "--connect"]);
+    let said = home.run(["config", "check", "plimsoll.toml", "--connect"]);
     assert!(
         said.out.contains("MCP server ship: 1 tool, lazy\n"),
         "{}",
@@ -194,7 +223,7 @@ fn they_are_listed_and_tried_without_a_model() {
         "{}",
         said.out
     );
-    let mut command = home.command(["config", "check", "--connect", "--json"]);
+    let mut command = home.command(["config", "check", "plimsoll.toml", "--connect", "--json"]);
     command.env("WEB_TOKEN", "tok-hush-hush");
     let said = super::command::feed(command, b"");
     assert_eq!(said.code, Some(1));

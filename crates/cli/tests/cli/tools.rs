@@ -1,6 +1,6 @@
 //! Tool calls that go wrong: each gets a result that says so, and the run goes on.
 
-use super::command::Home;
+use super::command::{Home, Said, feed, with};
 use super::fake::{Answer, Fake};
 use super::runs::messages;
 
@@ -93,4 +93,149 @@ fn a_command_that_hangs_or_fails_is_told() {
         said[0]
     );
     assert!(said[1].contains('3'), "{}", said[1]);
+}
+
+#[test]
+fn a_path_that_is_denied_is_denied_however_it_is_spelled() {
+    let home = Home::new();
+    home.file(".env", "KEY=hunter2\n");
+    home.file("other", "KEY=1\n");
+    let absolute = format!("{{\"path\":\"{}/.env\"}}", home.work().display());
+    let calls = [
+        ("read", "{\"path\":\".env\"}"),
+        ("read", "{\"path\":\"./.env\"}"),
+        ("read", "{\"path\":\".//.env\"}"),
+        ("read", absolute.as_str()),
+        ("grep", "{\"pattern\":\"KEY\"}"),
+        ("grep", "{\"pattern\":\"KEY\",\"path\":\".env\"}"),
+        (
+            "edit",
+            "{\"path\":\".env\",\"old\":\"KEY=x\",\"new\":\"x\"}",
+        ),
+    ];
+    let said = results(&home, &["--deny", "read:path=.env"], &calls);
+    for (call, said) in calls.iter().zip(&said) {
+        assert!(!said.contains("hunter2"), "{call:?}: {said}");
+    }
+    assert!(
+        said[0].contains("the rules of this run do not allow"),
+        "{}",
+        said[0]
+    );
+    assert!(
+        said[4].contains("other:1: KEY=1") && said[4].contains("1 left out"),
+        "{}",
+        said[4]
+    );
+}
+
+#[test]
+fn a_file_that_programs_run_or_agents_obey_is_written_after_a_question() {
+    let write = |path: &str| format!("{{\"path\":\"{path}\",\"content\":\"x\"}}");
+    let paths = [
+        "plimsoll.toml",
+        "AGENTS.md",
+        "./.envrc",
+        ".cargo/config.toml",
+        ".git/hooks/x",
+    ];
+    let texts = paths.map(write);
+    let calls = texts.each_ref().map(|text| ("write", text.as_str()));
+    for (args, written) in [
+        (&[][..], [false; 5]),
+        (&["--allow", "write"], [false; 5]),
+        (&["--allow", "write:path=*"], [false; 5]),
+        (&["--yes"], [true; 5]),
+    ] {
+        let home = Home::new();
+        let said = results(&home, args, &calls);
+        for ((path, is_written), said) in paths.iter().zip(written).zip(&said) {
+            assert_eq!(
+                home.work().join(path).exists(),
+                is_written,
+                "{args:?} {path}: {said}"
+            );
+            assert_eq!(said.contains("must be approved"), !is_written, "{said}");
+        }
+    }
+    let home = Home::new();
+    let said = results(&home, &["--allow", "write:path=plimsoll.toml"], &calls[..2]);
+    assert!(
+        said[0].starts_with("created") && said[1].contains("must be approved"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_pattern_allows_one_simple_command_and_denies_it_anywhere() {
+    let home = Home::new();
+    let bash = |command: &str| serde_json::json!({ "command": command }).to_string();
+    let run = |args: &[&str], commands: &[&str]| {
+        let arguments: Vec<String> = commands.iter().map(|command| bash(command)).collect();
+        let calls = arguments.iter().map(|text| ("bash", text.as_str()));
+        results(&home, args, &calls.collect::<Vec<_>>())
+    };
+    let said = run(
+        &["--allow", "bash:echo *"],
+        &[
+            "echo  'a;b' \"c d\"",
+            "echo a; touch made",
+            "echo a\ntouch made",
+            "echo $(touch made)",
+            "echo a | tee made",
+            "echo a > made",
+            "X=1 echo a",
+        ],
+    );
+    assert!(said[0].starts_with("a;b c d\n"), "{}", said[0]);
+    for said in &said[1..] {
+        assert!(said.contains("must be approved"), "{said}");
+    }
+    assert!(!home.work().join("made").exists());
+    let said = run(
+        &["--yes", "--deny", "bash:touch *"],
+        &[
+            "echo touch made",
+            "true && touch made",
+            "sudo sh -c 'touch made'",
+            "$CMD made",
+            "echo a )",
+        ],
+    );
+    assert!(said[0].starts_with("touch made\n"), "{}", said[0]);
+    for said in &said[1..] {
+        assert!(said.starts_with("not run: "), "{said}");
+    }
+    assert!(said[4].contains("write simple commands"), "{}", said[4]);
+    assert!(!home.work().join("made").exists());
+}
+
+#[test]
+fn a_command_cannot_give_keys_away() {
+    const KEY: &str = "sk-SUPERSECRETKEY1234567890";
+    let home = Home::new();
+    // Its own environment, and that of every process that it may look into.
+    let look = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a -e KEY= -e TOKEN=; env; echo looked";
+    let call = serde_json::json!({ "command": look }).to_string();
+    let fake = Fake::new([Answer::call(&[("bash", &call)]), Answer::say("done")]);
+    let mut command = home.command(with(&fake, &["--yes", "Look."]));
+    command
+        .env("OPENAI_COMPATIBLE_API_KEY", KEY)
+        .env("DEPLOY_TOKEN", "tok-0123456789abcdef");
+    let said: Said = feed(command, b"").done();
+    let sent = fake.asked()[1].to_string();
+    assert!(sent.contains("looked"), "{sent}");
+    let kept = ["sessions.db", "sessions.db-wal", "archive.db"].map(|name| home.data().join(name));
+    let kept = kept
+        .iter()
+        .filter_map(|path| std::fs::read(path).ok())
+        .flatten();
+    let kept = String::from_utf8_lossy(&kept.collect::<Vec<u8>>()).into_owned();
+    assert!(kept.contains("looked"));
+    for text in [&sent, &kept, &said.err, &said.out] {
+        assert!(
+            !text.contains("SUPERSECRET") && !text.contains("tok-0123456789"),
+            "{text}"
+        );
+    }
 }

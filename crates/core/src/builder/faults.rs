@@ -148,7 +148,9 @@ impl AgentBuilder {
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
         // Those are offered by the session, which is not there yet.
         let names = names.chain(RECALL_TOOLS.iter().copied());
-        for text in self.permissions.faults(names, &self.hosted_tools) {
+        let called: Vec<String> = self.tools.iter().filter_map(|tool| tool.calls()).collect();
+        let called: Vec<&str> = called.iter().map(String::as_str).collect();
+        for text in self.permissions.faults(names, &called, &self.hosted_tools) {
             fault(true, text);
         }
         let mut names = HashSet::new();

@@ -7,6 +7,7 @@ use plimsoll_agent::{AtLimit, CountTokens, ExecutionLimits, Permissions, ToolExe
 use plimsoll_context::{Bytes, Money, Tokens};
 
 use super::AgentBuilder;
+use crate::secret::Secret;
 
 impl AgentBuilder {
     /// Sets all limits of a run at once. A limit that is set by its own method takes precedence,
@@ -107,6 +108,13 @@ impl AgentBuilder {
     /// a call decides. Default: the tool says whether to ask.
     pub fn permissions(mut self, permissions: Permissions) -> Self {
         self.permissions = permissions;
+        self
+    }
+
+    /// Further secrets that are struck out of what tools return, before it is logged or sent. Those of the
+    /// providers, and of the variables that are kept from child processes, need not be named.
+    pub fn secrets(mut self, secrets: impl IntoIterator<Item = Secret>) -> Self {
+        self.secrets.extend(secrets);
         self
     }
 

@@ -183,6 +183,7 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled
 /// Hands on what a tool says of its progress, if the host lets it pass.
 pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Update) {
     let Update { call, name, text } = update;
+    let text = parts.secrets.strike_out(text);
     let args = (name.clone(), call.clone(), text.clone());
     let asked = attend(session, parts.hooks.before_update(args.clone())).await;
     let point = "before_tool_execution_update";

@@ -13,6 +13,7 @@ use tracing::Instrument;
 use super::Parts;
 use crate::allowance::Allowance;
 use crate::hooks::said_by;
+use crate::secret::Secrets;
 use crate::sub_agent::Origin;
 use crate::telemetry::Fault;
 use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates};
@@ -72,6 +73,7 @@ pub(super) async fn execute(
                 spent: spent.clone(),
                 updates: updates.clone(),
                 allowance: allowance.clone(),
+                permissions: Arc::clone(&parts.permissions),
                 origin: origin.clone(),
             };
             let tries = match tool.idempotent() {
@@ -81,7 +83,7 @@ pub(super) async fn execute(
             let mut number = 1;
             loop {
                 let cx = cx(cancel.child_token());
-                match once(&tool, &call, cx).await {
+                match once(&tool, &call, cx, &parts.secrets).await {
                     Tried::Ended(result, fault) => break (result, fault),
                     Tried::Late if number < tries => {
                         number += 1;
@@ -99,13 +101,17 @@ pub(super) async fn execute(
     };
     Done {
         result,
-        pins: pins.take(),
+        pins: pins
+            .take()
+            .into_iter()
+            .map(|pin| parts.secrets.strike_out(pin))
+            .collect(),
         spent: spent.total(),
         fault,
     }
 }
 
-async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext) -> Tried {
+async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext, secrets: &Secrets) -> Tried {
     let (id, name, timeout) = (call.id.clone(), &call.name, tool.timeout());
     let arguments = arguments(call);
     let cancel = cx.cancel.clone();
@@ -114,7 +120,10 @@ async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext) -> Tried {
     let mut work = JoinSet::new();
     work.spawn(async move { tool.call(arguments, cx).await }.in_current_span());
     let (text, fault) = match tokio::time::timeout(timeout, work.join_next()).await {
-        Ok(Some(Ok(Ok(output)))) => return Tried::Ended(done(id, output), None),
+        Ok(Some(Ok(Ok(mut output)))) => {
+            secrets.strike_out_of(&mut output.parts);
+            return Tried::Ended(done(id, output), None);
+        }
         Ok(Some(Ok(Err(ToolError(text))))) => (text, Fault::Told),
         Ok(Some(Err(error))) if error.is_panic() => {
             let text = said_by(&*error.into_panic());
@@ -129,7 +138,7 @@ async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext) -> Tried {
             return Tried::Late;
         }
     };
-    Tried::Ended(failed(id, text), Some(fault))
+    Tried::Ended(failed(id, secrets.strike_out(text)), Some(fault))
 }
 
 /// A call's arguments; none at all are an empty object.

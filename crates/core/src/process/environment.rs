@@ -4,7 +4,9 @@
 use std::ffi::OsString;
 
 /// A name with one of these in it is a secret's.
-const ANYWHERE: [&str; 6] = [
+const ANYWHERE: [&str; 8] = [
+    "AUTHORIZATION",
+    "COOKIE",
     "SECRET",
     "PASSWORD",
     "PASSWD",
@@ -12,19 +14,19 @@ const ANYWHERE: [&str; 6] = [
     "CREDENTIAL",
     "APIKEY",
 ];
-/// A name with one of these among its words (parted by `_`) is a secret's. `TOKENS` and
+/// A name with one of these among its words (parted by `_` or `-`) is a secret's. `TOKENS` and
 /// `TOKENIZERS` are not among them.
 const WORDS: [&str; 4] = ["KEY", "TOKEN", "PAT", "AUTH"];
 /// Names that look it and are none: where an agent listens that keeps its keys to itself.
 const HARMLESS: [&str; 1] = ["SSH_AUTH_SOCK"];
 
 /// Whether a variable of this name is kept from children: `…_API_KEY`, `…_ACCESS_KEY_ID`,
-/// `…_TOKEN`, `…SECRET…`, `…PASSWORD…` and the like, in any case. What a child needs all the
+/// `…_TOKEN`, `…SECRET…`, `…PASSWORD…` and the like, in any case. Names of headers are read alike. What a child needs all the
 /// same is given to it by [`Command::env`](super::Command::env).
 #[must_use]
 pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let has_word = || name.split('_').any(|word| WORDS.contains(&word));
+    let has_word = || name.split(['_', '-']).any(|word| WORDS.contains(&word));
     !HARMLESS.contains(&name.as_str())
         && (ANYWHERE.iter().any(|part| name.contains(part)) || has_word())
 }
@@ -54,6 +56,9 @@ mod tests {
             ("CLIENTSECRET", true),
             ("OPENAI_APIKEY", true),
             ("NPM_AUTH", true),
+            ("x-api-key", true),
+            ("Authorization", true),
+            ("content-type", false),
             ("GOOGLE_APPLICATION_CREDENTIALS", true),
             ("PATH", false),
             ("PWD", false),

@@ -405,3 +405,15 @@ async fn holds_a_server() {
     let mut server = sh(&script).serve(Bytes(100)).unwrap();
     server.exited().await;
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn nobody_looks_into_this_process_or_a_watchdog() {
+    use rustix::process::{DumpableBehavior, dumpable_behavior};
+    deny_inspection().unwrap();
+    assert_eq!(dumpable_behavior(), Ok(DumpableBehavior::NotDumpable));
+    // The watchdog leads the group.
+    let leader = "tr '\\0' '\\n' < /proc/$(cut -d' ' -f5 /proc/self/stat)/environ";
+    let output = run(sh(leader)).await;
+    assert_eq!(output.output.text().head, "PATH=/usr/bin:/bin\n");
+}

@@ -12,7 +12,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::{Agent, Error, Provider, Tool};
 use plimsoll_providers::{
-    ModelBook, ModelFacts, ModelRef, OpenAiChat, OpenAiChatBuilder, Timeouts,
+    ModelBook, ModelFacts, ModelRef, OpenAiChat, OpenAiChatBuilder, Secret, Timeouts,
 };
 use plimsoll_tools::{Root, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
@@ -23,6 +23,7 @@ use super::guards::Guards;
 use super::hosted;
 use super::kind::Value;
 use super::layer::{Found, Origin};
+use super::mcp::McpServer;
 use super::resolve::Resolved;
 use super::settings::AgentSettings;
 
@@ -138,6 +139,17 @@ impl AgentConfig {
         Ok((model, chat.facts(facts).timeouts(self.timeouts())))
     }
 
+    /// The keys that the configuration knows, so that they can be struck out of what tools return: those of
+    /// all its providers and servers of tools, with the variables that it names.
+    #[must_use]
+    pub fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
+        let providers = self.shared.providers.values();
+        let servers = self.shared.mcp.iter();
+        let secrets = providers.flat_map(|provider| provider.secrets(variables));
+        let secrets = secrets.chain(servers.flat_map(|server| server.secrets(variables)));
+        secrets.collect()
+    }
+
     /// How long silence is waited through.
     #[must_use]
     pub fn timeouts(&self) -> Timeouts {
@@ -147,6 +159,25 @@ impl AgentConfig {
             idle: self.settings.idle_timeout.unwrap_or(default.idle),
             ..default
         }
+    }
+
+    /// Adds a file that `write` and `edit` change only after a question, for this agent and those that it
+    /// calls. The configuration, its prompts and the files that its commands name are protected anyway.
+    pub fn protect(&mut self, path: impl Into<PathBuf>) {
+        self.guards.protected.push(path.into());
+    }
+
+    /// The files that this configuration makes Plimsoll obey or run, if they are changed.
+    fn protected_paths(&self) -> Vec<PathBuf> {
+        let prompts = [&self.settings.system_file, &self.settings.summary_prompt];
+        let prompts = prompts.into_iter().flatten().cloned();
+        let hooks = self.settings.hooks.iter().flat_map(|hook| &hook.command);
+        let servers = self.shared.mcp.iter().flat_map(McpServer::words);
+        let root = &self.settings.root;
+        let commands = hooks.chain(servers).map(|word| root.join(word));
+        let files = self.path.iter().chain(&self.guards.protected).cloned();
+        let commands = commands.filter(|path| path.is_file());
+        files.chain(prompts).chain(commands).collect()
     }
 
     /// The tools that it names, in its root.
@@ -162,7 +193,8 @@ impl AgentConfig {
         } else {
             names
         };
-        let tools = Toolbox::new(root).select(&names);
+        let toolbox = Toolbox::new(root).protect(self.protected_paths());
+        let tools = toolbox.select(&names);
         tools.map_err(|error| self.fault(error.to_string()))
     }
 
@@ -387,7 +419,7 @@ impl AgentConfig {
 }
 
 /// A file with a prompt.
-fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
+pub(super) fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
     use std::io::{ErrorKind, Read};
     let shown = path.display();
     let bad = |error: &std::io::Error| match error.kind() {

@@ -1,7 +1,7 @@
 //! [`Config`]: a whole `plimsoll.toml`, read once, every fault of it said at once. Not one agent;
 //! that is an [`AgentConfig`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,12 @@ use super::fault::{ConfigError, Fault, Faults};
 use super::fields::Fields;
 use super::guards::Guards;
 use super::kind::Value;
-use super::layer::{Layer, Named, Owner, Reader, not_trusted};
+use super::layer::{Layer, Named, Owner, Reader};
 use super::mcp::{MCP_FIELDS, McpServer};
 use super::overrides::Overrides;
 use super::provider::{PROVIDER_FIELDS, ProviderSettings};
 use super::resolve::Resolved;
+use super::trust::TrustStore;
 
 /// The configuration where none is named.
 pub const CONFIG_FILE: &str = "plimsoll.toml";
@@ -33,6 +34,8 @@ pub const MAX_AGENTS: usize = 1_000;
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) path: Option<PathBuf>,
+    named: Named,
+    restricted: Vec<String>,
     pub(crate) shared: Arc<Shared>,
     warnings: Vec<Fault>,
 }
@@ -65,15 +68,22 @@ impl Config {
     /// nearest, values out of bounds, two settings of one thing, settings that contradict each
     /// other, for each agent.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Self::read_as(path.as_ref(), Named::ByUser)
+        Self::read_with_text(path.as_ref()).map(|(config, _)| config)
     }
 
-    /// The same of a file that was merely there.
+    /// Reads a file that nobody has named: it was merely there. If a person trusts it, this is
+    /// [`Config::read`].
     ///
     /// # Errors
-    /// As [`Config::read`]; and where it would run commands, allow tools or say where keys go.
-    pub fn read_found(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Self::read_as(path.as_ref(), Named::Found)
+    /// As [`Config::read`]; and if nobody trusts it and it would instruct the model, run commands, allow
+    /// tools or name addresses.
+    pub fn read_found(path: impl AsRef<Path>, trust: &TrustStore) -> Result<Self, ConfigError> {
+        let path = path.as_ref();
+        let text = text(path)?;
+        match trust.trusted(path, &text) {
+            Some(config) => Ok(config),
+            None => Self::of(&text, Some(path), Named::Found),
+        }
     }
 
     /// Reads a text.
@@ -117,6 +127,30 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> &[Fault] {
         &self.warnings
+    }
+
+    /// Whether the user has named the file or trusts it.
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        self.named == Named::ByUser
+    }
+
+    /// Its settings that only a file may make that was named or is trusted, each with its line.
+    #[must_use]
+    pub fn needs_trust(&self) -> &[String] {
+        &self.restricted
+    }
+
+    /// The files with prompts that its agents name, each once.
+    pub(crate) fn prompts(&self) -> BTreeSet<PathBuf> {
+        let layers = self.shared.agents.iter().map(|agent| &agent.layer);
+        let layers = layers.chain([&self.shared.defaults]);
+        let found = layers.flat_map(|layer| &layer.found);
+        let prompts = found.filter_map(|found| match (found.key.name, &found.value) {
+            ("system_file" | "prompt_file", Value::Path(path)) => Some(path.clone()),
+            _ => None,
+        });
+        prompts.collect()
     }
 
     /// The file that it was read from.
@@ -192,13 +226,15 @@ impl Config {
         )
     }
 
-    fn read_as(path: &Path, named: Named) -> Result<Self, ConfigError> {
-        let text = text(path).map_err(|what| {
-            let mut faults = Faults::default();
-            faults.push(None, format!("{} cannot be read: {what}", path.display()));
-            faults.error(Some(path))
-        })?;
-        Self::of(&text, Some(path), named)
+    /// Reads a file that the user has named, and gives its text as well.
+    pub(crate) fn read_with_text(path: &Path) -> Result<(Self, String), ConfigError> {
+        let text = text(path)?;
+        Ok((Self::of_trusted(&text, path)?, text))
+    }
+
+    /// The configuration in the text of a file that a person trusts.
+    pub(crate) fn of_trusted(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        Self::of(text, Some(path), Named::ByUser)
     }
 
     fn of(text: &str, path: Option<&Path>, named: Named) -> Result<Self, ConfigError> {
@@ -208,6 +244,7 @@ impl Config {
         let mut reader = Reader {
             path: here,
             named,
+            restricted: Vec::new(),
             faults: &mut faults,
             warnings: &mut warnings,
         };
@@ -215,8 +252,11 @@ impl Config {
         let agents = agents(&mut table, &mut reader);
         shared.agents = agents;
         shared.defaults = reader.layer(Owner::All, table);
+        let restricted = reader.restricted;
         let mut config = Self {
             path: path.map(Path::to_owned),
+            named,
+            restricted,
             shared: Arc::new(shared),
             warnings: Vec::new(),
         };
@@ -269,10 +309,7 @@ impl Shared {
     fn read(table: &mut Table, reader: &mut Reader<'_>) -> Self {
         let mut shared = Self::default();
         if let Some(entry) = one(table, &["mcp"], reader.faults) {
-            if reader.named == Named::Found {
-                let text = not_trusted("[[mcp]]", reader.path);
-                reader.faults.at(entry.line, text);
-            }
+            reader.restrict("[[mcp]]", entry.line);
             for node in list("[[mcp]]", entry, reader.faults) {
                 let fields =
                     Fields::read(MCP_FIELDS, "[[mcp]]", node.line, node.value, reader.faults);
@@ -287,10 +324,7 @@ impl Shared {
             }
         }
         if let Some(entry) = one(table, &["providers"], reader.faults) {
-            if reader.named == Named::Found {
-                let text = not_trusted("[providers]", reader.path);
-                reader.faults.at(entry.line, text);
-            }
+            reader.restrict("[providers]", entry.line);
             for entry in table_of("[providers]", entry, reader.faults) {
                 let place = format!("[providers.{}]", entry.key);
                 let (line, given) = (entry.line, entry.node.value);
@@ -443,14 +477,21 @@ fn value(written: Written) -> toml::Value {
     }
 }
 
-fn text(path: &Path) -> Result<String, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
+fn text(path: &Path) -> Result<String, ConfigError> {
+    let unreadable = |what: String| {
+        let mut faults = Faults::default();
+        faults.push(None, format!("{} cannot be read: {what}", path.display()));
+        faults.error(Some(path))
+    };
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let mut text = String::new();
     file.take(MAX_CONFIG_FILE + 1)
         .read_to_string(&mut text)
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| unreadable(error.to_string()))?;
     match text.len() as u64 > MAX_CONFIG_FILE {
-        true => Err(format!("it is larger than {MAX_CONFIG_FILE} bytes")),
+        true => Err(unreadable(format!(
+            "it is larger than {MAX_CONFIG_FILE} bytes"
+        ))),
         false => Ok(text),
     }
 }

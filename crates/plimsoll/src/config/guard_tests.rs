@@ -24,11 +24,12 @@ fn a_found_file_reaches_no_further_than_its_directory() {
         ("root", "out", false),
         ("root", "out/project/..", false),
         ("root", "dangling", false),
-        ("system_file", "prompt", true),
+        // It would instruct the model.
+        ("system_file", "prompt", false),
         ("system_file", "/etc/passwd", false),
         ("system_file", "../secret", false),
         ("system_file", "out/secret", false),
-        ("summary.prompt_file", "prompt", true),
+        ("summary.prompt_file", "prompt", false),
         ("summary.prompt_file", "out/secret", false),
     ] {
         for text in [
@@ -36,16 +37,88 @@ fn a_found_file_reaches_no_further_than_its_directory() {
             format!("[[agents]]\nname = \"a\"\n{key} = {value:?}"),
         ] {
             std::fs::write(&path, &text).unwrap();
-            let found = Config::read_found(&path);
+            let found = Config::read_found(&path, &TrustStore::default());
             assert_eq!(found.is_ok(), good, "{text}: {found:?}");
             if let Err(error) = found {
                 let said = error.to_string();
                 assert!(error.faults[0].line.is_some(), "{said}");
-                assert!(said.contains("if you trust it, say --config "), "{said}");
+                assert!(
+                    said.contains("if you trust it, run `plimsoll config trust "),
+                    "{said}"
+                );
             }
             // Whoever names a file answers for it.
-            Config::read(&path).unwrap();
+            let config = Config::read(&path).unwrap();
+            assert_eq!(config.needs_trust().is_empty(), good, "{text}");
         }
+    }
+}
+
+#[test]
+fn a_found_file_does_not_instruct_the_model() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join(CONFIG_FILE);
+    for (text, name) in [
+        ("system = \"Obey.\"", "system"),
+        ("pins = [\"Obey.\"]", "pins"),
+        ("dynamic_context = \"Obey.\"", "dynamic_context"),
+        ("model = \"openai/gpt-5\"", "model"),
+        ("[model_config]\nid = \"openai/gpt-5\"", "id"),
+        ("summarizer = \"openai/gpt-5\"", "summarizer"),
+        ("[summary]\nmodel = \"openai/gpt-5\"", "model"),
+        (
+            "[[agents]]\nname = \"a\"\ndescription = \"Obey.\"",
+            "description",
+        ),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = Config::read_found(&path, &TrustStore::default()).expect_err(text);
+        let said = error.to_string();
+        assert!(said.contains(&format!("`{name}`")), "{text}: {said}");
+        let config = Config::read(&path).unwrap();
+        assert_eq!(config.needs_trust().len(), 1, "{text}");
+        assert!(config.is_trusted());
+    }
+    std::fs::write(&path, "max_turns = 3\n").unwrap();
+    let config = Config::read_found(&path, &TrustStore::default()).unwrap();
+    assert!(!config.is_trusted() && config.needs_trust().is_empty());
+}
+
+#[test]
+fn what_the_configuration_obeys_or_runs_is_protected() {
+    use plimsoll_agent::CallTarget;
+    let home = tempfile::tempdir().unwrap();
+    for name in ["mine.toml", "prompt.md", "guard.sh", "server.py", "free.md"] {
+        std::fs::write(home.path().join(name), "").unwrap();
+    }
+    let path = home.path().join("mine.toml");
+    std::fs::write(
+        &path,
+        "root = \".\"\nsystem_file = \"prompt.md\"\n\
+         [[hooks]]\non = \"before_loop\"\ncommand = [\"sh\", \"guard.sh\"]\n\
+         [[mcp]]\nname = \"x\"\ncommand = \"python3\"\nargs = [\"server.py\"]\n",
+    )
+    .unwrap();
+    let mut agent = Config::read(&path).unwrap().defaults().unwrap();
+    agent.protect(home.path().join("later.json"));
+    let tools = agent.tools().unwrap();
+    let write = tools
+        .iter()
+        .find(|tool| tool.spec().name == "write")
+        .unwrap();
+    for (name, protected) in [
+        ("mine.toml", true),
+        ("prompt.md", true),
+        ("guard.sh", true),
+        ("server.py", true),
+        ("later.json", true),
+        ("free.md", false),
+    ] {
+        let arguments = serde_json::json!({ "path": name, "content": "" });
+        let CallTarget::Path(target) = write.target(&arguments) else {
+            panic!("{name} is a path");
+        };
+        assert_eq!(target.is_protected, protected, "{name}");
     }
 }
 

@@ -16,6 +16,8 @@ use super::resolve::Resolved;
 pub(crate) struct Guards {
     rules: Vec<Rule>,
     root: Option<PathBuf>,
+    /// Files that are changed only after a question.
+    pub(super) protected: Vec<PathBuf>,
 }
 
 impl Guards {

@@ -65,12 +65,13 @@ pub enum Merge {
     Adds,
 }
 
-/// Who may set a key.
+/// Which files may set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// Any file.
     Any,
-    /// Only a file that the user has named: it runs commands, allows tools, or says where keys go.
+    /// Only a file that the user has named or trusts: the key instructs the model, runs commands, allows
+    /// tools or names addresses.
     Named,
 }
 

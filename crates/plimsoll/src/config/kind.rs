@@ -272,7 +272,7 @@ impl Kind {
             Self::Earlier(_) => "`{ fixed_count = 3 }` or \"token_budget\"".to_owned(),
             Self::Execution(_) => "\"sequential\", \"parallel\" or `{ batched = 4 }`".to_owned(),
             Self::Rules(_) => {
-                "a list of tables, such as { tool = \"bash\", arguments = \"git *\", then = \
+                "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", then = \
                  \"allow\" }"
                     .to_owned()
             }

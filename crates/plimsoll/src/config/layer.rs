@@ -57,12 +57,13 @@ pub(crate) enum Owner {
     OneAgent,
 }
 
-/// Whether the user has named the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
-    /// It was named.
+/// Whether a person answers for the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// It was named, or is [trusted](super::TrustStore).
+    #[default]
     ByUser,
-    /// It was there: it may not run commands, allow tools, or say where keys go.
+    /// It was merely there: it may not instruct the model, run commands, allow tools or name addresses.
     Found,
 }
 
@@ -70,6 +71,8 @@ pub enum Named {
 pub(crate) struct Reader<'a> {
     pub(crate) path: &'a Path,
     pub(crate) named: Named,
+    /// What only a file may say that is trusted, each with its line.
+    pub(crate) restricted: Vec<String>,
     pub(crate) faults: &'a mut Faults,
     pub(crate) warnings: &'a mut Faults,
 }
@@ -119,8 +122,8 @@ impl Reader<'_> {
             let text = format!("`{name}` is of one agent; write it in [[agents]]");
             return self.faults.at(line, text);
         }
-        if key.trust == Trust::Named && self.named == Named::Found {
-            self.faults.at(line, not_trusted(&name, self.path));
+        if key.trust == Trust::Named {
+            self.restrict(&name, line);
         }
         if known.standing == Standing::Old || name != snake(&name) {
             let text = format!("`{name}` is another name of `{}`; write that", key.path());
@@ -135,23 +138,28 @@ impl Reader<'_> {
                 written: name,
             });
         }
-        match key.kind.read(&node) {
-            Ok(Value::Path(path))
-                if self.named == Named::Found && !reach::stays(self.path, &path) =>
-            {
-                self.faults.at(line, leads_out(&name, self.path));
-            }
-            Ok(value) => layer.found.push(Found {
-                key,
-                value: beside(self.path, value),
-                origin: Origin::File(self.path.to_owned(), line),
-                written: name,
-            }),
+        let value = match key.kind.read(&node) {
+            Ok(value) => value,
             Err(expected) => {
                 let text = format!("`{name}` is {}; give {expected}", node.value);
-                self.faults.at(line, text);
+                return self.faults.at(line, text);
+            }
+        };
+        if let Value::Path(path) = &value
+            && key.trust == Trust::Any
+            && !reach::stays(self.path, path)
+        {
+            self.restricted.push(format!("`{name}` (line {line})"));
+            if self.named == Named::Found {
+                return self.faults.at(line, leads_out(&name, self.path));
             }
         }
+        layer.found.push(Found {
+            key,
+            value: beside(self.path, value),
+            origin: Origin::File(self.path.to_owned(), line),
+            written: name,
+        });
     }
 
     /// The tables of a list, each read by its own fields.
@@ -178,8 +186,8 @@ impl Reader<'_> {
             let allows = rule
                 .as_ref()
                 .is_some_and(|rule| rule.then == Permission::Allow);
-            if allows && self.named == Named::Found {
-                self.faults.at(line, not_trusted("allow", self.path));
+            if allows {
+                self.restrict("allow", line);
             }
             rules.extend(rule);
         }
@@ -187,6 +195,19 @@ impl Reader<'_> {
             Kind::Hooks(_) => Value::Hooks(hooks),
             _ => Value::Rules(rules),
         }
+    }
+
+    /// Notes a setting that is for trusted files only; elsewhere it is a fault.
+    pub(crate) fn restrict(&mut self, name: &str, line: usize) {
+        if self.named == Named::Found {
+            // Once is enough for what to do about it.
+            let text = match self.restricted.is_empty() {
+                true => not_trusted(name, self.path),
+                false => format!("`{name}` needs trust too"),
+            };
+            self.faults.at(line, text);
+        }
+        self.restricted.push(format!("`{name}` (line {line})"));
     }
 
     /// Says what is set twice in one place.
@@ -201,21 +222,27 @@ impl Reader<'_> {
     }
 }
 
-/// What to say of a setting that runs something, in a file that nobody named.
-pub(crate) fn not_trusted(name: &str, path: &Path) -> String {
+/// What to say of a setting that needs trust, in a file that nobody trusts.
+fn not_trusted(name: &str, path: &Path) -> String {
     format!(
-        "`{name}` runs commands, allows tools or says where keys go, and this file was found, not \
-         named; if you trust it, say --config {}",
-        path.display()
+        "`{name}` may only be set in a file that you trust, and this one was found, not named; {}",
+        advice(path)
+    )
+}
+
+/// What to do with a file that was found.
+fn advice(path: &Path) -> String {
+    let path = path.display();
+    format!(
+        "read it, and if you trust it, run `plimsoll config trust {path}` or name it with --config {path}"
     )
 }
 
 /// What to say of a path that leaves the directory of a file that nobody named.
 fn leads_out(name: &str, path: &Path) -> String {
     format!(
-        "`{name}` leads out of the directory of this file, which was found, not named; if you trust \
-         it, say --config {}",
-        path.display()
+        "`{name}` leads out of the directory of this file, which was found, not named; {}",
+        advice(path)
     )
 }
 

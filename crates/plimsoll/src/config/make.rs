@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Permission, PermissionRule, Permissions};
+use plimsoll_agent::{Pattern, Permissions};
 use plimsoll_context::HostedTool;
 use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, sub_agent};
 use plimsoll_providers::ModelRef;
@@ -28,9 +28,9 @@ impl AgentConfig {
         Permissions::new(rules.map(Rule::rule))
     }
 
-    /// The same where it has these tools: no rule that fits one of them is left out. Rules for tools of
-    /// an MCP server that are not there are left out too, since a run goes on without a server that is
-    /// missing.
+    /// The same if it has these tools: no rule that fits one of them, or a tool that one of them calls,
+    /// is left out. Rules for tools of an MCP server that is not there are left out too, since a run
+    /// goes on without such a server.
     #[must_use]
     pub fn permissions_for(&self, tools: &[Arc<dyn Tool>]) -> Permissions {
         let is_of_mcp = |rule: &Rule| {
@@ -43,9 +43,13 @@ impl AgentConfig {
                 .iter()
                 .flat_map(HostedTool::names)
         };
+        let called: Vec<String> = tools.iter().filter_map(|tool| tool.calls()).collect();
         let has = |rule: &Rule| {
             let fits = |name: &str| fits(&rule.tool, name);
-            tools.iter().any(|tool| fits(&tool.spec().name)) || hosted().any(fits)
+            let is_called = |first: &String| rule.tool.starts_with(first);
+            tools.iter().any(|tool| fits(&tool.spec().name))
+                || called.iter().any(is_called)
+                || hosted().any(fits)
         };
         let rules = self.settings.permissions.iter();
         let rules =
@@ -199,6 +203,7 @@ impl AgentConfig {
         let mut builder = self
             .settings
             .apply(Agent::builder_shared(provider))
+            .secrets(self.secrets(&plimsoll_providers::environment))
             .permissions(self.permissions());
         if let Some(system) = self.system()? {
             builder = builder.system(system);
@@ -246,6 +251,5 @@ impl AgentConfig {
 
 /// Whether a rule's pattern is of a tool.
 fn fits(pattern: &str, tool: &str) -> bool {
-    let one = Permissions::new([PermissionRule::new(pattern, Permission::Deny)]);
-    one.decide(tool, &serde_json::Value::Null).is_some()
+    Pattern::new(pattern).fits(tool)
 }

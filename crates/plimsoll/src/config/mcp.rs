@@ -156,6 +156,15 @@ impl McpServer {
         }
     }
 
+    /// The program and its arguments.
+    pub(super) fn words(&self) -> impl Iterator<Item = &String> {
+        let words = match &self.reach {
+            McpReach::Command { command, args, .. } => Some(std::iter::once(command).chain(args)),
+            McpReach::Url { .. } => None,
+        };
+        words.into_iter().flatten()
+    }
+
     /// The server as it can be connected to. A command starts in `root`; the token is looked up with
     /// `variables`.
     ///
@@ -207,6 +216,19 @@ impl McpServer {
             client = client.required();
         }
         Ok(client.timeout(self.timeout))
+    }
+
+    /// Its keys, as far as they are there: its token, and the headers and variables that are named for
+    /// keys.
+    pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
+        let token = self.bearer_env.as_deref().and_then(variables);
+        let (McpReach::Command { env: named, .. } | McpReach::Url { headers: named, .. }) =
+            &self.reach;
+        let named = named.iter();
+        let named = named.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
+        named
+            .chain(token.map(|token| Secret::new(&token)))
+            .collect()
     }
 
     pub(crate) fn of(fields: &Fields, faults: &mut Faults) -> Option<Self> {

@@ -39,6 +39,7 @@ mod resolve;
 mod schema;
 mod settings;
 mod show;
+mod trust;
 
 pub use agent::{AgentConfig, MAX_PROMPT};
 pub use fault::{ConfigError, Fault};
@@ -48,7 +49,7 @@ pub use hook::{HOOK_FIELDS, MOMENTS};
 pub use key::{Key, Merge, Preset, Scope, Trust};
 pub use keys::{all as keys, named as key};
 pub use kind::{Kind, Value};
-pub use layer::{Named, Origin};
+pub use layer::Origin;
 pub use make::MakeAgent;
 pub use mcp::{MCP_FIELDS, MCP_TIMEOUT, McpNeed, McpOffer, McpReach, McpServer, McpTrust};
 pub use overrides::Overrides;
@@ -58,6 +59,7 @@ pub use provider::{PROVIDER_FIELDS, ProviderSettings};
 pub use schema::schema;
 pub use settings::{AgentSettings, WindowSetting};
 pub use show::Effective;
+pub use trust::{MAX_TRUSTED, TRUST_FILE, TrustError, TrustStore};
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]

@@ -96,7 +96,7 @@ pub fn markdown() -> String {
             method => format!("`{method}`"),
         };
         let trust = match key.trust {
-            Trust::Named => " Only in a file that you name.",
+            Trust::Named => " Only in a file that you name or trust.",
             Trust::Any => "",
         };
         let cells = [

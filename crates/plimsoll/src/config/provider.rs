@@ -106,6 +106,16 @@ impl ProviderSettings {
         }
     }
 
+    /// Its keys, as far as they are there.
+    pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
+        let variable = self.api_key_env.as_deref().and_then(variables);
+        let key = variable.map(|key| Secret::new(&key));
+        let headers = self.headers.iter();
+        let headers = headers.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
+        let keys = self.api_key.iter().cloned().chain(key);
+        keys.chain(headers).collect()
+    }
+
     /// A provider for a model of this one's.
     pub(crate) fn chat(
         &self,

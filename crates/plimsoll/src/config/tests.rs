@@ -380,10 +380,14 @@ fn a_file_that_was_only_found_runs_nothing() {
         "max_turns = 3\nbase_url = \"http://elsewhere/v1\"\n[[mcp]]\nname = \"x\"\ncommand = \"y\"\n[providers.openai]\nbase_url = \"http://elsewhere/v1\"\n",
     )
     .unwrap();
-    let error = Config::read_found(&path).unwrap_err();
+    let error = Config::read_found(&path, &TrustStore::default()).unwrap_err();
     let lines: Vec<Option<usize>> = error.faults.iter().map(|fault| fault.line).collect();
     assert_eq!(lines, [Some(2), Some(3), Some(6)], "{error}");
-    assert!(error.to_string().contains("if you trust it, say --config "));
+    assert!(
+        error
+            .to_string()
+            .contains("if you trust it, run `plimsoll config trust ")
+    );
     Config::read(&path).unwrap();
 }
 

@@ -273,6 +273,8 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
     reached.extend(["prices", "summarizer_prices", "execution_limits", "build"]);
     // One of several.
     reached.insert("hosted_tool");
+    // By the keys of [providers] and [[mcp]].
+    reached.insert("secrets");
     // By the environment, which says where spans go.
     reached.insert("record_contents");
     let left: Vec<&&str> = methods

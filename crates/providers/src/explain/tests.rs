@@ -3,8 +3,8 @@
 use super::*;
 use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, Origin};
-use crate::secret::Secret;
 use crate::vendor::VENDORS;
+use plimsoll_core::Secret;
 
 const HUSH: &str = "sk-0123456789-hush";
 

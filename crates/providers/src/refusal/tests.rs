@@ -225,7 +225,7 @@ fn texts_are_whole_say_the_cure_and_hold_no_key() {
     );
     assert_eq!(
         auth,
-        "the provider refused the key: Incorrect API key provided: [key]. (the key is that in OPENAI_API_KEY)"
+        "the provider refused the key: Incorrect API key provided: [secret]. (the key is that in OPENAI_API_KEY)"
     );
     let wrapped = r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"odd","provider_name":"X"}}}"#;
     assert!(text(400, &[], wrapped).ends_with(&format!("Provider returned error: {wrapped}")));

@@ -36,7 +36,7 @@ async fn refusals_are_told_apart() {
     };
     assert_eq!(
         message,
-        "Incorrect API key provided: [key] (the key is that in the settings)"
+        "Incorrect API key provided: [secret] (the key is that in the settings)"
     );
 
     let limited = r#"{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}"#;
@@ -236,7 +236,7 @@ async fn a_key_in_the_address_is_not_repeated() {
             .unwrap();
         let failure = call(&provider).await.0.unwrap_err();
         let told = format!("{failure} {failure:?} {provider:?}");
-        assert!(told.contains("?k=[key]"), "{told}");
+        assert!(told.contains("?k=[secret]"), "{told}");
         assert!(!told.contains("hush"), "{told}");
     }
 }

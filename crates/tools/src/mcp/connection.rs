@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
+use plimsoll_core::Secret;
 use plimsoll_core::process::{Command, Ended, GRACE, Server};
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -95,7 +96,7 @@ impl Connection {
                 headers,
                 bearer,
             } => {
-                let config = http::config(url, headers, bearer.as_deref());
+                let config = http::config(url, headers, bearer.as_ref().map(Secret::expose));
                 let config = config.map_err(|why| absent(server, why))?;
                 Self::elsewhere(server, config).await
             }

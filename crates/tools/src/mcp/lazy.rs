@@ -2,11 +2,13 @@
 //! describes a tool, one calls it. Only these three are sent with every request. What they say of
 //! the server's tools is always what the server has now.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use plimsoll_agent::{CallTarget, ToolTarget};
 use plimsoll_context::{Bytes, ToolSpec, clip, nearest};
 use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
 use schemars::JsonSchema;
@@ -15,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::catalog::{Catalog, Remote};
 use super::link::Link;
+use super::names;
 
 /// Tools in one listing, at most; a search finds the others.
 pub const MCP_LISTED: usize = 200;
@@ -161,6 +164,26 @@ impl Tool for LazyTool {
 
     fn timeout(&self) -> Duration {
         self.link.server.timeout
+    }
+
+    fn target(&self, arguments: &Value) -> CallTarget {
+        let name = arguments.get("name").and_then(Value::as_str);
+        let Some(name) = name.filter(|_| self.does == Does::Call) else {
+            return CallTarget::Arguments;
+        };
+        let server = &self.link.server.name;
+        CallTarget::Tool(ToolTarget {
+            names: vec![
+                format!("{server}_{name}"),
+                names::name(server, name, &mut HashSet::new()),
+            ],
+            arguments: arguments.get("arguments").cloned().unwrap_or_default(),
+        })
+    }
+
+    fn calls(&self) -> Option<String> {
+        let server = &self.link.server.name;
+        (self.does == Does::Call).then(|| names::name(server, "", &mut HashSet::new()))
     }
 
     async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {

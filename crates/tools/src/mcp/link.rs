@@ -104,8 +104,10 @@ impl Link {
             match answer.await {
                 Ok(result) => {
                     self.answered().await;
-                    let result = output::of(&result);
-                    return result.map_err(|error| ToolError(self.server.strike_out(error.0)));
+                    return match output::of(&result) {
+                        Ok(output) => Ok(self.server.without_token(output)),
+                        Err(error) => Err(ToolError(self.server.strike_out(error.0))),
+                    };
                 }
                 Err(Failure::NoSession(why)) if sessions > 0 => {
                     sessions -= 1;

@@ -3,16 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
+use plimsoll_context::Part;
 use plimsoll_core::process::Command;
+use plimsoll_core::{Secret, ToolOutput};
 
 /// How long a server is waited for, where nothing is said: to be ready, and for each of its answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
-/// What stands in a text in place of a secret.
-const STRUCK_OUT: &str = "[secret]";
-/// And in place of a server's own address.
+/// What stands in a text in place of a server's own address.
 const ADDRESS: &str = "its address";
-/// Values shorter than this are words; striking them out would only garble a text.
-const MIN_STRUCK: usize = 9;
 
 /// A server of tools. Its `Debug` shows no header and no variable.
 #[derive(Clone)]
@@ -25,7 +23,7 @@ pub struct McpServer {
     pub(super) offer: Offer,
     /// Its own address, as it was written and as errors repeat it: some have a key for a path.
     addresses: Vec<String>,
-    secrets: Vec<String>,
+    secrets: Vec<Secret>,
 }
 
 /// How a server is reached.
@@ -35,7 +33,7 @@ pub(super) enum Reach {
     Url {
         url: String,
         headers: Vec<(String, String)>,
-        bearer: Option<String>,
+        bearer: Option<Secret>,
     },
 }
 
@@ -77,7 +75,9 @@ impl McpServer {
         };
         let mut server = Self::new(name.into(), reach);
         server.addresses.extend(addresses);
-        server.secrets.extend(secrets);
+        server
+            .secrets
+            .extend(secrets.iter().map(|secret| Secret::new(secret)));
         server
     }
 
@@ -85,7 +85,7 @@ impl McpServer {
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let value = value.into();
-        self.secrets.push(value.clone());
+        self.secrets.push(Secret::new(&value));
         if let Reach::Url { headers, .. } = &mut self.reach {
             headers.push((name.into(), value));
         }
@@ -96,7 +96,7 @@ impl McpServer {
     /// shown to anybody else.
     #[must_use]
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
-        let token = token.into();
+        let token = Secret::new(&token.into());
         self.secrets.push(token.clone());
         if let Reach::Url { bearer, .. } = &mut self.reach {
             *bearer = Some(token);
@@ -108,7 +108,7 @@ impl McpServer {
     /// its command was given, say.
     #[must_use]
     pub fn secret(mut self, value: impl Into<String>) -> Self {
-        self.secrets.push(value.into());
+        self.secrets.push(Secret::new(&value.into()));
         self
     }
 
@@ -150,15 +150,29 @@ impl McpServer {
 
     /// A text without any secret of this server.
     pub(super) fn strike_out(&self, mut text: String) -> String {
-        let addresses = self.addresses.iter().map(|address| (address, ADDRESS));
-        let secrets = self.secrets.iter().map(|secret| (secret, STRUCK_OUT));
-        let secrets = secrets.filter(|(secret, _)| secret.len() >= MIN_STRUCK);
-        for (struck, instead) in addresses.chain(secrets) {
-            if text.contains(struck.as_str()) {
-                text = text.replace(struck.as_str(), instead);
+        for address in &self.addresses {
+            if text.contains(address.as_str()) {
+                text = text.replace(address.as_str(), ADDRESS);
             }
         }
-        text
+        let secrets = self.secrets.iter();
+        secrets.fold(text, |text, secret| secret.strike_out(text))
+    }
+
+    /// A result without the token that the server was shown.
+    pub(super) fn without_token(&self, mut output: ToolOutput) -> ToolOutput {
+        if let Reach::Url {
+            bearer: Some(token),
+            ..
+        } = &self.reach
+        {
+            for part in &mut output.parts {
+                if let Part::Text { text } = part {
+                    *text = token.strike_out(std::mem::take(text));
+                }
+            }
+        }
+        output
     }
 
     fn new(name: String, reach: Reach) -> Self {

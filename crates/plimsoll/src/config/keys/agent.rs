@@ -24,6 +24,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("none"),
         "What the agent is for; another agent that may call it reads this.",
     )
+    .trusted()
     .of_one_agent(),
     key(
         AGENT,
@@ -32,6 +33,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("the built-in prompt"),
         "The system prompt.",
     )
+    .trusted()
     .old(&["system_prompt"])
     .method("system"),
     key(
@@ -41,6 +43,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("none"),
         "A file with the system prompt, in place of `system`.",
     )
+    .trusted()
     .flag("system")
     .method("system"),
     key(
@@ -50,6 +53,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("none"),
         "What is sent after the history of each request and is not part of it.",
     )
+    .trusted()
     .method("dynamic_context"),
     key(
         AGENT,
@@ -58,6 +62,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("[]"),
         "Rules that stay in view, whole, in every session.",
     )
+    .trusted()
     .flag("pin")
     .adds()
     .method("pin"),

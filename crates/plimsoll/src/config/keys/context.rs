@@ -229,6 +229,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("the run's own"),
         "The model that writes summaries, as PROVIDER/NAME.",
     )
+    .trusted()
     .also(&["summarizer"])
     .flag("summarizer")
     .method("summarizer"),
@@ -239,6 +240,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("the built-in prompt"),
         "A file with what the summariser is told.",
     )
+    .trusted()
     .flag("summary-prompt")
     .method("summary_prompt"),
     key(

@@ -21,6 +21,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("a server on this machine, else `local`"),
         "The model, as PROVIDER/NAME, or `local`.",
     )
+    .trusted()
     .also(&["model_config.id"])
     .flag("model")
     .method("builder"),

@@ -1,0 +1,282 @@
+//! Opens and replaces files below a directory without following any link on the way.
+//!
+//! A path that was checked a moment ago may lead elsewhere now: somebody may have put a link in the
+//! place of a directory. So what is opened is what the names lead to without links. Linux does this
+//! in one step (`openat2`); elsewhere, and on Linux before 5.6, one directory is opened after the
+//! other. On Windows the path is opened as it stands.
+
+#[cfg(unix)]
+pub(crate) use unix::{open, readable, replace};
+#[cfg(not(unix))]
+pub(crate) use windows::{open, readable, replace};
+
+/// Names for a new file before it takes the place of the old one, at most: others may be taken by
+/// writes that a crash has cut off.
+#[cfg(unix)]
+const TRIES: u32 = 100;
+
+#[cfg(unix)]
+mod unix {
+    use std::ffi::OsStr;
+    use std::fs::File;
+    use std::io::{self, Write};
+    use std::os::fd::OwnedFd;
+    use std::path::{Component, Path, PathBuf};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+    use rustix::io::Errno;
+
+    use super::TRIES;
+
+    const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+    /// Opens a file for reading. Does not wait for whoever writes into a pipe.
+    pub(crate) fn open(root: &Path, relative: &Path) -> io::Result<File> {
+        let file = descend(root, relative, OFlags::RDONLY | OFlags::NONBLOCK)?;
+        Ok(File::from(file))
+    }
+
+    /// Opens a directory and returns a path by which the open one can be read, wherever its own path
+    /// leads by then.
+    pub(crate) fn readable(root: &Path, relative: &Path) -> io::Result<(File, PathBuf)> {
+        let folder = File::from(descend(root, relative, FOLDER)?);
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd;
+            let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+            if path.exists() {
+                return Ok((folder, path));
+            }
+        }
+        Ok((folder, root.join(relative)))
+    }
+
+    /// Replaces or creates a file and the directories on the way, whole or not at all: a reader sees
+    /// the old or the new bytes, and so does one that comes after a crash. Permissions stay as they
+    /// were.
+    pub(crate) fn replace(root: &Path, relative: &Path, bytes: &[u8]) -> io::Result<()> {
+        let Some(name) = relative.file_name() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let parent = relative.parent().unwrap_or(Path::new(""));
+        let folder = match descend(root, parent, FOLDER) {
+            Err(Errno::NOENT) => walk(root, parent, FOLDER, Missing::Created)?,
+            folder => folder?,
+        };
+        let (mut file, temporary) = temporary(&folder)?;
+        let written = fill(&mut file, &folder, name, bytes)
+            .and_then(|()| Ok(fs::renameat(&folder, temporary.as_str(), &folder, name)?));
+        if written.is_err() {
+            // What cannot be removed either stays; its name says whose it is.
+            let _ = fs::unlinkat(&folder, temporary.as_str(), AtFlags::empty());
+        }
+        written
+    }
+
+    fn fill(file: &mut File, folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+        file.write_all(bytes)?;
+        if let Ok(old) = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            && FileType::from_raw_mode(old.st_mode) == FileType::RegularFile
+        {
+            fs::fchmod(&*file, Mode::from_raw_mode(old.st_mode))?;
+        }
+        file.sync_all()
+    }
+
+    /// A new file with a name that is not taken, and what the user's umask leaves of its mode.
+    fn temporary(folder: &OwnedFd) -> io::Result<(File, String)> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o666);
+        for _ in 0..TRIES {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".plimsoll-{}-{number}", std::process::id());
+            match fs::openat(folder, name.as_str(), flags | OFlags::CLOEXEC, mode) {
+                Err(Errno::EXIST) => {}
+                file => return Ok((File::from(file?), name)),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Opens what a relative path without `..` leads to without links.
+    fn descend(root: &Path, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        #[cfg(target_os = "linux")]
+        if !is_root(relative) {
+            let beneath = fs::ResolveFlags::BENEATH
+                | fs::ResolveFlags::NO_SYMLINKS
+                | fs::ResolveFlags::NO_MAGICLINKS;
+            let top = top(root)?;
+            match fs::openat2(
+                &top,
+                relative,
+                flags | OFlags::CLOEXEC,
+                Mode::empty(),
+                beneath,
+            ) {
+                // Linux is too old, a sandbox does not know the call, or something was moved meanwhile.
+                Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {}
+                opened => return opened,
+            }
+        }
+        walk(root, relative, flags, Missing::Refused)
+    }
+
+    /// What becomes of a directory that is not there.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Missing {
+        Refused,
+        Created,
+    }
+
+    /// The same, one directory after the other.
+    fn walk(
+        root: &Path,
+        relative: &Path,
+        flags: OFlags,
+        missing: Missing,
+    ) -> Result<OwnedFd, Errno> {
+        let mut folder = top(root)?;
+        let mut names = relative.components().peekable();
+        while let Some(name) = names.next() {
+            let Component::Normal(name) = name else {
+                // The root itself; nothing else gets here.
+                continue;
+            };
+            let flags = match names.peek() {
+                Some(_) => FOLDER,
+                None => flags,
+            };
+            if missing == Missing::Created {
+                match fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            folder = fs::openat(&folder, name, flags, Mode::empty())?;
+        }
+        Ok(folder)
+    }
+
+    fn top(root: &Path) -> Result<OwnedFd, Errno> {
+        fs::open(root, FOLDER | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn is_root(relative: &Path) -> bool {
+        relative.as_os_str().is_empty() || relative == Path::new(".")
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        use super::*;
+
+        type Open<'a> = &'a dyn Fn(&Path) -> Result<OwnedFd, Errno>;
+
+        #[test]
+        fn no_link_is_followed_whichever_way_is_taken() {
+            let home = tempfile::tempdir().unwrap();
+            let root = home.path().join("root");
+            std::fs::create_dir_all(root.join("a/b")).unwrap();
+            std::fs::write(home.path().join("secret"), "s").unwrap();
+            std::fs::write(root.join("a/b/file"), "x").unwrap();
+            symlink("..", root.join("up")).unwrap();
+            symlink("../../secret", root.join("a/link")).unwrap();
+            symlink("file", root.join("a/b/near")).unwrap();
+            let step_by_step = |path: &Path| walk(&root, path, OFlags::RDONLY, Missing::Refused);
+            let ways: [(&str, Open<'_>); 2] = [
+                ("one step", &|path| descend(&root, path, OFlags::RDONLY)),
+                ("steps", &step_by_step),
+            ];
+            for (way, open) in ways {
+                for (path, is_open) in [
+                    ("", true),
+                    (".", true),
+                    ("a/b", true),
+                    ("a/b/file", true),
+                    ("up", false),
+                    ("up/secret", false),
+                    ("up/root/a/b/file", false),
+                    ("a/link", false),
+                    ("a/b/near", false),
+                    ("none", false),
+                ] {
+                    let opened = open(Path::new(path));
+                    assert_eq!(opened.is_ok(), is_open, "{way}: {path}: {opened:?}");
+                }
+            }
+            for path in ["up/new", "a/link/new", "up/root/new"] {
+                assert!(replace(&root, Path::new(path), b"x").is_err(), "{path}");
+            }
+            // A link is replaced, and not what it leads to.
+            replace(&root, Path::new("a/link"), b"new").unwrap();
+            assert_eq!(std::fs::read(home.path().join("secret")).unwrap(), b"s");
+            assert_eq!(std::fs::read(root.join("a/link")).unwrap(), b"new");
+            replace(&root, Path::new("x/y/z"), b"deep").unwrap();
+            assert_eq!(std::fs::read(root.join("x/y/z")).unwrap(), b"deep");
+        }
+
+        #[test]
+        fn a_file_keeps_its_permissions_and_leaves_nothing_beside_it() {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path();
+            let path = root.join("run.sh");
+            std::fs::write(&path, "old").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
+            replace(root, Path::new("run.sh"), b"new").unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), b"new");
+            let mode = |name: &str| {
+                let metadata = std::fs::metadata(root.join(name)).unwrap();
+                metadata.permissions().mode() & 0o7777
+            };
+            assert_eq!(mode("run.sh"), 0o750);
+            assert_eq!(std::fs::read_dir(root).unwrap().count(), 1);
+
+            // A new one gets what any new file gets.
+            replace(root, Path::new("new"), b"x").unwrap();
+            std::fs::write(root.join("plain"), "x").unwrap();
+            assert_eq!(mode("new"), mode("plain"));
+            // What cannot take its place is gone as well.
+            std::fs::create_dir(root.join("folder")).unwrap();
+            assert!(replace(root, Path::new("folder"), b"x").is_err());
+            assert_eq!(std::fs::read_dir(root).unwrap().count(), 4);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod windows {
+    use std::fs::{self, File};
+    use std::io::{self, Write};
+    use std::path::{Path, PathBuf};
+
+    /// Opens a file for reading.
+    pub(crate) fn open(root: &Path, relative: &Path) -> io::Result<File> {
+        File::open(root.join(relative))
+    }
+
+    /// Returns the path of a directory, and what keeps it open.
+    pub(crate) fn readable(root: &Path, relative: &Path) -> io::Result<((), PathBuf)> {
+        Ok(((), root.join(relative)))
+    }
+
+    /// Replaces or creates a file and the directories on the way, whole or not at all.
+    pub(crate) fn replace(root: &Path, relative: &Path, bytes: &[u8]) -> io::Result<()> {
+        let path = root.join(relative);
+        let folder = path.parent().unwrap_or(root);
+        fs::create_dir_all(folder)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".plimsoll-")
+            .tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        if let Ok(old) = fs::symlink_metadata(&path) {
+            file.as_file().set_permissions(old.permissions())?;
+        }
+        file.as_file().sync_all()?;
+        file.persist(path).map(drop).map_err(|error| error.error)
+    }
+}

@@ -1,0 +1,144 @@
+//! Files that `write` and `edit` change only after a person was asked, whatever is allowed.
+//!
+//! These are the files that programs run, or agents take as instructions, without anybody choosing
+//! so: whoever opens, enters or commits in the directory is enough. What a person runs on purpose, such
+//! as a Makefile, a script or a test, is ordinary work and not among them.
+
+use std::path::{Path, PathBuf};
+
+/// Directories whose whole content is protected, wherever they stand.
+const FOLDERS: [&str; 20] = [
+    // git and its hooks
+    ".git",
+    ".githooks",
+    ".husky",
+    // editors, which run tasks
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".devcontainer",
+    // agents
+    ".claude",
+    ".codex",
+    ".continue",
+    ".cursor",
+    ".gemini",
+    ".opencode",
+    ".roo",
+    ".windsurf",
+    ".clinerules",
+    // programs that are configured by directory
+    ".cargo",
+    ".config",
+    ".direnv",
+    ".ssh",
+];
+
+/// Files that are protected, wherever they stand.
+const FILES: [&str; 48] = [
+    // agents
+    "plimsoll.toml",
+    "agents.md",
+    "agents.override.md",
+    "claude.md",
+    "claude.local.md",
+    "gemini.md",
+    "qwen.md",
+    "copilot-instructions.md",
+    ".aider.conf.yml",
+    ".claude.json",
+    ".cursorrules",
+    ".mcp.json",
+    ".windsurfrules",
+    "opencode.json",
+    "opencode.jsonc",
+    // what is run on entering the directory
+    ".envrc",
+    ".mise.toml",
+    "mise.toml",
+    // git
+    ".gitconfig",
+    ".gitmodules",
+    ".lefthook.yml",
+    "lefthook.yml",
+    "lefthook.yaml",
+    ".pre-commit-config.yaml",
+    ".pre-commit-config.yml",
+    // npm, yarn and pnpm, which run what these name
+    ".npmrc",
+    ".pnp.cjs",
+    ".yarnrc",
+    ".yarnrc.yml",
+    // shells and other programs, where the root is somebody's home
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".cshrc",
+    ".exrc",
+    ".gdbinit",
+    ".inputrc",
+    ".lldbinit",
+    ".login",
+    ".nvim.lua",
+    ".profile",
+    ".ripgreprc",
+    ".tmux.conf",
+    ".vimrc",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+
+/// How the names of protected files end.
+const ENDINGS: [&str; 1] = [".code-workspace"];
+
+/// Whether a file is changed only after a question. `others` are files and directories of this run
+/// alone, such as its configuration.
+pub(crate) fn is_protected(relative: &str, absolute: &Path, others: &[PathBuf]) -> bool {
+    // Some systems do not tell capitals apart.
+    let relative = relative.to_lowercase();
+    let mut names = relative.split('/');
+    let file = names.next_back().unwrap_or_default();
+    FILES.contains(&file)
+        || FOLDERS.contains(&file)
+        || ENDINGS.iter().any(|ending| file.ends_with(ending))
+        || names.any(|name| FOLDERS.contains(&name))
+        || others.iter().any(|other| absolute.starts_with(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_run_or_obeyed_unasked_is_protected() {
+        let others = [PathBuf::from("/w/prompts"), PathBuf::from("/w/guard.sh")];
+        for (path, protected) in [
+            ("plimsoll.toml", true),
+            ("deep/in/AGENTS.md", true),
+            ("Claude.md", true),
+            (".git/hooks/pre-commit", true),
+            (".git", true),
+            ("vendor/x/.GIT/config", true),
+            (".cargo/config.toml", true),
+            (".vscode/tasks.json", true),
+            (".envrc", true),
+            ("my.code-workspace", true),
+            ("prompts/system.md", true),
+            ("guard.sh", true),
+            ("guard.sh.txt", false),
+            ("Makefile", false),
+            ("package.json", false),
+            ("src/main.rs", false),
+            (".gitignore", false),
+            (".github/workflows/ci.yml", false),
+            ("agents.md.txt", false),
+            (".", false),
+        ] {
+            let absolute = Path::new("/w").join(path);
+            assert_eq!(is_protected(path, &absolute, &others), protected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! [`Finder`]: every simple command that a script may run, wherever it stands in it.
+
+use plimsoll_agent::ShellText;
+use rable::{Node, NodeKind};
+
+use super::word::Word;
+use super::{parse, quoted};
+
+/// Characters and words of all commands together; a script with more is not understood. A command
+/// counts in each way in which a rule may spell it.
+const MAX_TEXT: usize = 512 * 1024;
+/// Scripts within scripts, at most.
+const MAX_DEPTH: usize = 8;
+
+/// Programs that run the command that stands behind their options.
+const WRAPPERS: [&str; 40] = [
+    "builtin",
+    "busybox",
+    "bwrap",
+    "caffeinate",
+    "chroot",
+    "chrt",
+    "command",
+    "doas",
+    "entr",
+    "env",
+    "exec",
+    "fakeroot",
+    "fd",
+    "fdfind",
+    "find",
+    "firejail",
+    "flock",
+    "ionice",
+    "ltrace",
+    "nice",
+    "nohup",
+    "nsenter",
+    "parallel",
+    "proot",
+    "runuser",
+    "script",
+    "setsid",
+    "ssh",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "time",
+    "timeout",
+    "toybox",
+    "unshare",
+    "watch",
+    "xargs",
+];
+/// Those that add arguments to it.
+const ADDING: [&str; 2] = ["parallel", "xargs"];
+/// Programs that run a script which they are given as an argument, or read.
+const SHELLS: [&str; 9] = [
+    "ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh",
+];
+
+/// Collects the commands of a script.
+#[derive(Debug, Default)]
+pub(super) struct Finder {
+    commands: Vec<Vec<ShellText>>,
+    /// Their length together.
+    size: usize,
+    depth: usize,
+    /// Something in it cannot be read.
+    is_opaque: bool,
+}
+
+impl Finder {
+    /// All simple commands in a script. `None` if it was not understood.
+    pub(super) fn commands_in(nodes: &[Node]) -> Option<Vec<Vec<ShellText>>> {
+        let mut finder = Self::default();
+        finder.all(nodes);
+        (!finder.is_opaque).then_some(finder.commands)
+    }
+
+    fn all<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>) {
+        for node in nodes {
+            self.node(node);
+        }
+    }
+
+    fn node(&mut self, node: &Node) {
+        match &node.kind {
+            NodeKind::Command {
+                assignments,
+                words,
+                redirects,
+            } => {
+                self.all(assignments.iter().chain(redirects));
+                self.all(words);
+                let words = words
+                    .iter()
+                    .map(|word| Word::of(word).unwrap_or_else(Word::unknown));
+                self.command(&words.collect::<Vec<_>>());
+            }
+            NodeKind::Word { .. } => {
+                if let Some(word) = Word::of(node) {
+                    self.is_opaque |= word.is_odd;
+                    if let Some(elements) = word.elements {
+                        self.elements(elements);
+                    }
+                    self.all(word.nodes.iter().copied());
+                    word.embedded.iter().for_each(|text| self.embedded(text));
+                    word.scripts.iter().for_each(|text| self.script(text));
+                }
+            }
+            NodeKind::Pipeline { commands, .. } => self.all(commands),
+            NodeKind::List { items } => self.all(items.iter().map(|item| &item.command)),
+            NodeKind::If {
+                condition,
+                then_body,
+                else_body,
+                redirects,
+            } => {
+                let bodies = [condition, then_body].into_iter().chain(else_body);
+                self.all(bodies.map(Box::as_ref).chain(redirects));
+            }
+            NodeKind::While {
+                condition,
+                body,
+                redirects,
+            }
+            | NodeKind::Until {
+                condition,
+                body,
+                redirects,
+            } => self.all(
+                [condition, body]
+                    .map(Box::as_ref)
+                    .into_iter()
+                    .chain(redirects),
+            ),
+            NodeKind::For {
+                words,
+                body,
+                redirects,
+                ..
+            }
+            | NodeKind::Select {
+                words,
+                body,
+                redirects,
+                ..
+            } => {
+                self.all(words.iter().flatten());
+                self.all(std::iter::once(body.as_ref()).chain(redirects));
+            }
+            NodeKind::ForArith {
+                init,
+                cond,
+                incr,
+                body,
+                redirects,
+            } => {
+                for text in [init, cond, incr] {
+                    self.arithmetic(text);
+                }
+                self.all(std::iter::once(body.as_ref()).chain(redirects));
+            }
+            NodeKind::Case {
+                word,
+                patterns,
+                redirects,
+            } => {
+                self.all(std::iter::once(word.as_ref()).chain(redirects));
+                for case in patterns {
+                    self.all(case.patterns.iter().chain(&case.body));
+                }
+            }
+            NodeKind::Subshell { body, redirects }
+            | NodeKind::BraceGroup { body, redirects }
+            | NodeKind::ConditionalExpr { body, redirects } => {
+                self.all(std::iter::once(body.as_ref()).chain(redirects));
+            }
+            NodeKind::Function { body: inner, .. }
+            | NodeKind::Coproc { command: inner, .. }
+            | NodeKind::Redirect { target: inner, .. }
+            | NodeKind::Negation { pipeline: inner }
+            | NodeKind::Time {
+                pipeline: inner, ..
+            }
+            | NodeKind::CondNot { operand: inner }
+            | NodeKind::CondParen { inner }
+            | NodeKind::UnaryTest { operand: inner, .. } => self.node(inner),
+            NodeKind::CondAnd { left, right }
+            | NodeKind::CondOr { left, right }
+            | NodeKind::BinaryTest { left, right, .. } => {
+                self.all([left, right].map(Box::as_ref));
+            }
+            NodeKind::Array { elements } => self.all(elements),
+            NodeKind::HereDoc {
+                content, quoted, ..
+            } => {
+                if !quoted {
+                    self.embedded(content);
+                }
+            }
+            NodeKind::ArithmeticCommand {
+                raw_content,
+                redirects,
+                ..
+            } => {
+                self.arithmetic(raw_content);
+                self.all(redirects);
+            }
+            NodeKind::CondTerm { value, .. } | NodeKind::WordLiteral { value } => {
+                self.embedded(value);
+            }
+            NodeKind::Empty | NodeKind::Comment { .. } => {}
+            _ => self.is_opaque = true,
+        }
+    }
+
+    /// Text that the shell expands as if it stood in double quotes.
+    fn embedded(&mut self, text: &str) {
+        if !["`", "$(", "<(", ">("]
+            .iter()
+            .any(|opener| text.contains(opener))
+        {
+            return;
+        }
+        match text.contains('"') {
+            // Which quotes belong together is not known any more.
+            true => self.is_opaque = true,
+            false => self.script(&format!(": \"{text}\"")),
+        }
+    }
+
+    /// An expression of numbers and variables. One with more in it is not understood.
+    fn arithmetic(&mut self, text: &str) {
+        self.is_opaque |= text.contains(['`', '"', '\'', '\\', '{', '\n']);
+        self.embedded(text);
+    }
+
+    /// The elements of an array.
+    fn elements(&mut self, elements: &str) {
+        match elements.contains([';', '&', '|', '<', '>']) {
+            true => self.is_opaque = true,
+            false => self.script(&format!(": {elements}")),
+        }
+    }
+
+    /// A script within the script.
+    fn script(&mut self, script: &str) {
+        match parse(script) {
+            Some(nodes) if self.depth < MAX_DEPTH => {
+                self.depth += 1;
+                self.all(&nodes);
+                self.depth -= 1;
+            }
+            _ => self.is_opaque = true,
+        }
+    }
+
+    /// A command, and those that it runs in its turn.
+    fn command(&mut self, words: &[Word<'_>]) {
+        self.one(words, false);
+        let Some(program) = words.first().and_then(program) else {
+            return;
+        };
+        if !WRAPPERS.contains(&program) {
+            return;
+        }
+        let adds = ADDING.contains(&program);
+        for at in 1..words.len() {
+            if self.is_opaque {
+                return;
+            }
+            self.one(words.get(at..).unwrap_or_default(), adds);
+        }
+        let scripts = words.iter().skip(1).filter_map(Word::literal);
+        for script in scripts.filter(|text| text.contains(char::is_whitespace)) {
+            self.script(script);
+        }
+    }
+
+    fn one(&mut self, words: &[Word<'_>], adds: bool) {
+        let Some((first, arguments)) = words.split_first() else {
+            return;
+        };
+        self.add(words, adds);
+        let Some(program) = program(first) else {
+            return;
+        };
+        match program {
+            "eval" => self.texts(arguments),
+            "trap" => self.texts(arguments.get(..1).unwrap_or_default()),
+            shell if SHELLS.contains(&shell) => self.shell(arguments),
+            _ => {}
+        }
+    }
+
+    /// What a shell is given to run.
+    fn shell(&mut self, arguments: &[Word<'_>]) {
+        let mut has_script = false;
+        for (word, at) in arguments.iter().zip(0..) {
+            match word.literal() {
+                Some(option) if option.starts_with(['-', '+']) => {
+                    let is_short = !option.starts_with("--");
+                    has_script |= is_short && option.contains('c');
+                    self.is_opaque |= is_short && option.contains('s');
+                }
+                Some(_) if has_script => {
+                    return self.texts(arguments.get(at..=at).unwrap_or_default());
+                }
+                // A file with a script, which cannot be looked into here.
+                Some(_) => return,
+                None => return self.is_opaque = true,
+            }
+        }
+        // It reads a script from elsewhere.
+        self.is_opaque = true;
+    }
+
+    /// Words that are a script together.
+    fn texts(&mut self, words: &[Word<'_>]) {
+        let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
+        match texts {
+            Some(texts) => self.script(&texts.join(" ")),
+            None => self.is_opaque = true,
+        }
+    }
+
+    /// Notes a command in each way in which a rule may spell it: with quotes and without, with the
+    /// directory of the program and without.
+    fn add(&mut self, words: &[Word<'_>], adds: bool) {
+        let Some((first, arguments)) = words.split_first() else {
+            return;
+        };
+        let name = match program(first) {
+            Some(name) => Word::of_text(name),
+            None => Word::unknown(),
+        };
+        let mut spellings = Vec::new();
+        for first in [first, &name] {
+            for with_quotes in [true, false] {
+                let words = std::iter::once(first).chain(arguments);
+                let command = joined(words, with_quotes, adds);
+                if !spellings.contains(&command) {
+                    spellings.push(command);
+                }
+            }
+        }
+        let length = |part: &ShellText| match part {
+            ShellText::Literal(text) => text.len(),
+            ShellText::Unknown => 1,
+        };
+        self.size += words.len() + spellings.iter().flatten().map(length).sum::<usize>();
+        match self.size > MAX_TEXT {
+            true => self.is_opaque = true,
+            false => self.commands.append(&mut spellings),
+        }
+    }
+}
+
+/// The words with a blank between them. What is unknown may be several words or none, so it stands for
+/// the blanks around it too.
+fn joined<'a>(
+    words: impl Iterator<Item = &'a Word<'a>>,
+    with_quotes: bool,
+    adds: bool,
+) -> Vec<ShellText> {
+    let mut command: Vec<ShellText> = Vec::new();
+    let mut push = |part: ShellText| match (command.last_mut(), part) {
+        (Some(ShellText::Unknown), ShellText::Unknown) => {}
+        (Some(ShellText::Literal(before)), ShellText::Literal(text)) => before.push_str(&text),
+        (_, part) => command.push(part),
+    };
+    let mut is_open = true;
+    for word in words {
+        let begins_unknown = word.text.first() == Some(&ShellText::Unknown);
+        if !is_open && !begins_unknown {
+            push(ShellText::Literal(" ".to_owned()));
+        }
+        match word.literal() {
+            Some(text) if with_quotes => push(ShellText::Literal(quoted(text))),
+            _ => word.text.iter().cloned().for_each(&mut push),
+        }
+        is_open = word.text.last() == Some(&ShellText::Unknown);
+    }
+    if adds {
+        push(ShellText::Unknown);
+    }
+    command
+}
+
+/// The name of a program without its directory.
+fn program<'a>(word: &'a Word<'_>) -> Option<&'a str> {
+    word.literal()?.rsplit('/').next()
+}
