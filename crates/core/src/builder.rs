@@ -359,7 +359,7 @@ impl AgentBuilder {
                 .into(),
             sheet: self.summarizer_sheet.or(self.sheet.filter(|_| same)),
         };
-        let policy = self.context.policy(self.policy, &beside);
+        let policy = self.context.policy(self.policy, &beside, &breakdowns);
         let policy = contained::policy(&policy, &breakdowns);
         let setup = Setup {
             model: self.provider.model().to_owned(),
