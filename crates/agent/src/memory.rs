@@ -15,6 +15,8 @@ pub(crate) struct RunMemory {
     held: Bytes,
     /// What the driver holds besides.
     beside: Bytes,
+    /// What the driver will hold of one more result, at most.
+    copy_of_result: Bytes,
     /// The most that was held at once.
     peak: Bytes,
 }
@@ -49,10 +51,12 @@ impl RunMemory {
         }
     }
 
-    /// The driver holds so much for the run besides its messages.
-    pub(crate) fn set_beside(&mut self, bytes: Bytes) {
+    /// The driver holds so much for the run besides its messages, and of one more result at most
+    /// `copy_of_result`.
+    pub(crate) fn set_beside(&mut self, bytes: Bytes, copy_of_result: Bytes) {
         if self.from.is_some() {
             self.beside = bytes;
+            self.copy_of_result = copy_of_result;
             self.peak = self.peak.max(self.held());
         }
     }
@@ -86,12 +90,14 @@ impl Run {
         let Some(limit) = self.setup.limits.max_memory else {
             return result;
         };
-        let held = self.state.memory.held().0;
-        let mut left = limit.0.saturating_sub(held).max(LEAST_RESULT.0);
+        let left = limit.0.saturating_sub(self.state.memory.held().0);
+        let copy = self.state.memory.copy_of_result.0;
         let sizes: u64 = result.parts.iter().map(size_of_part).sum();
-        if sizes <= left {
+        if sizes.saturating_add(copy.min(sizes)) <= left {
             return result;
         }
+        let copy = copy.min(left / 2);
+        let mut left = left.saturating_sub(copy).max(LEAST_RESULT.0);
         for part in &mut result.parts {
             let size = size_of_part(part);
             if size > left {

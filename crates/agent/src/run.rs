@@ -466,10 +466,10 @@ impl Run {
         }
     }
 
-    /// Says how much the driver holds for the run besides its messages. It is a fact of the moment, so it
-    /// is told anew before each input.
-    pub fn set_held_beside(&mut self, bytes: Bytes) {
-        self.state.memory.set_beside(bytes);
+    /// Says how much the driver holds for the run besides its messages, and how much it will hold of one
+    /// more tool result at most. It is a fact of the moment, so it is told anew before each input.
+    pub fn set_held_beside(&mut self, bytes: Bytes, copy_of_result: Bytes) {
+        self.state.memory.set_beside(bytes, copy_of_result);
     }
 
     fn interrupt(&mut self) {

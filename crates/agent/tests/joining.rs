@@ -20,6 +20,7 @@ fn tool(name: &str, after_plan: bool) -> KnownTool {
         asks: false,
         after_plan,
         target: TargetOf::default(),
+        target: TargetOf::default(),
     }
 }
 

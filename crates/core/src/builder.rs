@@ -385,7 +385,7 @@ impl AgentBuilder {
             .chain(self.provider.secrets())
             .chain(summarizer.secrets());
         let secrets: Vec<Secret> = secrets.collect();
-        let policy = self.context.policy(self.policy, &beside);
+        let policy = self.context.policy(self.policy, &beside, &breakdowns);
         let policy = contained::policy(&policy, &breakdowns);
         let setup = Setup {
             model: self.provider.model().to_owned(),

@@ -13,7 +13,7 @@ use plimsoll_context::{
 
 use crate::hooks::said_by;
 
-/// What broke down and was not told yet.
+/// What broke down, or could not be kept to, and was not told yet.
 #[derive(Debug, Default)]
 pub(crate) struct Breakdowns {
     any: AtomicBool,
@@ -21,7 +21,8 @@ pub(crate) struct Breakdowns {
 }
 
 impl Breakdowns {
-    fn add(&self, text: String) {
+    /// Adds a text to be told as a warning.
+    pub(crate) fn add(&self, text: String) {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.push(text);
         self.any.store(true, Ordering::Release);

@@ -2,15 +2,17 @@
 //! preset, and what that comes to. Not the stages; those are in `context`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
-    ArgumentDigest, CompactionConfig, ContextConfig, ContextStrategy, Economy, HistoryLimit, Line,
-    MAX_SUMMARY, OwnStages, Policy, Prune, SessionPruneConfig, Stage, Summarization, SummaryConfig,
-    Threshold, Tokens,
+    ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Economy,
+    HistoryLimit, Line, MAX_SUMMARY, OwnStages, Policy, Prune, SessionPruneConfig, Stage,
+    Summarization, SummaryConfig, Threshold, Tokens, Trigger,
 };
 
 use crate::Window;
 use crate::builder::AgentBuilder;
+use crate::contained::Breakdowns;
 
 /// What a builder was told.
 #[derive(Debug, Clone, Default)]
@@ -145,7 +147,12 @@ impl Contexts {
     }
 
     /// The stages; `own` are those of a policy that was set.
-    pub(crate) fn policy(&self, own: Option<Policy>, beside: &Beside) -> Policy {
+    pub(crate) fn policy(
+        &self,
+        own: Option<Policy>,
+        beside: &Beside,
+        breakdowns: &Arc<Breakdowns>,
+    ) -> Policy {
         let (mut digest, mut prune) = (self.digest, beside.prune);
         let mut policy = own.unwrap_or_else(|| match self.config(beside.summary) {
             Some(config) => config.policy(beside.summary, digest.take(), self.own.clone()),
@@ -160,7 +167,12 @@ impl Contexts {
             policy = policy.with_stage(Arc::new(digest));
         }
         if let Some(messages) = self.max_history {
-            policy = policy.with_stage(Arc::new(HistoryLimit(messages)));
+            let limit = ReportedHistoryLimit {
+                limit: HistoryLimit(messages),
+                breakdowns: Arc::clone(breakdowns),
+                is_reported: AtomicBool::new(false),
+            };
+            policy = policy.with_stage(Arc::new(limit));
         }
         policy
     }
@@ -249,6 +261,33 @@ impl Contexts {
 
     fn has_own(&self) -> bool {
         self.own.in_memory.is_some() || self.own.block.is_some()
+    }
+}
+
+/// A history limit that reports the first time that the protected messages alone exceed it.
+#[derive(Debug)]
+struct ReportedHistoryLimit {
+    limit: HistoryLimit,
+    breakdowns: Arc<Breakdowns>,
+    is_reported: AtomicBool,
+}
+
+impl Stage for ReportedHistoryLimit {
+    fn name(&self) -> &str {
+        self.limit.name()
+    }
+
+    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {
+        self.limit.propose(draft, budget, why);
+        let at = 0..draft.items().len();
+        let left = at.filter(|at| draft.current(*at).is_some()).count();
+        let HistoryLimit(limit) = self.limit;
+        if left > limit && !self.is_reported.swap(true, Ordering::Relaxed) {
+            self.breakdowns.add(format!(
+                "max_history_messages is {limit}, and the view has {left} messages: the task and the \
+                 newest calls with their results stay"
+            ));
+        }
     }
 }
 

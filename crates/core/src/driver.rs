@@ -326,7 +326,8 @@ fn step(session: &mut Session) -> Step {
                 session.parts.tell(&Event::Step(step.clone()));
             }
             let held = u64::try_from(session.steps.held()).unwrap_or(u64::MAX);
-            session.run.set_held_beside(Bytes(held));
+            let copy = session.steps.max_result();
+            session.run.set_held_beside(Bytes(held), copy);
             session.pending.push(entry.clone());
             session.hold();
         }

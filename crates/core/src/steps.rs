@@ -71,6 +71,11 @@ impl Steps {
         None
     }
 
+    /// Returns how much is kept of one result, at most.
+    pub(crate) fn max_result(&self) -> Bytes {
+        self.max
+    }
+
     /// What the steps take, in bytes.
     pub(crate) fn held(&self) -> usize {
         self.held

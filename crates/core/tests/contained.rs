@@ -96,3 +96,19 @@ async fn what_a_counter_cannot_count_is_estimated() {
         ["miscounts broke down: not this one; what it cannot count is estimated"]
     );
 }
+
+#[tokio::test]
+async fn a_history_limit_that_cannot_be_kept_is_reported_once() {
+    for (limit, reports) in [(2, 1), (5, 0)] {
+        let (builder, warnings) = agent();
+        let agent = builder.max_history_messages(limit).build().unwrap();
+        agent.run("Read all.").await.unwrap();
+        let warnings = warnings.lock().unwrap();
+        let said = |text: &&String| text.contains("max_history_messages is 2, and the view has");
+        assert_eq!(
+            warnings.iter().filter(said).count(),
+            reports,
+            "{warnings:?}"
+        );
+    }
+}

@@ -163,6 +163,7 @@ async fn events_stream_live_and_in_order() {
         "delta",
         "tool_call",
         "tool_call",
+        "step",
         "turn_end",
         "turn_start",
         "delta",
