@@ -269,7 +269,7 @@ async fn what_a_dropped_run_has_taken_is_undelivered() {
 /// However many are sent at once, each is taken once and read once.
 #[tokio::test]
 async fn a_flood_is_read_exactly_once() {
-    const MANY: usize = 500;
+    const MANY: usize = 150;
     let provider =
         ScriptedProvider::new([Turn::call("hold", json!({}))]).then_always(Turn::say("All right."));
     let held = Held::default();
