@@ -18,6 +18,7 @@ use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::mcp;
 use crate::out::out;
+use crate::screen::counted;
 use crate::settings::{Sources, notes_of};
 
 /// Runs `plimsoll config`.
@@ -65,6 +66,11 @@ async fn tried(file: Option<&Path>) -> Option<Tried> {
 
 fn check(file: Option<&Path>, tried: Option<Tried>, json: bool) -> Result<u8, Stop> {
     let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
+    if file.is_none() && !path.exists() {
+        return Err(Stop::usage(format!(
+            "there is no {CONFIG_FILE} here; name a file, or write one with `plimsoll config init`"
+        )));
+    }
     let config = Config::read(path).map_err(|error| match path.is_file() {
         true => Stop::failed(error),
         false => Stop::usage(error),
@@ -312,7 +318,7 @@ fn preset(agent: &AgentConfig) -> String {
 
 fn limits(agent: &AgentConfig) -> String {
     let limits = &agent.settings().limits;
-    let mut words = vec![format!("{} turns", limits.max_turns)];
+    let mut words = vec![counted(limits.max_turns, "turn")];
     if let Some(tokens) = limits.max_total_tokens {
         words.push(format!("{} tokens", grouped(tokens)));
     }
