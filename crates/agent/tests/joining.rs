@@ -20,7 +20,6 @@ fn tool(name: &str, after_plan: bool) -> KnownTool {
         asks: false,
         after_plan,
         target: TargetOf::default(),
-        target: TargetOf::default(),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::settings::Sources;
 
 /// Run LLM agents inside hard limits without losing anything.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, about, after_help = EXIT_CODES)]
+#[command(name = "plimsoll", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Doctor(Box<DoctorArgs>),
     /// A strict mock server of a model's API, for tests of any client
     Mock(crate::mock::MockArgs),
+    /// Print the version
+    Version,
 }
 
 const RUN_EXAMPLES: &str = "\

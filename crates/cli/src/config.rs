@@ -18,6 +18,7 @@ use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::mcp;
 use crate::out::out;
+use crate::screen::counted;
 use crate::settings::{Sources, notes_of, trust_store};
 
 /// Runs `plimsoll config`.
@@ -368,7 +369,7 @@ fn preset(agent: &AgentConfig) -> String {
 
 fn limits(agent: &AgentConfig) -> String {
     let limits = &agent.settings().limits;
-    let mut words = vec![format!("{} turns", limits.max_turns)];
+    let mut words = vec![counted(limits.max_turns, "turn")];
     if let Some(tokens) = limits.max_total_tokens {
         words.push(format!("{} tokens", grouped(tokens)));
     }

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
+use crate::screen::counted;
 
 /// One item that one plan took out of the view, wholly or in part.
 #[derive(Debug, Serialize)]
@@ -210,9 +211,9 @@ fn table(id: &SessionId, rows: &[Row], plans: u64) -> Result<u8, Stop> {
     }
     let held = rows.iter().filter(|row| row.archive == Place::Held).count();
     out!(
-        "session {id}: {plans} plans took {} items out of the view, wholly or in part; the archive \
-         holds {held} of them, the log all",
-        rows.len()
+        "session {id}: {} removed or shortened {}; the archive holds {held} of them, the log all",
+        counted(plans, "plan"),
+        counted(rows.len(), "message")
     );
     out!(
         "{:<20}  {:>4}  {:>6}  {:<24}  {:>10}  {:>17}  {:<10}  {:<20}  archive",

@@ -53,6 +53,7 @@ use clap::Parser;
 use crate::args::{Cli, Command};
 use crate::chat::paper::clean;
 use crate::exit::Stop;
+use crate::out::out;
 
 fn main() -> ExitCode {
     // Before anything is started that could look for keys in this process.
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Command::Models(args) => wait_for(models::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
         Command::Mock(args) => wait_for(mock::run(args)),
+        Command::Version => version(),
     };
     let code = code.unwrap_or_else(|stop| {
         if !stop.text.is_empty() {
@@ -86,6 +88,12 @@ fn main() -> ExitCode {
     // Last: what is said above does not wait for a collector.
     telemetry::end(telemetry);
     ExitCode::from(code)
+}
+
+/// Prints the same line as `--version`.
+fn version() -> Result<u8, Stop> {
+    out!("plimsoll {}", env!("CARGO_PKG_VERSION"));
+    Ok(exit::DONE)
 }
 
 /// Runs a command that waits for others.

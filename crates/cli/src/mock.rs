@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::exit::{DONE, Stop};
 use crate::input;
 use crate::out::out;
+use crate::screen::counted;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,10 +103,10 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
         Protocol::Openai | Protocol::OpenaiResponses => out!("{}/v1", server.address()),
     }
     crate::note(&format!(
-        "{speaks} │ window {} │ {} turns │ Ctrl-C ends it",
+        "{speaks} │ window {} │ {} │ Ctrl-C ends it",
         args.window
             .map_or("none".to_owned(), |window| window.to_string()),
-        server.turns_left(),
+        counted(server.turns_left(), "turn"),
     ));
     tokio::signal::ctrl_c().await.map_err(Stop::failed)?;
     let asked = server.requests();
@@ -129,8 +130,9 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
     }
     let Tally { asked, refused } = server.tally();
     crate::note(&format!(
-        "{asked} requests, {refused} of them refused, {} turns left",
-        server.turns_left()
+        "{}, {refused} of them refused, {} left",
+        counted(asked, "request"),
+        counted(server.turns_left(), "turn")
     ));
     Ok(DONE)
 }

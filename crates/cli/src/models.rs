@@ -17,6 +17,7 @@ use crate::args::{ModelsArgs, ModelsCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::known;
 use crate::out::out;
+use crate::screen::counted;
 
 /// Changes that are listed for people; JSON has all.
 const MAX_LISTED: usize = 40;
@@ -244,8 +245,15 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
             left_out => format!("; {left_out} figures that cannot be so are left out"),
         };
         match check {
-            true => out!("{count} models of {from}{odd}; nothing was written"),
-            false => out!("{count} models of {from} are in {}{odd}", path.display()),
+            true => out!(
+                "{} of {from}{odd}; nothing was written",
+                counted(count, "model")
+            ),
+            false => out!(
+                "{} of {from} written to {}{odd}",
+                counted(count, "model"),
+                path.display()
+            ),
         }
         let own = known::own_path()?;
         if own.exists() {

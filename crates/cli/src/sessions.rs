@@ -22,6 +22,7 @@ use crate::out::out;
 use crate::paths;
 use crate::pins;
 use crate::recall::{self, Wanted};
+use crate::screen::counted;
 use crate::view::{openai, started};
 
 /// Runs the command.
@@ -138,7 +139,7 @@ async fn show(store: &SqliteStore, id: &str, shown: Shown) -> Result<u8, Stop> {
     }
     match state.runs() {
         0 => out!("session {id}: no run yet"),
-        runs => out!("session {id}: {runs} runs, model {model}"),
+        runs => out!("session {id}: {}, model {model}", counted(runs, "run")),
     }
     let info = store.info(&id).await.map_err(Stop::failed)?;
     if let Some(fork) = info.and_then(|info| info.fork) {
@@ -148,9 +149,9 @@ async fn show(store: &SqliteStore, id: &str, shown: Shown) -> Result<u8, Stop> {
         );
     }
     out!(
-        "the model would see {} messages, {} tokens:",
-        items.len(),
-        state.transcript().tokens()
+        "the model would see {}, {}:",
+        counted(items.len(), "message"),
+        counted(state.transcript().tokens().0, "token")
     );
     for item in items {
         let role = role(&item.message);
@@ -172,10 +173,10 @@ async fn show(store: &SqliteStore, id: &str, shown: Shown) -> Result<u8, Stop> {
             .filter(|edit| matches!(edit, Edit::Drop { .. }))
             .count();
         out!(
-            "plan ({}): freed {} tokens with {} edits, {dropped} of them drops",
+            "plan ({}): freed {}, {} shortened or replaced, {dropped} removed",
             plan.stages.join(", "),
-            plan.frees,
-            plan.edits.len(),
+            counted(plan.frees.0, "token"),
+            plan.edits.len().saturating_sub(dropped),
         );
     }
     let usage = state.usage();

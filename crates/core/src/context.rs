@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
-    ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Economy,
+    ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Economy, Gap,
     HistoryLimit, Line, MAX_SUMMARY, OwnStages, Policy, Prune, SessionPruneConfig, Stage,
     Summarization, SummaryConfig, Threshold, Tokens, Trigger,
 };
@@ -280,7 +280,11 @@ impl Stage for ReportedHistoryLimit {
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {
         self.limit.propose(draft, budget, why);
         let at = 0..draft.items().len();
-        let left = at.filter(|at| draft.current(*at).is_some()).count();
+        let is_left = |at: &usize| {
+            let current = draft.current(*at);
+            current.is_some_and(|(message, _)| Gap::of(message).is_none())
+        };
+        let left = at.filter(is_left).count();
         let HistoryLimit(limit) = self.limit;
         if left > limit && !self.is_reported.swap(true, Ordering::Relaxed) {
             self.breakdowns.add(format!(

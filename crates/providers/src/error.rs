@@ -110,7 +110,7 @@ pub enum ProviderError {
 }
 
 fn mean(suggestion: &Option<String>) -> String {
-    let mean = |name: &String| format!("; do you mean `{name}`?");
+    let mean = |name: &String| format!(" (do you mean `{name}`?)");
     suggestion.as_ref().map(mean).unwrap_or_default()
 }
 

@@ -33,9 +33,13 @@ impl ModelRef {
             // Without a slash it is rather a model than a provider.
             Err(ProviderError::UnknownProvider { suggestion, .. }) if !text.contains('/') => {
                 let model = models::provider_of(text).map(|owner| format!("{owner}/{text}"));
+                let vendor = suggestion.map(|vendor| match Self::parse(&vendor) {
+                    Ok(_) => vendor,
+                    Err(_) => format!("{vendor}/NAME"),
+                });
                 return Err(ProviderError::NoProvider {
                     given: text.to_owned(),
-                    suggestion: model.or(suggestion.map(|vendor| format!("{vendor}/NAME"))),
+                    suggestion: model.or(vendor),
                 });
             }
             Err(error) => return Err(error),
@@ -128,7 +132,8 @@ mod tests {
     fn what_is_no_name_gets_a_cure() {
         for (text, cure) in [
             ("gpt-4o", "do you mean `openai/gpt-4o`?"),
-            ("opnai", "do you mean `openai/NAME`?"),
+            ("opnai", "do you mean `openai/NAME`?); write PROVIDER/NAME"),
+            ("local2", "do you mean `local`?"),
             ("", "write PROVIDER/NAME"),
             ("/gpt-4o", "there is no provider ``; known are: openai, "),
             ("opnai/gpt-4o", "do you mean `openai`?"),

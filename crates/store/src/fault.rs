@@ -27,16 +27,16 @@ pub(crate) fn sqlite(path: &Path) -> impl Fn(Error) -> StoreError + '_ {
                     .to_owned()
             }
             Some(ErrorCode::ReadOnly) => {
-                "it is read-only; make it and its folder writable, or choose another data folder"
+                "it is read-only; make it and its folder writable, or choose another data folder with PLIMSOLL_HOME"
                     .to_owned()
             }
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 "it cannot be opened; make it and its folder readable and writable, or choose \
-                 another data folder"
+                 another data folder with PLIMSOLL_HOME"
                     .to_owned()
             }
             Some(ErrorCode::SystemIoFailure) => format!(
-                "the disk fails ({error}); check it, or choose a data folder on another one"
+                "the disk fails ({error}); check it, or choose a data folder on another one with PLIMSOLL_HOME"
             ),
             _ => error.to_string(),
         };
@@ -50,18 +50,18 @@ pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> StoreError + '_ {
         let why = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => return full(path),
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                "it may not be written; make the folder writable, or choose another data folder"
+                "it may not be written; make the folder writable, or choose another data folder with PLIMSOLL_HOME"
                     .to_owned()
             }
             io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
                 "a file stands where a folder is needed; move it away, or choose another data \
-                 folder"
+                 folder with PLIMSOLL_HOME"
                     .to_owned()
             }
             io::ErrorKind::Unsupported => {
-                "its file system has no locks; choose a data folder on a local disk".to_owned()
+                "its file system has no locks; choose a data folder on a local disk with PLIMSOLL_HOME".to_owned()
             }
-            _ => format!("{error}; check the folder, or choose another data folder"),
+            _ => format!("{error}; check the folder, or choose another data folder with PLIMSOLL_HOME"),
         };
         other(path, why)
     }

@@ -68,7 +68,7 @@ pub(crate) fn check(
             path,
             format!(
                 "it was written by a newer version of Plimsoll (format {version}, this one knows \
-                 {known}); update Plimsoll, or choose another data folder"
+                 {known}); update Plimsoll, or choose another data folder with PLIMSOLL_HOME"
             ),
         ));
     }
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(
             said(&newer),
             "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 4); \
-             update Plimsoll, or choose another data folder"
+             update Plimsoll, or choose another data folder with PLIMSOLL_HOME"
         );
 
         let foreign = fresh();

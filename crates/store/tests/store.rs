@@ -379,7 +379,7 @@ async fn a_newer_file_asks_for_a_newer_version() {
         sentence(folder.path()).await,
         format!(
             "{}: it was written by a newer version of Plimsoll (format 5, this one knows 4); \
-             update Plimsoll, or choose another data folder",
+             update Plimsoll, or choose another data folder with PLIMSOLL_HOME",
             folder.path().join(FILE).display()
         )
     );
@@ -525,7 +525,7 @@ async fn a_folder_that_cannot_be_made_ends_in_a_sentence() {
             text,
             format!(
                 "{}: a file stands where a folder is needed; move it away, or choose another data \
-                 folder",
+                 folder with PLIMSOLL_HOME",
                 folder.display()
             )
         );

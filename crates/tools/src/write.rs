@@ -58,7 +58,15 @@ pub(crate) fn work(scope: &Scope, input: Input, _stop: &Stop) -> Result<String, 
     let saved = beneath::replace(scope.root().path(), &file.relative, content.as_bytes());
     saved.map_err(failed)?;
     let lines = content.lines().count();
-    Ok(format!("{done} `{shown}`: {lines} lines, {bytes} bytes"))
+    let lines = match lines {
+        1 => "1 line".to_owned(),
+        lines => format!("{lines} lines"),
+    };
+    let bytes = match bytes {
+        1 => "1 byte".to_owned(),
+        bytes => format!("{bytes} bytes"),
+    };
+    Ok(format!("{done} `{shown}`: {lines}, {bytes}"))
 }
 
 #[cfg(test)]
@@ -72,9 +80,9 @@ mod tests {
         let files = Files::new();
         for (path, content, told) in [
             ("a.txt", "one\ntwo\n", "created `a.txt`: 2 lines, 8 bytes"),
-            ("a.txt", "é", "replaced `a.txt`: 1 lines, 2 bytes"),
+            ("a.txt", "é", "replaced `a.txt`: 1 line, 2 bytes"),
             ("a/b/c.txt", "", "created `a/b/c.txt`: 0 lines, 0 bytes"),
-            ("./crlf", "a\r\n", "created `crlf`: 1 lines, 3 bytes"),
+            ("./crlf", "a\r\n", "created `crlf`: 1 line, 3 bytes"),
         ] {
             let arguments = serde_json::json!({ "path": path, "content": content });
             let got = files.call("write", &arguments.to_string());

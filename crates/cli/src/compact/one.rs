@@ -16,6 +16,7 @@ use super::CompactArgs;
 use crate::chat_file::{self, ChatFile};
 use crate::exit::Stop;
 use crate::explain::Explained;
+use crate::screen::counted;
 use crate::settings::Sources;
 use crate::{config, repair};
 
@@ -134,16 +135,17 @@ fn done(file: &ChatFile<'_>, cut: &Cut) -> Vec<String> {
     let stages = cut.plan.as_ref().map(|plan| plan.stages.join(", "));
     let stages = stages.map_or_else(String::new, |stages| format!(" ({stages})"));
     notes.push(format!(
-        "{} tokens became {}{stages}; {} of {} messages are left",
-        file.overhead + file.view.tokens(),
+        "{} became {}{stages}; {} of {} left",
+        counted((file.overhead + file.view.tokens()).0, "token"),
         file.overhead + cut.tokens,
         cut.left,
-        file.view.items().len(),
+        counted(file.view.items().len(), "message"),
     ));
     if !cut.unthinking.is_empty() {
         let count = cut.unthinking.len();
         notes.push(format!(
-            "left out the thinking of {count} messages: it is bound to what is not there any more as it was (AM10)"
+            "left out the thinking of {}: it is bound to what is not there any more as it was (AM10)",
+            counted(count, "message")
         ));
     }
     let repairs = cut.repairs.iter();

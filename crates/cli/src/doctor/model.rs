@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::args::DoctorArgs;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::out::out;
+use crate::screen::counted;
 use crate::{known, local, models, paths};
 
 /// The address of what we start ourselves, for each run at another port.
@@ -442,9 +443,13 @@ fn tell_connected(said: &Connected) -> Result<(), Stop> {
             "answers the question for its models with status {}",
             said.status.unwrap_or_default()
         ),
-        (Some(count), Some(true)) => format!("lists {count} models, this one among them"),
-        (Some(count), Some(false)) => format!("lists {count} models, and not this one"),
-        (Some(count), None) => format!("lists {count} models"),
+        (Some(count), Some(true)) => {
+            format!("lists {}, this one among them", counted(count, "model"))
+        }
+        (Some(count), Some(false)) => {
+            format!("lists {}, and not this one", counted(count, "model"))
+        }
+        (Some(count), None) => format!("lists {}", counted(count, "model")),
         (None, _) => "lists no models".to_owned(),
     };
     out!("  {models}");

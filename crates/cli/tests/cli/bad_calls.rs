@@ -122,3 +122,40 @@ fn wrong_models_name_the_right_ones() {
     said.refused(2, &["GROQ_API_KEY is set", "--model groq/NAME"]);
     assert!(!said.err.contains("hush"));
 }
+
+#[test]
+fn what_a_newcomer_tries_has_a_cure() {
+    let home = Home::new();
+    let help = home.run(["--help"]).done();
+    assert!(
+        help.out.starts_with("Run LLM agents inside hard limits"),
+        "{}",
+        help.out
+    );
+    let version = home.run(["--version"]).done().out;
+    assert!(version.starts_with("plimsoll "));
+    assert_eq!(home.run(["version"]).done().out, version);
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["config", "check"],
+            &["no plimsoll.toml here", "config init"],
+        ),
+        (&["compact", "--budget", "abc"], &["such as 8000 or 100k"]),
+        (&["compact", "--budget", "-5"], &["such as 8000 or 100k"]),
+        (
+            &["run", "Hi", "--model", "local2"],
+            &["(do you mean `local`?); write PROVIDER/NAME"],
+        ),
+    ];
+    for (args, words) in cases {
+        home.run(*args).refused(2, words);
+    }
+    let chat = "[{\"role\":\"user\",\"content\":\"Hi.\"}]";
+    let small = home.pipe(["compact", "--budget", "1k"], chat).done();
+    assert_eq!(small.out.trim(), chat);
+    home.pipe(["compact", "--budget", "1k"], "{\"foo\":1}")
+        .refused(
+            1,
+            &["expected an array of messages", "an object with `messages`"],
+        );
+}

@@ -180,6 +180,14 @@ impl Kind {
         if let (Self::Counts(_), false) = (self, raw.trim_start().starts_with('{')) {
             return parse_value(&format!("{{{raw}}}"));
         }
+        // A list may also be written as in a file.
+        let is_listed = matches!(self, Self::Names(_) | Self::Texts(_) | Self::Rules(_));
+        if is_listed && raw.trim_start().starts_with('[') {
+            let node = parse_value(raw);
+            if let Written::List(_) = node.value {
+                return node;
+            }
+        }
         match plain {
             true => Node {
                 line: 1,

@@ -19,6 +19,9 @@ use super::reach;
 /// More names than this are not listed after a mistake.
 const MAX_LISTED: usize = 16;
 
+/// Tables of a file that are no settings of an agent.
+const TABLES: [&str; 5] = ["agents", "mcp", "models", "prices", "providers"];
+
 /// Where a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -266,7 +269,17 @@ pub(crate) fn two_of_one(first: &Found, second: &Found) -> String {
 /// What to say of a name that nothing has.
 pub(crate) fn unknown(place: &str, name: &str) -> String {
     let known = key::known_in(place);
-    let near = nearest(name, known.iter().copied());
+    if known.is_empty() {
+        let table = place.split('.').next().unwrap_or(place);
+        return match TABLES.contains(&table) {
+            true => format!("[{table}] can only be set in a file"),
+            false => format!(
+                "there is no table [{place}]; `plimsoll config show` lists all settings there are"
+            ),
+        };
+    }
+    let tables = if place.is_empty() { &TABLES[..] } else { &[] };
+    let near = nearest(name, known.iter().chain(tables).copied());
     let elsewhere = || {
         let name = snake(name);
         let mut paths = super::keys::all().filter(|key| key.name == name);
@@ -333,13 +346,31 @@ impl Layer {
         };
         let key = known.key;
         let node: Node = key.kind.node(raw);
-        let value = match key.kind.read(&node) {
+        let read = match (key.kind, &node.value) {
+            (Kind::Rules(_), Written::List(_)) => {
+                let mut reader = Reader {
+                    path: Path::new(""),
+                    named: Named::ByUser,
+                    faults,
+                    warnings: &mut Faults::default(),
+                    restricted: Vec::new(),
+                };
+                return self.put(known.key, reader.tables(key.kind, node), origin, written);
+            }
+            _ => key.kind.read(&node),
+        };
+        let value = match read {
             Ok(value) => value,
             Err(expected) => {
                 let text = format!("{written} is {}; give {expected}", node.value);
                 return faults.push(None, text);
             }
         };
+        self.put(key, value, origin, written);
+    }
+
+    /// Adds a value. A key that is given more than once holds as it was given last; lists are joined.
+    fn put(&mut self, key: &'static Key, value: Value, origin: Origin, written: &str) {
         let before = self
             .found
             .iter_mut()

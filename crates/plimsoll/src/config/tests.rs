@@ -372,6 +372,46 @@ fn upper_layers_replace_lower_ones_key_by_key() {
 }
 
 #[test]
+fn a_flag_takes_a_list_as_a_file_does() {
+    let config = Config::parse("").unwrap();
+    let over = Overrides::default()
+        .set("permissions=[{ tool = \"bash\", arguments = \"git *\", then = \"allow\" }]")
+        .unwrap()
+        .set("tools=[\"read\", \"grep\"]")
+        .unwrap();
+    let agent = config.resolve(None, &over).unwrap();
+    let settings = agent.settings();
+    assert_eq!(settings.permissions.len(), 1, "{:?}", settings.permissions);
+    let shown = format!("{:?}", settings.tools);
+    assert!(
+        shown.contains("\"read\"") && shown.contains("\"grep\""),
+        "{shown}"
+    );
+    let wrong = Overrides::default()
+        .set("permissions=[{ tool = \"bash\", them = \"allow\" }]")
+        .unwrap()
+        .set("foo.bar=1")
+        .unwrap()
+        .set("providers.openai.base_url=http://x/v1")
+        .unwrap();
+    let error = config.resolve(None, &wrong).unwrap_err().to_string();
+    for part in [
+        "there is no `them` in [[permissions]]; did you mean `then`?",
+        "--set foo.bar: there is no table [foo]; `plimsoll config show` lists",
+        "[providers] can only be set in a file",
+    ] {
+        assert!(error.contains(part), "no {part} in {error}");
+    }
+    for (text, near) in [("[provider.x]", "providers"), ("[price.x]", "prices")] {
+        let error = Config::parse(text).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("did you mean `{near}`?")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_file_that_was_only_found_runs_nothing() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("plimsoll.toml");

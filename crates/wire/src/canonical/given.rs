@@ -13,6 +13,10 @@ use crate::openai_chat::Prefill;
 use crate::raw::RawObject;
 use crate::{anthropic, openai_chat, openai_responses};
 
+/// What a chat is, for a JSON object that is none.
+const CHAT: &str = "an array of messages (a chat is an object with `messages` or `input`, or such an \
+                    array alone)";
+
 /// A request that was read.
 #[derive(Debug)]
 pub(super) struct Given<'a> {
@@ -62,7 +66,7 @@ impl<'a> Given<'a> {
         let list = match &object {
             Some(object) => object
                 .get(key)
-                .ok_or_else(|| WireError::expected(key, "an array of messages", None))?,
+                .ok_or_else(|| WireError::expected(key, CHAT, None))?,
             None => text,
         };
         let mut given = Self {
