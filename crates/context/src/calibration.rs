@@ -112,8 +112,12 @@ impl Calibration {
     }
 
     /// Hears that a request counted as `counted` was refused as one of `reported`. If no other request
-    /// says what of it is hidden, all of it is made smaller, so nothing more is taken to be hidden.
+    /// says what of it is hidden, all of it is made smaller, so nothing more is taken to be hidden. A
+    /// number that no tokenizer with a hidden prompt explains is not believed.
     pub fn refused(&mut self, counted: Tokens, reported: Tokens) {
+        if reported > counted.share(HIGHEST) + MOST_HIDDEN {
+            return;
+        }
         let sample = Sample {
             counted,
             reported,
@@ -286,6 +290,7 @@ mod tests {
         let mut calibration = heard(&[(300, 5_300)]);
         calibration.refused(Tokens(10_000), Tokens(20_000));
         assert_eq!(calibration.reported(Tokens(10_000)), Tokens(20_000));
+        calibration.refused(Tokens(600), Tokens(90_000));
         calibration.refused(Tokens(10), Tokens(20_000));
         assert_eq!(calibration.reported(Tokens(10_000)), Tokens(20_000));
     }
