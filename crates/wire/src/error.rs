@@ -84,6 +84,10 @@ impl WireError {
     }
 }
 
+/// What a chat is, for a JSON object that is none.
+pub(crate) const CHAT: &str = "an array of messages (a chat is an object with `messages` or `input`, or such an \
+                    array alone)";
+
 /// The JSON kind of a value, as error texts name it.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {

@@ -134,7 +134,10 @@ fn an_error_names_the_place() {
             "5",
             "the chat: expected an array of messages, or an object with `messages`, got number",
         ),
-        ("{}", "messages: expected an array of messages, got nothing"),
+        (
+            "{}",
+            "messages: expected an array of messages (a chat is an object with `messages` or `input`, or such an array alone), got nothing",
+        ),
         (
             r#"{"messages": {"a": 1}}"#,
             "messages: expected an array of messages, or an object with `messages`, got object",

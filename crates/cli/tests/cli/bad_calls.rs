@@ -140,8 +140,6 @@ fn what_a_newcomer_tries_has_a_cure() {
             &["config", "check"],
             &["no plimsoll.toml here", "config init"],
         ),
-        (&["compact", "--budget", "abc"], &["such as 8000 or 100k"]),
-        (&["compact", "--budget", "-5"], &["such as 8000 or 100k"]),
         (
             &["run", "Hi", "--model", "local2"],
             &["(do you mean `local`?); write PROVIDER/NAME"],
@@ -149,6 +147,11 @@ fn what_a_newcomer_tries_has_a_cure() {
     ];
     for (args, words) in cases {
         home.run(*args).refused(2, words);
+    }
+    for wrong in ["abc", "-5"] {
+        let said = home.run(["compact", "--budget", wrong]);
+        assert_eq!(said.code, Some(2));
+        assert!(said.err.contains("such as 8000 or 100k"), "{}", said.err);
     }
     let chat = "[{\"role\":\"user\",\"content\":\"Hi.\"}]";
     let small = home.pipe(["compact", "--budget", "1k"], chat).done();

@@ -8,14 +8,10 @@ use serde_json::value::RawValue;
 use super::repair::Repair;
 use super::spelled::Spelled;
 use super::target::Target;
-use crate::error::WireError;
+use crate::error::{CHAT, WireError};
 use crate::openai_chat::Prefill;
 use crate::raw::RawObject;
 use crate::{anthropic, openai_chat, openai_responses};
-
-/// What a chat is, for a JSON object that is none.
-const CHAT: &str = "an array of messages (a chat is an object with `messages` or `input`, or such an \
-                    array alone)";
 
 /// A request that was read.
 #[derive(Debug)]

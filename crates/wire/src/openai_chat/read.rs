@@ -46,7 +46,7 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
             let object: RawObject<'_> = serde_json::from_str(text).map_err(not_json)?;
             let list = object.get("messages");
             let list =
-                list.ok_or_else(|| WireError::expected("messages", "an array of messages", None))?;
+                list.ok_or_else(|| WireError::expected("messages", crate::error::CHAT, None))?;
             (Shape::Object(object), list, "messages")
         }
         _ => (Shape::Array, text, ""),
