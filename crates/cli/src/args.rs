@@ -6,6 +6,15 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::settings::Sources;
 
+/// Parses a number of tokens: 8000, 8_000, 8k or 1m.
+pub(crate) fn tokens(text: &str) -> Result<u64, String> {
+    match plimsoll::config::parse_tokens(text) {
+        Some(0) => Err("0 tokens hold nothing; give a number such as 8000 or 100k".to_owned()),
+        Some(tokens) => Ok(tokens),
+        None => Err("give a whole number of tokens, such as 8000 or 100k".to_owned()),
+    }
+}
+
 /// Run LLM agents inside hard limits without losing anything.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_help = EXIT_CODES)]
