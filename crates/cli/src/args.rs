@@ -8,10 +8,15 @@ use crate::settings::Sources;
 
 /// Parses a number of tokens: 8000, 8_000, 8k or 1m.
 pub(crate) fn tokens(text: &str) -> Result<u64, String> {
-    match plimsoll::config::parse_tokens(text) {
-        Some(0) => Err("0 tokens hold nothing; give a number such as 8000 or 100k".to_owned()),
-        Some(tokens) => Ok(tokens),
-        None => Err("give a whole number of tokens, such as 8000 or 100k".to_owned()),
+    plimsoll::config::parse_tokens(text)
+        .ok_or_else(|| "give a whole number of tokens, such as 8000 or 100k".to_owned())
+}
+
+/// The same, of at least 1.
+pub(crate) fn some_tokens(text: &str) -> Result<u64, String> {
+    match tokens(text)? {
+        0 => Err("give 1 token or more, such as 8000 or 100k".to_owned()),
+        tokens => Ok(tokens),
     }
 }
 

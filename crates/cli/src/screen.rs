@@ -171,6 +171,6 @@ mod tests {
         assert_eq!(one_line("a\u{1b}[2Jb\r\n c"), "a\u{fffd}[2Jb c");
         assert_eq!(one_line(&"x".repeat(200)).chars().count(), LINE + 1);
         let words = format!("{} is there anything?", "x".repeat(90));
-        assert_eq!(one_line(&words), format!("{} is …", "x".repeat(90)));
+        assert_eq!(one_line(&words), format!("{} is there …", "x".repeat(90)));
     }
 }

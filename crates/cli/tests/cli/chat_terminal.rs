@@ -28,7 +28,7 @@ fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[("NO_COLOR", "1")], 40);
     chat.until_prompt(">");
     chat.keys("Which number?\r");
-    chat.until("price unknown");
+    chat.until("│ price");
     chat.until_prompt(">");
     let screen = chat.screen();
     let from = screen.find("> Which number?").unwrap();
