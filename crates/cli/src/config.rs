@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, TrustError};
 use plimsoll::{
-    Author, ContextConfig, Counts, HistoryLimit, Line, OwnStages, Policy, Prune, Summarization,
-    Threshold, Tokens,
+    Author, ContextConfig, Counts, HistoryLimit, Line, OwnStages, Policy, Summarization, Threshold,
+    Tokens,
 };
 use serde_json::json;
 
@@ -257,7 +257,7 @@ pub(crate) fn filter(
     let summary = settings.summary.without_model();
     let mut policy = context.policy(summary, settings.argument_digest(), OwnStages::default());
     if let Some(prune) = settings.prune {
-        policy = policy.with_stage(Arc::new(Prune(prune)));
+        policy = policy.with_prune(prune);
     }
     if let Some(messages) = settings.max_history {
         policy = policy.with_stage(Arc::new(HistoryLimit(messages)));

@@ -8,7 +8,9 @@ use crate::draft::Draft;
 use crate::means::{Means, Span};
 use crate::plan::{Plan, Trigger};
 use crate::stage::Stage;
-use crate::stages::{Cap, Evict, Fit, Prune, SessionPruneConfig, Summarize, SummaryConfig};
+use crate::stages::{
+    Cap, Evict, Fit, Prune, PruneWithoutTrigger, SessionPruneConfig, Summarize, SummaryConfig,
+};
 use crate::transcript::Transcript;
 
 /// Ordered stages.
@@ -54,6 +56,26 @@ impl Policy {
             .first()
             .is_some_and(|first| first.name() == "cap");
         self.stages.insert(usize::from(caps), stage);
+        self
+    }
+
+    /// Returns the policy with old results pruned as `config` says. Under a policy that is not
+    /// [limited](Self::is_limited) no plan is ever due, so it acts whenever it frees a quarter of the
+    /// view.
+    #[must_use]
+    pub fn with_prune(self, config: SessionPruneConfig) -> Self {
+        let prune = Prune(config);
+        if self.is_limited() {
+            self.with_stage(Arc::new(prune))
+        } else {
+            self.with_stage(Arc::new(PruneWithoutTrigger(prune)))
+        }
+    }
+
+    /// Returns the policy with `replace` applied to each stage.
+    #[must_use]
+    pub fn map_stages(mut self, replace: impl Fn(Arc<dyn Stage>) -> Arc<dyn Stage>) -> Self {
+        self.stages = self.stages.into_iter().map(replace).collect();
         self
     }
 

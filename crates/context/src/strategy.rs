@@ -1,13 +1,11 @@
 //! [`ContextStrategy`]: the names of the preset policies, as a configuration spells them.
 //! Not the stages themselves.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Line, Threshold};
 use crate::policy::Policy;
-use crate::stages::{Prune, SessionPruneConfig, SummaryConfig};
+use crate::stages::{SessionPruneConfig, SummaryConfig};
 use crate::tokens::Tokens;
 
 /// A preset policy with its trigger.
@@ -119,7 +117,7 @@ impl ContextStrategy {
             Self::Extract { .. } => Policy::summarize(summary.without_model()),
         };
         match prune {
-            Some(prune) => policy.with_stage(Arc::new(Prune(prune))),
+            Some(prune) => policy.with_prune(prune),
             None => policy,
         }
     }

@@ -386,7 +386,7 @@ impl AgentBuilder {
             .chain(summarizer.secrets());
         let secrets: Vec<Secret> = secrets.collect();
         let policy = self.context.policy(self.policy, &beside, &breakdowns);
-        let policy = contained::policy(&policy, &breakdowns);
+        let policy = contained::policy(policy, &breakdowns);
         let setup = Setup {
             model: self.provider.model().to_owned(),
             system: self.system.into(),

@@ -78,13 +78,11 @@ impl<T: ?Sized> fmt::Debug for Contained<T> {
 }
 
 /// Returns the policy with every stage contained: one that panics leaves the draft as it is by then.
-pub(crate) fn policy(policy: &Policy, breakdowns: &Arc<Breakdowns>) -> Policy {
-    let stages = policy.stages().iter().map(|stage| {
-        let stage = Arc::clone(stage);
+pub(crate) fn policy(policy: Policy, breakdowns: &Arc<Breakdowns>) -> Policy {
+    policy.map_stages(|stage| {
         let stage = Contained::new(stage, |stage| stage.name().to_owned(), breakdowns);
-        Arc::new(stage) as Arc<dyn Stage>
-    });
-    Policy::new(stages.collect())
+        Arc::new(stage)
+    })
 }
 
 /// Returns the counter, contained: what it panics on is estimated.
@@ -99,6 +97,11 @@ pub(crate) fn counter(
 impl Stage for Contained<dyn Stage> {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn is_eager(&self) -> bool {
+        let so = "it acts only when a plan is due";
+        self.call(so, |stage| stage.is_eager()).unwrap_or_default()
     }
 
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {

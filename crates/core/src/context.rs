@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
     ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Economy, Gap,
-    HistoryLimit, Line, MAX_SUMMARY, OwnStages, Policy, Prune, SessionPruneConfig, Stage,
-    Summarization, SummaryConfig, Threshold, Tokens, Trigger,
+    HistoryLimit, Line, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization,
+    SummaryConfig, Threshold, Tokens, Trigger,
 };
 
 use crate::Window;
@@ -161,7 +161,7 @@ impl Contexts {
                 .policy(prune.take(), beside.summary),
         });
         if let Some(prune) = prune {
-            policy = policy.with_stage(Arc::new(Prune(prune)));
+            policy = policy.with_prune(prune);
         }
         if let Some(digest) = digest {
             policy = policy.with_stage(Arc::new(digest));

@@ -138,7 +138,7 @@ fn what_a_newcomer_tries_has_a_cure() {
     let cases: &[(&[&str], &[&str])] = &[
         (
             &["config", "check"],
-            &["no plimsoll.toml here", "config init"],
+            &["plimsoll.toml cannot be read", "config init"],
         ),
         (
             &["run", "Hi", "--model", "local2"],

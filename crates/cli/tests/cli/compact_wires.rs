@@ -329,7 +329,7 @@ fn the_wire_is_recognised_or_said() {
             "{\"system\":\"s\",\"messages\":[]}",
         )
         .done();
-    assert_eq!(said.out, "{\"system\":\"s\",\"messages\":[]}\n");
+    assert_eq!(said.out, "{\"system\":\"s\",\"messages\":[]}");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn everything_wrong_is_said_at_once() {
     }
     let home = Home::new();
     home.run(["config", "check"])
-        .refused(2, &["no plimsoll.toml here", "config init"]);
+        .refused(2, &["plimsoll.toml cannot be read", "config init"]);
     home.run(["config", "check", "."])
         .refused(2, &["cannot be read"]);
 }

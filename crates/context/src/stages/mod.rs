@@ -17,6 +17,7 @@ pub use evict::Evict;
 pub use fit::Fit;
 pub use history::HistoryLimit;
 pub use lines::{LINE_BYTES, Lines};
+pub(crate) use prune::PruneWithoutTrigger;
 pub use prune::{Prune, SessionPruneConfig};
 pub use sections::{Section, Sections};
 pub use summarize::{

@@ -61,20 +61,50 @@ impl Stage for Prune {
 
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
         let config = self.0;
-        // Without a trigger nothing is ever due.
-        let at_once = config.eager || budget.trigger == Tokens::MAX;
-        if !at_once && !draft.is_due(budget) {
+        if !config.eager && !draft.is_due(budget) {
             return;
         }
+        let target = if config.eager {
+            Tokens::ZERO
+        } else {
+            budget.target
+        };
         let old = old_results(draft, config.keep_recent_n);
-        if !config.eager && budget.trigger == Tokens::MAX && !self.is_worth_it(draft, &old) {
-            return;
+        self.prune(draft, &old, target);
+    }
+}
+
+/// [`Prune`] under a policy without a trigger, where no plan is ever due: it acts when it frees a
+/// quarter of the view, or before every request if it is eager.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PruneWithoutTrigger(pub(crate) Prune);
+
+impl Stage for PruneWithoutTrigger {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn is_eager(&self) -> bool {
+        self.0.is_eager()
+    }
+
+    fn propose(&self, draft: &mut Draft<'_>, _budget: &Budget, _why: Trigger) {
+        let old = old_results(draft, self.0.0.keep_recent_n);
+        if self.is_eager() || self.0.is_worth_it(draft, &old) {
+            self.0.prune(draft, &old, Tokens::ZERO);
         }
+    }
+}
+
+impl Prune {
+    /// Prunes these results, oldest first, until the view is at `target`.
+    fn prune(&self, draft: &mut Draft<'_>, old: &[usize], target: Tokens) {
+        let config = self.0;
         if !config.preserve_task {
             prune_task(draft, config.pruned_tool_result_max_bytes);
         }
-        for at in old {
-            if !at_once && draft.tokens() <= budget.target {
+        for at in old.iter().copied() {
+            if draft.tokens() <= target {
                 return;
             }
             let Some((Message::ToolResult(result), _)) = draft.current(at) else {
@@ -89,9 +119,7 @@ impl Stage for Prune {
             }
         }
     }
-}
 
-impl Prune {
     /// Returns `true` if pruning these results frees enough of the view to be worth the provider's
     /// cache. About four bytes are a token.
     fn is_worth_it(&self, draft: &Draft<'_>, old: &[usize]) -> bool {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use plimsoll_agent::AtLimit;
 use plimsoll_context::{
-    CacheStrategy, CompactionScope, ContextStrategy, Money, Ppm, Threshold, Tokens,
+    CacheStrategy, CompactionScope, ContextStrategy, Money, Ppm, SessionPruneConfig, Threshold,
+    Tokens,
 };
 
 use super::*;
@@ -73,7 +74,7 @@ fn the_snippets_of_other_systems_parse_as_written() {
     let doom = "[[agents]]\nname = \"assistant\"\nmax_identical_tool_calls = 3 # Stop after 3 identical consecutive tool batches";
     assert_eq!(settings(doom).limits.max_identical_tool_calls, Some(3));
     let prune = "[[agents]]\nname = \"assistant\"\nsession_prune = { keep_recent_n = 2, pruned_tool_result_max_bytes = 200, preserve_task = true }";
-    assert_eq!(settings(prune).prune, AgentSettings::default().prune);
+    assert_eq!(settings(prune).prune, Some(SessionPruneConfig::default()));
     assert_eq!(settings(prune).description, None);
 }
 
@@ -516,6 +517,7 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
         // Said or not, these are the same.
         let default = AgentSettings {
             strategy: set.strategy,
+            prune: set.prune.map(|_| SessionPruneConfig::default()),
             tool_execution: set.tool_execution,
             max_parallel_tools: set.max_parallel_tools,
             connect_timeout: set.connect_timeout,

@@ -155,12 +155,12 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         key: "archive",
-        base: NO_TOOLS,
+        base: EVICT,
         set: "archive = false",
-        scene: Scene::Work(1),
+        scene: Scene::Work(12),
         shows: |without, with| {
-            assert!(without.tools().contains(&"recall"));
-            assert_eq!(with.tools(), ["look"]);
+            assert!(without.last_tools().contains(&"recall"));
+            assert_eq!(with.last_tools(), ["look"]);
         },
     },
     Row {

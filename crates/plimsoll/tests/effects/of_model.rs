@@ -141,12 +141,12 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         key: "get_tool_response",
-        base: NO_TOOLS,
+        base: "tools = \"none\"\ntrigger = 6000\n",
         set: "get_tool_response = true",
-        scene: Scene::Work(1),
+        scene: Scene::Work(12),
         shows: |without, with| {
-            assert!(!without.tools().contains(&"get_tool_response"));
-            assert!(with.tools().contains(&"get_tool_response"));
+            assert!(!without.last_tools().contains(&"get_tool_response"));
+            assert!(with.last_tools().contains(&"get_tool_response"));
         },
     },
     Row {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll::config::{AgentConfig, Config};
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
-    AgentOutput, Answer, CacheRetention, Delta, Event, Failure, Gate, HostedTool, Message,
+    AgentOutput, Answer, CacheRetention, Delta, Error, Event, Failure, Gate, HostedTool, Message,
     Observer, Provider, Question, Reply, Request, Tool, ToolContext, ToolError, ToolOutput,
     ToolSpec,
 };
@@ -168,7 +168,7 @@ async fn drive(agent: &plimsoll::Agent, scene: Scene) -> AgentOutput {
         }
     };
     let (output, ()) = tokio::join!(session.run(&task), speak);
-    let mut output = output.unwrap();
+    let mut output = output.or_else(Error::into_output).unwrap();
     if let Scene::Runs(_) = scene {
         for task in ["Look again.", "And once more."] {
             output = session.run(task).await.unwrap();
@@ -472,11 +472,12 @@ impl Seen {
     }
 
     pub(crate) fn tools(&self) -> Vec<&str> {
-        self.first()
-            .tools
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .collect()
+        names_of_tools(self.first())
+    }
+
+    /// The tools of the last request, with those that have joined.
+    pub(crate) fn last_tools(&self) -> Vec<&str> {
+        names_of_tools(self.requests.last().unwrap())
     }
 
     /// The plans that were applied: tokens before and after, messages after, and the plan's stages.
@@ -518,4 +519,9 @@ impl Seen {
             .max()
             .unwrap_or_default()
     }
+}
+
+fn names_of_tools(request: &Request) -> Vec<&str> {
+    let names = request.tools.iter().map(|tool| tool.name.as_str());
+    names.collect()
 }
