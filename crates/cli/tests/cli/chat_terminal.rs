@@ -20,15 +20,14 @@ fn home() -> Home {
 fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
     let home = home();
     let answer = "The number that notes.txt names is forty-two, and it is even.\nThat is all.";
-    // A server that reports far fewer tokens than are sent would be warned of.
     let fake = Fake::new([
-        Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]).unreported(),
-        Answer::say(answer).unreported(),
+        Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
+        Answer::say(answer),
     ]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[("NO_COLOR", "1")], 40);
     chat.until_prompt(">");
     chat.keys("Which number?\r");
-    chat.until("│ price");
+    chat.until("price unknown");
     chat.until_prompt(">");
     let screen = chat.screen();
     let from = screen.find("> Which number?").unwrap();
