@@ -6,6 +6,20 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::settings::Sources;
 
+/// Parses a number of tokens: 8000, 8_000, 8k or 1m.
+pub(crate) fn tokens(text: &str) -> Result<u64, String> {
+    plimsoll::config::parse_tokens(text)
+        .ok_or_else(|| "give a whole number of tokens, such as 8000 or 100k".to_owned())
+}
+
+/// The same, of at least 1.
+pub(crate) fn some_tokens(text: &str) -> Result<u64, String> {
+    match tokens(text)? {
+        0 => Err("give 1 token or more, such as 8000 or 100k".to_owned()),
+        tokens => Ok(tokens),
+    }
+}
+
 /// Run LLM agents inside hard limits without losing anything.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_help = EXIT_CODES)]

@@ -38,7 +38,7 @@ pub(crate) struct CompactArgs {
     pub(crate) file: Option<PathBuf>,
     /// The most tokens that the chat may have, such as 8000 or 100k; `budget_tokens` beside the messages
     /// goes before it
-    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::args::tokens, allow_hyphen_values = true)]
     pub(crate) budget: Option<u64>,
     /// What gives way: extract (what leaves is summed up, word for word, most important first; no
     /// model is asked), evict, sliding_window or unlimited (only repairs)
@@ -69,19 +69,6 @@ pub(crate) struct CompactArgs {
     /// Say nothing on stderr
     #[arg(long, short, conflicts_with = "explain")]
     pub(crate) quiet: bool,
-}
-
-/// Parses a number of tokens: 8000, 8_000, 8k or 1m.
-fn tokens(text: &str) -> Result<u64, String> {
-    let wrong = || "give a whole number of tokens, such as 8000 or 100k".to_owned();
-    let plain = text.trim().replace('_', "").to_ascii_lowercase();
-    let (number, factor) = match (plain.strip_suffix('k'), plain.strip_suffix('m')) {
-        (Some(number), _) => (number, 1_000),
-        (_, Some(number)) => (number, 1_000_000),
-        _ => (plain.as_str(), 1),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(factor).ok_or_else(wrong)
 }
 
 /// Runs the filter.

@@ -293,11 +293,11 @@ fn as_text(agent: &AgentConfig) -> String {
             ));
             line(fires(&context));
             line(format!(
-                "stay: the first {} and the last {} turns of the newest run; results of the \
-                 last at most {} lines",
+                "stay: the first {} and the last {} of the newest run; results of the \
+                 last at most {}",
                 compaction.keep_first_turns,
-                compaction.keep_recent_turns,
-                compaction.tool_output_max_lines,
+                counted(compaction.keep_recent_turns as u64, "turn"),
+                counted(compaction.tool_output_max_lines as u64, "line"),
             ));
             line(format!("summed up of earlier runs: {}", scope(&context)));
         }
@@ -321,7 +321,10 @@ fn as_text(agent: &AgentConfig) -> String {
         ));
     }
     if let Some(messages) = settings.max_history {
-        line(format!("history: {messages} messages at most"));
+        line(format!(
+            "history: {} at most",
+            counted(messages as u64, "message")
+        ));
     }
     line(limits(agent));
     if let Some(stages) = stages(agent) {

@@ -51,7 +51,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
-use crate::chat::paper::clean;
+use crate::chat::paper::{clean, wrapped};
 use crate::exit::Stop;
 use crate::out::out;
 
@@ -110,13 +110,21 @@ fn wait_for(command: impl Future<Output = Result<u8, Stop>>) -> Result<u8, Stop>
     code
 }
 
-/// Writes a line for the person to standard error, never to the pipe. A server's words may be in it.
+/// Writes a message to standard error, broken between words if that is a terminal. A server's words may be in it.
 fn say(text: &str) {
-    note(&format!("plimsoll: {text}"));
+    let text = clean(&format!("plimsoll: {text}"));
+    write_note(&match console::Term::stderr().is_term() {
+        true => wrapped(&text),
+        false => text,
+    });
 }
 
 /// The same without the command's name before it. If nobody can read it (standard error is closed, or
 /// its disk is full), the command goes on: its work and its output must not depend on that.
 fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", clean(text));
+    write_note(&clean(text));
+}
+
+fn write_note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }

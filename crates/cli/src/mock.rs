@@ -51,7 +51,7 @@ pub(crate) struct MockArgs {
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// Its window in tokens; what is longer is refused
-    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens, allow_hyphen_values = true)]
     window: Option<u64>,
     /// Cut what is over the window without a word, as some local servers do
     #[arg(long, requires = "window")]
@@ -60,7 +60,7 @@ pub(crate) struct MockArgs {
     #[arg(long, requires = "window", conflicts_with = "silent")]
     in_stream: bool,
     /// Refuse larger requests as too many tokens for a minute
-    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens, allow_hyphen_values = true)]
     tokens_per_minute: Option<u64>,
     /// Refuse every Nth request as one too many (429)
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]

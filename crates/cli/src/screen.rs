@@ -11,6 +11,8 @@ use crate::outcome::about;
 
 /// A tool's arguments or result on one line, at most.
 const LINE: usize = 100;
+/// Characters of a word that is left out of a line whole, at most; a longer one is cut.
+const LONGEST_CUT: usize = 15;
 /// What stands between the parts of a line.
 pub(crate) const SEPARATOR: &str = " │ ";
 /// Columns of a line that is made of parts, at most: it fits the narrowest usual terminal, whose last
@@ -101,9 +103,14 @@ pub(crate) fn one_line(text: &str) -> String {
     let text = clean(text);
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
-    match line.char_indices().nth(LINE) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line,
+    let Some((end, _)) = line.char_indices().nth(LINE) else {
+        return line;
+    };
+    let cut = line.get(..end).unwrap_or_default();
+    // Ends behind a word if one ends near.
+    match cut.rsplit_once(' ') {
+        Some((words, last)) if last.chars().count() <= LONGEST_CUT => format!("{words} …"),
+        _ => format!("{cut}…"),
     }
 }
 
@@ -163,5 +170,7 @@ mod tests {
         assert_eq!(one_line("a\n b\t c"), "a b c");
         assert_eq!(one_line("a\u{1b}[2Jb\r\n c"), "a\u{fffd}[2Jb c");
         assert_eq!(one_line(&"x".repeat(200)).chars().count(), LINE + 1);
+        let words = format!("{} is there anything?", "x".repeat(90));
+        assert_eq!(one_line(&words), format!("{} is there …", "x".repeat(90)));
     }
 }

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::input::{self, count};
+use crate::page::counted;
 use crate::shell;
 
 /// A command that asks for no time is stopped after this.
@@ -151,7 +152,9 @@ fn told(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, ToolError>
     }
     let not_text = got.output.text().not_text;
     if not_text > Bytes(0) {
-        notes.push(format!("{not_text} bytes were not text, shown as \u{fffd}"));
+        let were = if not_text == Bytes(1) { "was" } else { "were" };
+        let bytes = counted(not_text.0, "byte");
+        notes.push(format!("{bytes} {were} not text, shown as \u{fffd}"));
     }
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -202,7 +205,7 @@ mod tests {
             ("kill -9 $$", "[killed by signal 9; no output]"),
             (
                 "printf 'caf\\351\\n'",
-                "caf\u{fffd}\n[exit 0; 1 bytes were not text, shown as \u{fffd}]",
+                "caf\u{fffd}\n[exit 0; 1 byte was not text, shown as \u{fffd}]",
             ),
             (
                 "head -c 3 /dev/zero",

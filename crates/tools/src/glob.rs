@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::file_tool::Stop;
-use crate::page::Page;
+use crate::page::{Page, counted};
 use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, Walked};
 
@@ -47,7 +47,7 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, T
         (0, _) => format!("no file fits, of {seen}{stopped}"),
         _ if shown < found => format!("{shown} of {found} files; narrow the pattern{stopped}"),
         (_, "") => String::new(),
-        _ => format!("{found} files{stopped}"),
+        _ => format!("{}{stopped}", counted(found as u64, "file")),
     };
     let notes = (!note.is_empty()).then_some(note).into_iter();
     let notes: Vec<String> = notes.chain(left_out(hidden)).collect();

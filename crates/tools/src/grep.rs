@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::beneath;
 use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
-use crate::page::Page;
+use crate::page::{Page, counted};
 use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, Walked};
 
@@ -150,7 +150,10 @@ impl Search<'_> {
         let (shown, found) = (self.page.lines(), self.found);
         let mut notes = Vec::new();
         if found == 0 {
-            notes.push(format!("no match in {} files", self.files));
+            notes.push(format!(
+                "no match in {}",
+                counted(self.files as u64, "file")
+            ));
         } else if shown < found {
             notes.push(format!(
                 "{shown} of {found} matching lines; narrow pattern, path or glob"
@@ -242,10 +245,7 @@ mod tests {
                 r#"{"pattern":"absent"}"#,
                 "[no match in 6 files; 1 not text, not searched]",
             ),
-            (
-                r#"{"pattern":"^$","path":"empty"}"#,
-                "[no match in 1 files]",
-            ),
+            (r#"{"pattern":"^$","path":"empty"}"#, "[no match in 1 file]"),
         ] {
             let got = files.call("grep", arguments);
             assert_eq!(got.as_deref(), Ok(found), "{arguments}");

@@ -9,6 +9,14 @@ pub const PAGE: Bytes = Bytes(24_000);
 /// No page is set smaller: a line of a search must fit.
 pub const PAGE_MIN: Bytes = Bytes(512);
 
+/// Returns a number with its noun: 1 file, 2 files.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
 /// Lines within a bound.
 #[derive(Debug)]
 pub(crate) struct Page {

@@ -192,8 +192,13 @@ impl Scan {
         }
         if self.first > lines {
             return Err(ToolError(format!(
-                "`offset` {} is beyond the end: `{shown}` has {total} lines",
-                self.first
+                "`offset` {} is beyond the end: `{shown}` has {total} {}",
+                self.first,
+                if matches!(total, Total::Exactly(1)) {
+                    "line"
+                } else {
+                    "lines"
+                },
             )));
         }
         if self.column > 1 && self.column > self.first_len {
@@ -242,7 +247,10 @@ impl Scan {
         if first == 1 && from == 1 && !more {
             return Vec::new();
         }
-        let mut notes = vec![format!("lines {first}-{last} of {total}")];
+        let mut notes = vec![match first == last {
+            true => format!("line {last} of {total}"),
+            false => format!("lines {first}-{last} of {total}"),
+        }];
         if from > 1 {
             notes.push(format!("line {first} from byte {from}"));
         }
@@ -294,19 +302,19 @@ mod tests {
             ),
             (
                 r#"{"path":"five","offset":5,"limit":2}"#,
-                "five\n[lines 5-5 of 5]",
+                "five\n[line 5 of 5]",
             ),
             (r#"{"file_path":"five","start_line":"4.0","limit":"9"}"#, ""),
             (
                 r#"{"path":"five","offset":"4","limit":1.0}"#,
-                "four\n[lines 4-4 of 5; continue with offset 5]",
+                "four\n[line 4 of 5; continue with offset 5]",
             ),
             (
                 r#"{"path":"five","offset":0,"limit":0}"#,
                 "one\ntwo\nthree\nfour\nfive\n",
             ),
             (r#"{"path":"no-end"}"#, "one\ntwo"),
-            (r#"{"path":"no-end","offset":2}"#, "two\n[lines 2-2 of 2]"),
+            (r#"{"path":"no-end","offset":2}"#, "two\n[line 2 of 2]"),
             (r#"{"path":"crlf"}"#, "one\ntwo\n[CRLF line ends]"),
             (r#"{"path":"empty"}"#, "[empty file]"),
             (r#"{"path":"blank"}"#, "\n"),
@@ -398,7 +406,7 @@ mod tests {
         let giant = "語🦀x".repeat(50_000);
         files.put("giant", format!("first\n{giant}\nlast\n"));
         let page = read(&files, r#"{"path":"giant"}"#).unwrap();
-        assert_eq!(page, "first\n[lines 1-1 of 3; continue with offset 2]");
+        assert_eq!(page, "first\n[line 1 of 3; continue with offset 2]");
 
         let (mut column, mut got) = (1, String::new());
         let last = loop {

@@ -66,8 +66,7 @@ impl Chat {
 
     fn help(&self) {
         for command in &COMMANDS {
-            self.paper
-                .say(&format!("  {:<24} {}", command.usage(), command.does));
+            self.paper.say(&command.help());
         }
         self.paper.say(
             "A line begins a run; while one is under way it steers it. Ctrl-C ends the run, and leaves \

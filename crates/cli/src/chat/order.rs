@@ -53,7 +53,7 @@ pub(crate) const COMMANDS: [Command; 16] = [
     command(
         "steer",
         Takes::Must("TEXT"),
-        "say it to the run under way; at a terminal a plain line does the same",
+        "say it to the run under way, as a plain line does",
     ),
     command(
         "later",
@@ -69,7 +69,7 @@ pub(crate) const COMMANDS: [Command; 16] = [
     command(
         "compact",
         Takes::May("FOCUS"),
-        "make the view smaller now; a summary keeps FOCUS above all",
+        "make the view smaller; a summary keeps FOCUS",
     ),
     command("context", Takes::Nothing, "what fills the window now"),
     command("cost", Takes::Nothing, "what the session has used"),
@@ -102,7 +102,7 @@ pub(crate) const COMMANDS: [Command; 16] = [
     command(
         "save",
         Takes::Must("FILE"),
-        "the chat as JSON in OpenAI's shape, or as text where FILE ends in .md",
+        "the chat as OpenAI's JSON, or as text to a .md FILE",
     ),
     command("quit", Takes::Nothing, "leave; Ctrl-D does the same"),
 ];
@@ -112,6 +112,11 @@ const fn command(name: &'static str, takes: Takes, does: &'static str) -> Comman
 }
 
 impl Command {
+    /// Returns the line of the help.
+    pub(crate) fn help(&self) -> String {
+        format!("  {:<24} {}", self.usage(), self.does)
+    }
+
     /// With what follows it, as one types it.
     pub(crate) fn usage(&self) -> String {
         match self.takes {
@@ -202,6 +207,14 @@ fn unknown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_help_fits_a_terminal_of_80_columns() {
+        for command in &COMMANDS {
+            let line = command.help();
+            assert!(line.chars().count() < 80, "{line}");
+        }
+    }
 
     #[test]
     fn a_line_is_said_or_is_a_command() {

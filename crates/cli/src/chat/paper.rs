@@ -332,15 +332,24 @@ impl Printer {
     /// The columns that are written to: one less than there are, since terminals differ in what they
     /// do after the last.
     fn columns(&self) -> usize {
-        let terminal = match self {
+        columns(&match self {
             Self::Direct(Stream::Err) => console::Term::stderr(),
             _ => console::Term::stdout(),
-        };
-        let columns = terminal
-            .size_checked()
-            .map_or(COLUMNS, |(_, columns)| columns);
-        usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
+        })
     }
+}
+
+fn columns(terminal: &console::Term) -> usize {
+    let columns = terminal
+        .size_checked()
+        .map_or(COLUMNS, |(_, columns)| columns);
+    usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
+}
+
+/// Breaks a text between words, so that it fits the terminal that is standard error.
+pub(crate) fn wrapped(text: &str) -> String {
+    let mut text = format!("{text}\n");
+    full_rows(&mut text, columns(&console::Term::stderr())).join("\n")
 }
 
 /// Returns `true` if a stream is a terminal whose rows can be written over.

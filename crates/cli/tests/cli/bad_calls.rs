@@ -153,6 +153,29 @@ fn what_a_newcomer_tries_has_a_cure() {
         assert_eq!(said.code, Some(2));
         assert!(said.err.contains("such as 8000 or 100k"), "{}", said.err);
     }
+    for wrong in ["abc", "-5", "0"] {
+        for flag in ["--window", "--tokens-per-minute"] {
+            let said = home.run(["mock", flag, wrong]);
+            assert_eq!(said.code, Some(2));
+            assert!(said.err.contains("such as 8000 or 100k"), "{}", said.err);
+        }
+        for (flag, words) in [
+            (
+                "--max-context",
+                "give a number of tokens such as 32000 or \"32k\"",
+            ),
+            ("--max-tokens", "tokens such as 8000 or \"8k\", 1 or more"),
+            (
+                "--max-total-tokens",
+                "tokens such as 8000 or \"8k\", 1 or more",
+            ),
+            ("--trigger", "give tokens such as 50_000 or \"50k\""),
+        ] {
+            let args = ["run", "--model", "openai/m", flag, wrong, "Hi"];
+            home.run(args)
+                .refused(2, &[&format!("{flag} is "), wrong, words]);
+        }
+    }
     let chat = "[{\"role\":\"user\",\"content\":\"Hi.\"}]";
     let small = home.pipe(["compact", "--budget", "1k"], chat).done();
     assert_eq!(small.out.trim(), chat);

@@ -128,3 +128,28 @@ fn an_interrupt_gets_through_a_question() {
         "{screen}"
     );
 }
+
+#[test]
+fn an_error_is_broken_between_words() {
+    let home = home();
+    let args = [
+        "run",
+        "--model",
+        "compatible/m",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--max-context",
+        "20k",
+        "Which number?",
+    ];
+    let mut run = Terminal::start(home.command(args), &[], 60);
+    assert_eq!(run.end(), Some(5), "{}", run.screen());
+    let screen = run.screen();
+    assert!(screen.contains("window 20000 tokens"), "{screen}");
+    let (_, error) = screen.split_once("\nplimsoll: ").unwrap();
+    let (error, _) = error.split_once("\nfailed").unwrap();
+    let expected = "the model could not be reached: nothing listens\n\
+        at http://127.0.0.1:9/v1 (connection refused); is the\n\
+        server running? start it or give another address with\n--base-url";
+    assert_eq!(error, expected, "{screen}");
+}

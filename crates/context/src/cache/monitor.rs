@@ -285,11 +285,11 @@ impl std::fmt::Display for CacheBreak {
             Self::DynamicContext => f.write_str("the dynamic context has changed"),
             Self::ToolChoice => f.write_str("whether tools may be called has changed"),
             Self::Host => f.write_str("the host rewrote the request on its way"),
-            Self::Expired => {
-                f.write_str("nothing of ours: more time has passed than the cache keeps it")
-            }
+            Self::Expired => f.write_str(
+                "the request is unchanged; more time has passed than the cache keeps it",
+            ),
             Self::Provider => {
-                f.write_str("nothing of ours: the provider's cache was cold or evicted")
+                f.write_str("the request is unchanged; the provider's cache was cold or evicted")
             }
         }
     }
@@ -366,7 +366,7 @@ mod tests {
         assert!(!miss.is_planned());
         assert_eq!(
             miss.to_string(),
-            "read 0 of 10000 tokens from the cache: nothing of ours: the provider's cache was cold \
+            "read 0 of 10000 tokens from the cache: the request is unchanged; the provider's cache was cold \
              or evicted"
         );
         // What stands before the messages is a ninth of 10,000.

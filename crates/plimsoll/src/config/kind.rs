@@ -126,16 +126,16 @@ impl Kind {
             },
             Self::Whole(least, _) => whole(given, least),
             Self::Count(least, _) => whole(given, least as u64),
-            Self::Tokens(least, _) => whole(given, least),
-            Self::TokensOrNone(_) => none(given).or_else(|| whole(given, 1)),
+            Self::Tokens(least, _) => tokens(given, least),
+            Self::TokensOrNone(_) => none(given).or_else(|| tokens(given, 1)),
             Self::Window(_) => match given {
                 Written::Text(text) if text.trim() == "unknown" => Some(Value::Unknown),
-                _ => whole(given, 1),
+                _ => tokens(given, 1),
             },
             Self::Share(_) => share(given).map(Value::Share),
             Self::Size(_) => match given {
                 Written::Number(_) => share(given).map(Value::Share),
-                _ => whole(given, 1),
+                _ => tokens(given, 1),
             },
             Self::Number(most, _) => number(given)
                 .filter(|number| *number <= most)
@@ -250,14 +250,18 @@ impl Kind {
             Self::Flag(_) => "true or false".to_owned(),
             Self::Whole(least, _) => at_least(least, ""),
             Self::Count(least, _) => at_least(least as u64, ""),
-            Self::Tokens(least, _) => at_least(least, " of tokens"),
-            Self::TokensOrNone(_) => "a whole number of tokens, 1 or more, or \"none\"".to_owned(),
+            Self::Tokens(least, _) => at_least(least, " of tokens such as 8000 or \"8k\""),
+            Self::TokensOrNone(_) => {
+                "a whole number of tokens such as 8000 or \"8k\", 1 or more, or \"none\"".to_owned()
+            }
             Self::Window(_) => {
-                "a number of tokens such as 32000, or \"unknown\" to learn it from refusals"
+                "a number of tokens such as 32000 or \"32k\", or \"unknown\" to learn it from refusals"
                     .to_owned()
             }
             Self::Share(_) => "a fraction from 0 to 1, such as 0.9".to_owned(),
-            Self::Size(_) => "tokens such as 50_000, or a share of the room such as 0.8".to_owned(),
+            Self::Size(_) => {
+                "tokens such as 50_000 or \"50k\", or a share of the room such as 0.8".to_owned()
+            }
             Self::Number(most, _) => format!("a number from 0 to {most}"),
             Self::Dollars(_) => "dollars, such as 0.50; more than 0".to_owned(),
             Self::Time(_) => "seconds, or a text such as \"10m\"; more than 0".to_owned(),
@@ -302,6 +306,33 @@ fn whole(given: &Written, least: u64) -> Option<Value> {
     };
     let whole = u64::try_from(*whole).ok()?;
     (whole >= least).then_some(Value::Whole(whole))
+}
+
+/// A number of tokens: a whole number, or a text such as "100k".
+fn tokens(given: &Written, least: u64) -> Option<Value> {
+    match given {
+        Written::Text(text) => {
+            let tokens = parse_tokens(text)?;
+            (tokens >= least).then_some(Value::Whole(tokens))
+        }
+        _ => whole(given, least),
+    }
+}
+
+/// Parses a number of tokens such as `8000`, `8_000`, `8k` or `1m`. Returns `None` if it is not one,
+/// or is larger than [`i64::MAX`].
+#[must_use]
+pub fn parse_tokens(text: &str) -> Option<u64> {
+    let plain = text.trim().replace('_', "").to_ascii_lowercase();
+    let (digits, factor) = match (plain.strip_suffix('k'), plain.strip_suffix('m')) {
+        (Some(digits), _) => (digits, 1_000),
+        (_, Some(digits)) => (digits, 1_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = is_number.then(|| digits.parse().ok())??;
+    let tokens = number.checked_mul(factor)?;
+    i64::try_from(tokens).is_ok().then_some(tokens)
 }
 
 fn none(given: &Written) -> Option<Value> {

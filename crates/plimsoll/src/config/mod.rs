@@ -48,7 +48,7 @@ pub use file::{CONFIG_FILE, Config, MAX_AGENTS, MAX_CONFIG_FILE};
 pub use hook::{HOOK_FIELDS, MOMENTS};
 pub use key::{Key, Merge, Preset, Scope, Trust};
 pub use keys::{all as keys, named as key};
-pub use kind::{Kind, Value};
+pub use kind::{Kind, Value, parse_tokens};
 pub use layer::Origin;
 pub use make::MakeAgent;
 pub use mcp::{MCP_FIELDS, MCP_TIMEOUT, McpNeed, McpOffer, McpReach, McpServer, McpTrust};

@@ -148,14 +148,16 @@ fn of_kind(kind: Kind) -> Value {
     let or_text = |schema: Value, pattern: &str| json!({ "anyOf": [schema, { "type": "string", "pattern": pattern }] });
     let seconds = json!({ "type": "number", "exclusiveMinimum": 0 });
     let time = r"^ *[0-9.]+ *(ms|s|m|min|h)? *$";
+    let tokens = "^[0-9][0-9_]*[kKmM]?$";
     match kind {
         Kind::Flag(_) => json!({ "type": "boolean" }),
-        Kind::Whole(least, _) | Kind::Tokens(least, _) => whole(least),
+        Kind::Whole(least, _) => whole(least),
+        Kind::Tokens(least, _) => or_text(whole(least), tokens),
         Kind::Count(least, _) => whole(least as u64),
-        Kind::TokensOrNone(_) => or_text(whole(1), "^(none|unlimited)$"),
-        Kind::Window(_) => or_text(whole(1), "^unknown$"),
+        Kind::TokensOrNone(_) => or_text(whole(1), &format!("^(none|unlimited)$|{tokens}")),
+        Kind::Window(_) => or_text(whole(1), &format!("^unknown$|{tokens}")),
         Kind::Share(_) => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
-        Kind::Size(_) => json!({ "type": "number", "minimum": 0 }),
+        Kind::Size(_) => or_text(json!({ "type": "number", "minimum": 0 }), tokens),
         Kind::Number(most, _) => json!({ "type": "number", "minimum": 0, "maximum": most }),
         Kind::Dollars(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Kind::Time(_) => or_text(seconds, time),

@@ -206,12 +206,12 @@ fn everything_wrong_is_said_at_once_with_its_line() {
     let parts = [
         "line 1: `max_turns` is 0; give a whole number, 1 or more",
         "line 2: there is no `max_trns`; did you mean `max_turns`?",
-        "line 3: `maxTokens` is -1; give a whole number of tokens, 1 or more",
+        "line 3: `maxTokens` is -1; give a whole number of tokens such as 8000 or \"8k\", 1 or more",
         "line 5: `temperature` is NaN; give a number from 0 to 2",
         "line 6: `max_total_tokens` is a number that is too large",
         "line 7: `max_cost` is -0.5; give dollars",
         "line 8: `max_duration` is 0; give seconds",
-        "line 9: `trigger` is 1.5; give tokens such as 50_000, or a share",
+        "line 9: `trigger` is 1.5; give tokens such as 50_000 or \"50k\", or a share",
         "line 11: `type` is \"evit\"; give \"evict\", \"summarize\"",
         "line 12: [[agents]] needs a `name`",
         "line 13: `description` is 3; give a text",
@@ -526,4 +526,36 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
         };
         assert_eq!(set, default, "{}", key.path());
     }
+}
+
+#[test]
+fn tokens_may_end_in_k_or_m() {
+    for (text, tokens) in [
+        ("8000", Some(8_000)),
+        ("8_000", Some(8_000)),
+        (" 100k ", Some(100_000)),
+        ("1_0K", Some(10_000)),
+        ("2M", Some(2_000_000)),
+        ("0", Some(0)),
+        ("-5", None),
+        ("+5", None),
+        ("1.5k", None),
+        ("k", None),
+        ("_k", None),
+        ("", None),
+        ("8kk", None),
+        ("9223372036854775808", None),
+        ("9223372036854775807k", None),
+    ] {
+        assert_eq!(parse_tokens(text), tokens, "{text}");
+    }
+    let text =
+        "window = \"100k\"\nmax_tokens = \"2k\"\ntrigger = \"50_000\"\nmax_total_tokens = \"1m\"\n";
+    let config = Config::parse(text).unwrap();
+    let flags = Overrides::default().flag("--max-tokens", "max_tokens", "3k");
+    let agent = config.resolve(None, &flags).unwrap();
+    let settings = agent.settings();
+    assert_eq!(settings.max_tokens, Some(Tokens(3_000)));
+    assert_eq!(settings.trigger, Some(Threshold::Sent(Tokens(50_000))));
+    assert_eq!(settings.limits.max_total_tokens, Some(Tokens(1_000_000)));
 }
