@@ -1,9 +1,10 @@
 //! `plimsoll sessions recall`: the exact bytes of something that left a session's view, for a
 //! person. From the archive where it holds them, else from the log, which always has them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll::archive::{Forgotten, Kind, matches, page, recall_text, resolve};
+use plimsoll::archive::{Kind, matches, page, recall_text, resolve};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
     Bytes, Chars4, Message, RecallError, RecallId, RecallKey, SessionId, SessionStore, State,
@@ -30,6 +31,11 @@ pub(crate) async fn run(
 ) -> Result<u8, Stop> {
     let key = RecallKey::from(wanted.item);
     let (item, message, place) = match store.recall(id, &key).await {
+        // The archive has the call of that id; the log may have an item of that number as well.
+        Ok(item) if key.seq().is_some_and(|seq| seq != item.id.0) => {
+            let (id, message) = from_log(store, id, &key).await?;
+            (id, message, "from the log".to_owned())
+        }
         Ok(item) => (item.id, item.message, "from the archive".to_owned()),
         Err(error @ RecallError::Ambiguous { .. }) => return Err(Stop::usage(error)),
         Err(error) => {
@@ -68,7 +74,8 @@ async fn from_log(
     // What it weighs is of no interest, so it is weighed the quickest way.
     let counter: Arc<dyn TokenCounter> = Arc::new(Chars4);
     let mut state = State::new(counter);
-    let mut fit: Vec<(RecallId, Arc<Message>)> = Vec::new();
+    let mut found: BTreeMap<RecallId, Arc<Message>> = BTreeMap::new();
+    let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
     let mut after = 0;
     loop {
         let lines = store.page(id, after).await.map_err(Stop::failed)?;
@@ -82,19 +89,26 @@ async fn from_log(
             let items = state.transcript().items();
             let new = items.partition_point(|item| item.seq < next);
             let new = items.get(new..).unwrap_or_default().iter();
-            let new = new.filter(|item| key.seq() == Some(item.seq) || is_call(key, &item.message));
-            fit.extend(new.map(|item| (RecallId(item.seq), Arc::clone(&item.message))));
+            for item in new {
+                let (id, is_call) = (RecallId(item.seq), is_call(key, &item.message));
+                if is_call {
+                    calls.insert(id, true);
+                }
+                if is_call || key.seq() == Some(item.seq) {
+                    found.insert(id, Arc::clone(&item.message));
+                }
+            }
         }
     }
-    let ids: Vec<RecallId> = fit.iter().map(|(id, _)| *id).collect();
+    let number = key.seq().map(RecallId).filter(|id| found.contains_key(id));
     let name = key.to_string();
     let none = || {
         Stop::usage(format!(
             "session {id} has no item `{name}`; `plimsoll sessions ledger {id}` lists what left"
         ))
     };
-    match resolve(&name, &ids, Forgotten::None) {
-        Ok(_) => fit.into_iter().next().ok_or_else(none),
+    match resolve(&name, number, &calls) {
+        Ok(id) => found.remove_entry(&id).ok_or_else(none),
         Err(RecallError::Unknown(_)) => Err(none()),
         Err(error) => Err(Stop::usage(error)),
     }

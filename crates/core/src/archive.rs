@@ -16,7 +16,7 @@ mod words;
 
 pub use bounds::ArchiveBounds;
 pub use item::{ArchiveRow, Archived, Hit, Kind, Recalled, recall_text};
-pub use key::{BadRecallId, Forgotten, MAX_KEY, RecallError, RecallId, RecallKey, resolve};
+pub use key::{BadRecallId, MAX_KEY, RecallError, RecallId, RecallKey, resolve};
 pub use page::{Piece, RECALL_MATCHES, matches, page};
 pub use search::{SearchIndex, SearchItem, Wanted, search};
 pub(crate) use shelf::Shelf;

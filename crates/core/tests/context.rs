@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll_agent::Event;
 use plimsoll_context::{
-    ArgumentDigest, Author, Budget, CallId, Chars4, CompactionConfig, CompactionScope,
+    ArgumentDigest, Author, Budget, Bytes, CallId, Chars4, CompactionConfig, CompactionScope,
     ContextConfig, ContextStrategy, Draft, Economy, Gap, Part, Policy, Ppm, Reply,
     SessionPruneConfig, Stage, StopReason, Summarization, SummaryConfig, Threshold, Tokens,
     ToolCall, Trigger,
@@ -657,4 +657,26 @@ async fn a_system_prompt_that_leaves_nothing_is_refused_when_it_is_weighed() {
         error.contains("of 1000 tokens of context the system prompt takes 1004"),
         "{error}"
     );
+}
+
+/// A bound without room for the marker would never prune anything.
+#[test]
+fn a_bound_that_could_not_prune_is_refused_with_the_least_one() {
+    let built = |bytes| {
+        let prune = SessionPruneConfig {
+            pruned_tool_result_max_bytes: Bytes(bytes),
+            ..SessionPruneConfig::default()
+        };
+        agent(&script(&[])).session_prune(prune).build()
+    };
+    let Err(Error::Build(faults)) = built(79) else {
+        panic!("must be refused")
+    };
+    assert_eq!(
+        faults,
+        [
+            "pruned_tool_result_max_bytes is 79; allow at least 80: the marker in a pruned result takes up to 48 of them"
+        ]
+    );
+    assert!(built(80).is_ok());
 }

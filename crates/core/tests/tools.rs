@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Answer, Cost, Event, Question, Spend};
-use plimsoll_context::{Money, Tokens, ToolSpec, Usage};
+use plimsoll_agent::{Answer, Cost, Entry, Event, Question, Spend};
+use plimsoll_context::{Money, Part, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Gate, Secret, TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext,
-    ToolError, ToolOutput, pin_tool, schema_of, tool,
+    Agent, AgentBuilder, Gate, MemoryStore, Secret, SessionId, SessionStore, TOOL_UPDATES,
+    TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput, pin_tool, schema_of, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -504,5 +504,35 @@ async fn keys_are_struck_out_of_what_tools_say() {
             !text.contains("SUPERSECRET") && !text.contains(IN_BASE64),
             "{text}"
         );
+    }
+}
+
+/// The log, and so the archive, has the result byte for byte; no text is invented for it.
+#[tokio::test]
+async fn a_result_without_text_is_logged_as_it_is() {
+    let outputs = [
+        vec![],
+        vec![Part::text("")],
+        vec![Part::text(" \n")],
+        vec![Part::text(""), Part::text(" ")],
+    ];
+    for parts in outputs {
+        let output = parts.clone();
+        let quiet = does("quiet", move |_| {
+            let parts = output.clone();
+            async move { Ok(ToolOutput { parts }) }
+        });
+        let store = Arc::new(MemoryStore::default());
+        let agent = Agent::builder(once("quiet")).tool(quiet);
+        let agent = agent.store(store.clone()).build().unwrap();
+        let id = SessionId::new("s").unwrap();
+        let mut session = agent.session(id.clone()).await.unwrap();
+        assert_eq!(session.run("go").await.unwrap().text, "ok");
+        let log = store.load(&id).await.unwrap();
+        let logged = log.iter().find_map(|entry| match entry {
+            Entry::Returned { message, .. } => Some(message.parts().to_vec()),
+            _ => None,
+        });
+        assert_eq!(logged, Some(parts));
     }
 }

@@ -336,6 +336,7 @@ impl OpenAiChatBuilder {
             Some(url) if is_usual(url, vendor) => (Server::Vendors, vendor.tells),
             // It may be a proxy, or another server that speaks like the vendor's.
             Some(_) if vendor.tells == Tells::Nothing => (Server::Another, Tells::Perhaps),
+            Some(_) if vendor.tells == Tells::Anthropic => (Server::Another, Tells::LikeAnthropic),
             Some(_) => (Server::Another, vendor.tells),
             None => (Server::Vendors, vendor.tells),
         };

@@ -47,6 +47,13 @@ pub(crate) async fn window(http: &Http, tells: Tells, model: &str, loading: Load
         Tells::Ollama => at_ollama(http, model, loading).await,
         Tells::LmStudio => at_lmstudio(http, model).await,
         Tells::Anthropic => at_anthropic(http, model).await,
+        Tells::LikeAnthropic => match at_anthropic(http, model).await {
+            Report::Unsaid => in_props(http)
+                .await
+                .said()
+                .map_or(Report::Unsaid, Report::Said),
+            report => report,
+        },
         Tells::Google => at_google(http, model).await,
         Tells::Perhaps => match in_models(http, model).await {
             Report::Unsaid => in_props(http).await,
@@ -86,7 +93,12 @@ pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>>
                 model.window = entry.and_then(|entry| tokens(entry.get("loaded_context_length")));
             }
         }
-        Tells::Nothing | Tells::Models | Tells::Anthropic | Tells::Google | Tells::Perhaps => {}
+        Tells::Nothing
+        | Tells::Models
+        | Tells::Anthropic
+        | Tells::LikeAnthropic
+        | Tells::Google
+        | Tells::Perhaps => {}
     }
     Some(found)
 }

@@ -415,6 +415,7 @@ fn window_from(tells: Tells) -> &'static str {
         Tells::Props => "/props, the window of one slot",
         Tells::Ollama => "/api/ps, once the model is loaded",
         Tells::LmStudio => "/api/v0/models, once the model is loaded",
+        Tells::LikeAnthropic => "the model's own entry, or /props",
         Tells::Anthropic | Tells::Google => "the model's own entry",
         Tells::Perhaps => "its list of models or /props, where it has them",
     }

@@ -95,6 +95,8 @@ pub enum Tells {
     LmStudio,
     /// Anthropic: in the model's own entry.
     Anthropic,
+    /// A server that speaks like Anthropic's: in the model's own entry, or as llama.cpp does.
+    LikeAnthropic,
     /// Google: in the model's own entry.
     Google,
     /// It may be any server: try what may be tried.

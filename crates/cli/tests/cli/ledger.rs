@@ -242,3 +242,29 @@ fn a_log_that_is_begun_anew_finds_nothing_of_the_former_one() {
     let said = home.run(["sessions", "recall", &id, item]);
     assert!(!said.out.contains("of the é story"), "{}", said.out);
 }
+
+/// Some servers count their calls `m1`, `m2`, as items are counted.
+#[test]
+fn a_call_id_that_looks_like_an_item_means_the_call_unless_there_is_such_an_item() {
+    let home = Home::new();
+    let call = |id: &str| {
+        serde_json::json!({"role": "assistant", "tool_calls": [{
+            "id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}
+        }]})
+    };
+    let result = |id: &str, text: &str| serde_json::json!({"role": "tool", "tool_call_id": id, "content": text});
+    let chat = serde_json::json!([
+        {"role": "user", "content": "the task"},
+        call("m0"),
+        result("m0", "of the call m0"),
+        call("m70"),
+        result("m70", "of the call m70"),
+    ]);
+    let args = ["sessions", "import", "-", "--to", "counted"];
+    home.pipe(args, chat.to_string()).done();
+    let recall = |key: &str| home.run(["sessions", "recall", "counted", key]);
+    assert_eq!(recall("m70").done().out, "of the call m70");
+    recall("m0").refused(2, &["`m0` is ambiguous: it may mean item #0 or #2"]);
+    assert_eq!(recall("#0").done().out, "the task");
+    assert_eq!(recall("m2").done().out, "of the call m0");
+}

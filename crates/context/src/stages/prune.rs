@@ -22,7 +22,8 @@ const WORTH_PRUNING: Ppm = Ppm(250_000);
 pub struct SessionPruneConfig {
     /// How many of the newest exchanges with tool results stay as they are. Default 2.
     pub keep_recent_n: usize,
-    /// A pruned result has at most this many bytes, its marker included. Default 200.
+    /// A pruned result has at most this many bytes, its marker included. Default 200, at least
+    /// [`SessionPruneConfig::LEAST_BYTES`]; with less, long results would not be pruned at all.
     pub pruned_tool_result_max_bytes: Bytes,
     /// Whether the first user message stays whole; if not, it may be pruned like a result. Default true.
     pub preserve_task: bool,
@@ -30,6 +31,13 @@ pub struct SessionPruneConfig {
     /// without a trigger when it frees a quarter of the view. Default false, since each rewrite
     /// costs the provider's prompt cache.
     pub eager: bool,
+}
+
+impl SessionPruneConfig {
+    /// The least bytes of a pruned result: room for the longest marker,
+    /// `[pruned: 9999999999 bytes; recall m9999999999]` on a line of its own, and for
+    /// 16 bytes of text on each side of it.
+    pub const LEAST_BYTES: Bytes = Bytes(80);
 }
 
 /// Shrinks old tool results, oldest first, until the view is at its target.
@@ -175,4 +183,21 @@ fn prune_task(draft: &mut Draft<'_>, max: Bytes) {
         .chain(media.cloned())
         .collect();
     draft.shrink(at, Message::User { parts });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::truncate::{MIN_SIDE, Marker};
+
+    #[test]
+    fn the_least_bytes_have_room_for_the_longest_marker_and_text_beside_it() {
+        let longest = "\n[pruned: 9999999999 bytes; recall m9999999999]\n";
+        let least = SessionPruneConfig::LEAST_BYTES;
+        assert_eq!(least.0, longest.len() as u64 + 2 * MIN_SIDE.0);
+        let marker = Marker::with_note("recall m9999999999");
+        let text = "word ".repeat(200_000);
+        let short = marker.shorten_bytes(&text, least).unwrap();
+        assert!(short.len() as u64 <= least.0, "{short}");
+    }
 }

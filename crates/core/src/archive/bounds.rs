@@ -14,9 +14,11 @@ pub struct ArchiveBounds {
     pub bytes: Bytes,
     /// One session. Default: [`ArchiveBounds::SESSION_BYTES`].
     pub session_bytes: Bytes,
-    /// Items of one session. Default: [`ArchiveBounds::SESSION_ITEMS`]. As many that have expired
-    /// are remembered as expired.
+    /// Items of one session. Default: [`ArchiveBounds::SESSION_ITEMS`].
     pub session_items: u64,
+    /// Expired items of one session that are remembered as expired, so that a recall can say so.
+    /// Default: [`ArchiveBounds::EXPIRED_ITEMS`].
+    pub expired_items: u64,
     /// How long an item is held. Default: [`ArchiveBounds::AGE`].
     pub age: Duration,
 }
@@ -30,6 +32,8 @@ impl ArchiveBounds {
     /// 100,000: as many items as anyone has seen a session have, at a few hundred bytes each
     /// besides their text.
     pub const SESSION_ITEMS: u64 = 100_000;
+    /// 100,000: as many as are held, at a few hundred bytes each, however few a small archive holds.
+    pub const EXPIRED_ITEMS: u64 = 100_000;
     /// 30 days: a run that is carried on after that reads its files anew rather than trust an old
     /// copy.
     pub const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -72,6 +76,7 @@ impl Default for ArchiveBounds {
             bytes: Self::BYTES,
             session_bytes: Self::SESSION_BYTES,
             session_items: Self::SESSION_ITEMS,
+            expired_items: Self::EXPIRED_ITEMS,
             age: Self::AGE,
         }
     }

@@ -1,6 +1,7 @@
 //! [`RecallId`], which names an archived item, [`RecallKey`], which a model or a person writes in
 //! its place, and [`RecallError`]. A key that could mean two items means none.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,10 +21,10 @@ pub struct RecallId(pub Seq);
 /// What is asked for: an id, or another name that must mean exactly one item of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecallKey {
-    /// The id itself.
+    /// The number of an item and nothing else, written `#12`.
     Id(RecallId),
-    /// A bare number, which is an id without its letter, or the id of a tool call. Where they are
-    /// of two items, it means neither.
+    /// The number of an item (`m12` or `12`) or the id of a tool call. If they are of two items, it
+    /// means neither.
     Named(String),
 }
 
@@ -47,8 +48,8 @@ pub enum RecallError {
         /// What it was.
         RecallId,
     ),
-    /// A call's id is not the id of one call only.
-    #[error("`{asked}` may mean {}; ask for one of them by its own id", list(.candidates))]
+    /// It is the id of several calls, or of a call and the number of another item.
+    #[error("`{asked}` is ambiguous: it may mean item {}; write it like that", list(.candidates))]
     Ambiguous {
         /// The key.
         asked: String,
@@ -68,44 +69,43 @@ pub enum RecallError {
 #[error("`{0}` is no id of something archived; they look like m12")]
 pub struct BadRecallId(String);
 
-/// Which of the items that a name may mean is meant. For stores: `candidates` are all items of
-/// the session, held or expired, that the name fits, without repeats; `forgotten` says that there
-/// were items of which not even that they expired is known any more, so that a call's id cannot
-/// be told to be the only one.
+/// Returns the item that a name means, for stores.
+///
+/// `number` is the item with that number, if there is or was one. `calls` are the items with that
+/// call id, and whether each is still held. Expired items do not matter if one is still held.
 ///
 /// # Errors
-/// Where there is none, or more than one.
+/// If there is none, or more than one.
 pub fn resolve(
     asked: &str,
-    candidates: &[RecallId],
-    forgotten: Forgotten,
+    number: Option<RecallId>,
+    calls: &BTreeMap<RecallId, bool>,
 ) -> Result<RecallId, RecallError> {
-    match (candidates, forgotten) {
-        ([], _) => Err(RecallError::Unknown(shown(asked))),
-        ([one], Forgotten::None) => Ok(*one),
-        (several, _) => Err(RecallError::Ambiguous {
+    let held = calls.iter().filter(|(_, is_held)| **is_held);
+    let mut candidates: Vec<RecallId> = held.map(|(id, _)| *id).collect();
+    if candidates.is_empty() {
+        candidates.extend(calls.keys().next_back());
+    }
+    candidates.extend(number);
+    candidates.sort_unstable();
+    candidates.dedup();
+    match candidates.as_slice() {
+        [] => Err(RecallError::Unknown(shown(asked))),
+        [one] => Ok(*one),
+        several => Err(RecallError::Ambiguous {
             asked: shown(asked),
             candidates: several.iter().copied().take(10).collect(),
         }),
     }
 }
 
-/// Whether an archive knows of all that was ever in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forgotten {
-    /// It does.
-    None,
-    /// The oldest were forgotten.
-    Some,
-}
-
 impl RecallKey {
-    /// The number that it names, where it is an id or a bare number.
+    /// Returns the number of an item that it may mean.
     #[must_use]
     pub fn seq(&self) -> Option<Seq> {
         match self {
             Self::Id(id) => Some(id.0),
-            Self::Named(name) => digits(name).map(Seq),
+            Self::Named(name) => digits(name.strip_prefix('m').unwrap_or(name)).map(Seq),
         }
     }
 }
@@ -115,8 +115,8 @@ impl From<&str> for RecallKey {
     fn from(text: &str) -> Self {
         let text = text.trim().trim_matches(['`', '"', '\'']);
         match text.parse() {
-            Ok(id) => Self::Id(id),
-            Err(BadRecallId(_)) => Self::Named(text.to_owned()),
+            Ok(id) if text.starts_with('#') => Self::Id(id),
+            _ => Self::Named(text.to_owned()),
         }
     }
 }
@@ -139,7 +139,7 @@ impl fmt::Display for RecallKey {
 impl FromStr for RecallId {
     type Err = BadRecallId;
 
-    /// Reads `m12`, and `#12`, as people are shown it.
+    /// Reads `m12` and `#12`.
     fn from_str(text: &str) -> Result<Self, BadRecallId> {
         text.strip_prefix(['m', '#'])
             .and_then(digits)
@@ -186,11 +186,8 @@ fn shown(text: &str) -> String {
 }
 
 fn list(ids: &[RecallId]) -> String {
-    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    match ids.as_slice() {
-        [one] => format!("{one}, or something older that is forgotten"),
-        ids => ids.join(" or "),
-    }
+    let ids: Vec<String> = ids.iter().map(|id| format!("#{}", id.0.0)).collect();
+    ids.join(" or ")
 }
 
 #[cfg(test)]
@@ -202,10 +199,11 @@ mod tests {
         let id = |number| RecallKey::Id(RecallId(Seq(number)));
         let named = |name: &str| RecallKey::Named(name.to_owned());
         let table = [
-            ("m12", id(12)),
+            ("m12", named("m12")),
             ("#12", id(12)),
-            (" `m12` ", id(12)),
-            ("\"m0\"", id(0)),
+            (" `m12` ", named("m12")),
+            (" `#12` ", id(12)),
+            ("\"m0\"", named("m0")),
             ("12", named("12")),
             ("m012", named("m012")),
             ("m-1", named("m-1")),
@@ -218,8 +216,12 @@ mod tests {
         for (text, key) in table {
             assert_eq!(RecallKey::from(text), key, "{text:?}");
         }
-        assert_eq!(RecallKey::from("12").seq(), Some(Seq(12)));
-        assert_eq!(RecallKey::from("call_7").seq(), None);
+        for text in ["12", "m12", "#12"] {
+            assert_eq!(RecallKey::from(text).seq(), Some(Seq(12)), "{text}");
+        }
+        for text in ["call_7", "m", "m012", "mm1", "m#1"] {
+            assert_eq!(RecallKey::from(text).seq(), None, "{text}");
+        }
     }
 
     #[test]
@@ -232,24 +234,28 @@ mod tests {
 
     #[test]
     fn a_name_of_two_items_means_none_and_names_both() {
-        let ids = [RecallId(Seq(3)), RecallId(Seq(9))];
-        assert_eq!(resolve("c1", &ids[..1], Forgotten::None).unwrap(), ids[0]);
-        let said = resolve("c1", &ids, Forgotten::None)
-            .unwrap_err()
-            .to_string();
-        assert_eq!(
-            said,
-            "`c1` may mean m3 or m9; ask for one of them by its own id"
-        );
-        let said = resolve("c1", &ids[..1], Forgotten::Some)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            said.contains("m3, or something older that is forgotten"),
-            "{said}"
-        );
+        let id = |number| RecallId(Seq(number));
+        let calls = |of: &[(u64, bool)]| of.iter().map(|(seq, held)| (id(*seq), *held)).collect();
+        let meant = |number: Option<u64>, of: &[(u64, bool)]| {
+            let meant = resolve("m3", number.map(id), &calls(of));
+            meant.map_err(|error| error.to_string())
+        };
+        let ambiguous = |items: &str| {
+            Err(format!(
+                "`m3` is ambiguous: it may mean item {items}; write it like that"
+            ))
+        };
+        assert_eq!(meant(Some(3), &[]), Ok(id(3)));
+        assert_eq!(meant(Some(3), &[(3, true)]), Ok(id(3)));
+        assert_eq!(meant(None, &[(9, true)]), Ok(id(9)));
+        assert_eq!(meant(Some(3), &[(9, true)]), ambiguous("#3 or #9"));
+        assert_eq!(meant(None, &[(5, true), (9, true)]), ambiguous("#5 or #9"));
+        // What has expired does not matter beside what is held.
+        assert_eq!(meant(None, &[(5, false), (9, true)]), Ok(id(9)));
+        assert_eq!(meant(None, &[(5, true), (9, false)]), Ok(id(5)));
+        assert_eq!(meant(None, &[(5, false), (9, false)]), Ok(id(9)));
         assert!(matches!(
-            resolve("c1", &[], Forgotten::None),
+            resolve("m3", None, &BTreeMap::new()),
             Err(RecallError::Unknown(_))
         ));
     }
@@ -257,7 +263,7 @@ mod tests {
     #[test]
     fn a_giant_key_is_shown_in_part() {
         let giant = "é".repeat(10_000);
-        let said = resolve(&giant, &[], Forgotten::None)
+        let said = resolve(&giant, None, &BTreeMap::new())
             .unwrap_err()
             .to_string();
         assert!(said.len() < 800, "{}", said.len());

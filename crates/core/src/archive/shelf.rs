@@ -9,7 +9,7 @@ use plimsoll_context::{Bytes, CallId, Message, Seq};
 
 use crate::archive::bounds::ArchiveBounds;
 use crate::archive::item::{ArchiveRow, Archived, Hit, Kind, Recalled, recall_text};
-use crate::archive::key::{Forgotten, RecallError, RecallId, RecallKey, resolve};
+use crate::archive::key::{RecallError, RecallId, RecallKey, resolve};
 use crate::archive::search::{SearchIndex, SearchItem, Wanted, search};
 use crate::archive::word_index::WordIndex;
 use crate::store::{SessionId, StoreError};
@@ -131,21 +131,21 @@ impl Shelf {
         let id = match key {
             RecallKey::Id(id) => *id,
             RecallKey::Named(name) => {
-                let fits = |(seq, slot): (&Seq, &Slot)| {
-                    let called = slot.call.as_ref().is_some_and(|call| call.0 == *name);
-                    (called || key.seq() == Some(*seq)).then_some(RecallId(*seq))
+                let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
+                for (row, below) in &rows {
+                    for (seq, slot) in row.below(*below) {
+                        if slot.call.as_ref().is_some_and(|call| call.0 == *name) {
+                            let is_held = self.held(slot, now).is_some();
+                            *calls.entry(RecallId(*seq)).or_default() |= is_held;
+                        }
+                    }
+                }
+                let was_there = |seq: &Seq| {
+                    let mut rows = rows.iter();
+                    rows.any(|(row, below)| row.knows(*seq, *below))
                 };
-                let candidates: BTreeSet<RecallId> = rows
-                    .iter()
-                    .flat_map(|(row, below)| row.below(*below).filter_map(fits))
-                    .collect();
-                let candidates: Vec<RecallId> = candidates.into_iter().collect();
-                let is_forgotten = rows.iter().any(|(row, _)| row.forgotten.is_some());
-                let forgotten = match is_forgotten {
-                    true => Forgotten::Some,
-                    false => Forgotten::None,
-                };
-                resolve(name, &candidates, forgotten)?
+                let number = key.seq().filter(was_there).map(RecallId);
+                resolve(name, number, &calls)?
             }
         };
         let mut was_there = false;
@@ -248,7 +248,7 @@ impl Shelf {
             self.bytes = self.bytes.saturating_sub(row.expire());
         }
         for row in self.sessions.values_mut() {
-            row.forget(self.bounds.session_items);
+            row.forget(self.bounds.expired_items);
         }
     }
 }
@@ -272,6 +272,12 @@ impl Row {
     fn below(&self, below: Option<Seq>) -> impl Iterator<Item = (&Seq, &Slot)> {
         let is_below = move |seq: &Seq| below.is_none_or(|below| *seq < below);
         self.slots.iter().take_while(move |(seq, _)| is_below(seq))
+    }
+
+    /// Checks whether an item is or was in it, as far as that is still known.
+    fn knows(&self, seq: Seq, below: Option<Seq>) -> bool {
+        let is_forgotten = self.forgotten.is_some_and(|last| seq <= last);
+        below.is_none_or(|below| seq < below) && (is_forgotten || self.slots.contains_key(&seq))
     }
 
     /// Takes a new item in and indexes its text.
@@ -483,6 +489,7 @@ mod tests {
         let session = SessionId::new("s").unwrap();
         let mut shelf = Shelf::new(ArchiveBounds {
             session_items: 3,
+            expired_items: 3,
             ..ArchiveBounds::default()
         });
         // What is archived again, held or expired, counts once.

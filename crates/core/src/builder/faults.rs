@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling};
-use plimsoll_context::{Author, Bytes, LEAST_SUMMARY, Ppm, Threshold, Tokens};
+use plimsoll_context::{Author, Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, Threshold, Tokens};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
@@ -105,6 +105,15 @@ impl AgentBuilder {
             format!(
                 "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 52",
                 self.summary.max_summary_tokens
+            ),
+        );
+        let least = SessionPruneConfig::LEAST_BYTES;
+        let pruned = self.prune.map(|prune| prune.pruned_tool_result_max_bytes);
+        fault(
+            pruned.is_some_and(|bytes| bytes < least),
+            format!(
+                "pruned_tool_result_max_bytes is {}; allow at least {least}: the marker in a pruned result takes up to 48 of them",
+                pruned.unwrap_or_default()
             ),
         );
         fault(

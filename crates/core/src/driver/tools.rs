@@ -165,10 +165,6 @@ fn done(call: CallId, output: ToolOutput) -> ToolResult {
             *text = short;
         }
     }
-    let says_nothing = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
-    if parts.iter().all(says_nothing) {
-        parts = vec![Part::text("(no output)")];
-    }
     ToolResult {
         call,
         parts,

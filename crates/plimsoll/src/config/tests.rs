@@ -194,6 +194,13 @@ fn a_temperature_that_no_provider_takes_is_refused() {
 }
 
 #[test]
+fn a_bound_that_could_not_prune_is_refused_with_the_least_one() {
+    let said = faults("[session_prune]\npruned_tool_result_max_bytes = 79\n");
+    let wanted = "`pruned_tool_result_max_bytes` is 79; give a whole number, 80 or more";
+    assert!(said.iter().any(|said| said.contains(wanted)), "{said:?}");
+}
+
+#[test]
 fn everything_wrong_is_said_at_once_with_its_line() {
     let said = faults(
         "max_turns = 0\nmax_trns = 3\nmaxTokens = -1\nmax_tokens = 5\ntemperature = nan\n\

@@ -338,6 +338,13 @@ async fn the_window_is_the_servers_word_else_what_is_published() {
     );
     let silent = Fake::messages([], over).await;
     assert_eq!(provider(BUDGET, &silent).window().await, None);
+    // llama.cpp speaks Messages too, and has no entry for its model.
+    let local = Fake::messages([], over).await;
+    let props = json!({"default_generation_settings": {"n_ctx": 4096}, "total_slots": 2});
+    let local = local.page("/props", 200, props);
+    let provider = self::provider("qwen3", &local);
+    assert_eq!(provider.window().await, Some(Tokens(4096)));
+    assert_eq!(local.paths(), ["/v1/models/qwen3", "/props"]);
     let known = |name: &str| known_window(&ModelRef::parse(name).unwrap());
     assert_eq!(known("anthropic/claude-sonnet-4-5"), Some(Tokens(200_000)));
     assert_eq!(known("anthropic/claude-opus-5"), Some(Tokens(1_000_000)));

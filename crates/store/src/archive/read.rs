@@ -2,15 +2,15 @@
 //! It changes nothing.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::archive::{
-    self, ArchiveRow, Forgotten, Hit, Kind, RecallError, RecallId, RecallKey, Recalled,
-    SearchIndex, SearchItem, Wanted, recall_text, resolve,
+    self, ArchiveRow, Hit, Kind, RecallError, RecallId, RecallKey, Recalled, SearchIndex,
+    SearchItem, Wanted, recall_text, resolve,
 };
 use plimsoll_core::{ArchiveBounds, StoreError};
 use rusqlite::types::Type;
@@ -47,6 +47,11 @@ struct View<'a> {
 impl Shelf {
     fn end(&self) -> i64 {
         self.below.map_or(i64::MAX, |below| to_column(below.0))
+    }
+
+    /// Checks whether the item of that number may be seen.
+    fn shows(&self, seq: Seq) -> bool {
+        self.below.is_none_or(|below| seq < below)
     }
 }
 
@@ -90,21 +95,27 @@ pub(super) fn recall(
     let id = match key {
         RecallKey::Id(id) => *id,
         RecallKey::Named(name) => {
-            let mut fits = BTreeSet::new();
+            let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
+            let mut number = None;
             for shelf in &shelves {
-                fits.extend(candidates(&moment, shelf, name, key.seq()).map_err(&fault)?);
+                for (id, row_is_held) in
+                    of_call(&moment, shelf, name, bounds, now).map_err(&fault)?
+                {
+                    *calls.entry(id).or_default() |= row_is_held;
+                }
+                if let Some(seq) = key.seq().filter(|seq| shelf.shows(*seq)) {
+                    let id = RecallId(seq);
+                    let is_known = shelf.forgotten.is_some_and(|last| seq <= last)
+                        || item(&moment, shelf, id).map_err(&fault)?.is_some();
+                    number = number.or(is_known.then_some(id));
+                }
             }
-            let fits: Vec<RecallId> = fits.into_iter().collect();
-            let lost = match shelves.iter().any(|shelf| shelf.forgotten.is_some()) {
-                true => Forgotten::Some,
-                false => Forgotten::None,
-            };
-            resolve(name, &fits, lost)?
+            resolve(name, number, &calls)?
         }
     };
     let mut was_there = false;
     for shelf in &shelves {
-        if shelf.below.is_some_and(|below| id.0 >= below) {
+        if !shelf.shows(id.0) {
             continue;
         }
         match item(&moment, shelf, id).map_err(&fault)? {
@@ -228,22 +239,24 @@ fn item(
         .optional()
 }
 
-/// The items that a name may mean: the call's of that id, and the one of that number. More than
-/// two kinds of refusal are not told apart by more than eleven of them.
-fn candidates(
+/// Returns the items of a call id and whether each is held, the newest held ones first. Of more than
+/// eleven, a caller needs none: eleven are ambiguous already.
+fn of_call(
     moment: &Transaction<'_>,
     shelf: &Shelf,
-    name: &str,
-    seq: Option<Seq>,
-) -> rusqlite::Result<Vec<RecallId>> {
-    let number = seq.and_then(|seq| i64::try_from(seq.0).ok()).unwrap_or(-1);
+    call: &str,
+    bounds: &ArchiveBounds,
+    now: u64,
+) -> rusqlite::Result<Vec<(RecallId, bool)>> {
     let mut statement = moment.prepare_cached(
-        "SELECT seq FROM items WHERE session = ?1 AND call = ?2 AND seq < ?4
-         UNION SELECT seq FROM items WHERE session = ?1 AND seq = ?3 AND seq < ?4
-         ORDER BY seq LIMIT 11",
+        "SELECT seq, held IS NOT NULL, left_at FROM items
+         WHERE session = ?1 AND call = ?2 AND seq < ?3
+         ORDER BY held IS NULL, row DESC LIMIT 11",
     )?;
-    let rows = statement.query_map(params![shelf.key, name, number, shelf.end()], |row| {
-        Ok(RecallId(Seq(from_column(row.get(0)?))))
+    let rows = statement.query_map(params![shelf.key, call, shelf.end()], |row| {
+        let id = RecallId(Seq(from_column(row.get(0)?)));
+        let is_too_old = bounds.is_too_old(from_column(row.get(2)?), now);
+        Ok((id, row.get(1)? && !is_too_old))
     })?;
     rows.collect()
 }

@@ -230,7 +230,7 @@ fn forget(transaction: &Transaction<'_>, bounds: &ArchiveBounds, key: i64) -> ru
     let expired: i64 = transaction
         .prepare_cached("SELECT expired FROM sessions WHERE key = ?1")?
         .query_row([key], |row| row.get(0))?;
-    let over = expired.saturating_sub(to_column(bounds.session_items));
+    let over = expired.saturating_sub(to_column(bounds.expired_items));
     if over > 0 {
         transaction
             .prepare_cached(
@@ -378,6 +378,7 @@ mod tests {
     fn what_expires_leaves_nothing_but_a_line_and_the_sums_are_right() {
         let mut file = File::new(ArchiveBounds {
             session_items: 3,
+            expired_items: 3,
             bytes: Bytes(1_000_000),
             ..ArchiveBounds::default()
         });

@@ -264,10 +264,13 @@ pub(super) const ROWS: &[Key] = &[
     key(
         PRUNE,
         "pruned_tool_result_max_bytes",
-        Kind::Whole(1, |s, bytes| {
-            s.prune.get_or_insert_default().pruned_tool_result_max_bytes =
-                plimsoll_context::Bytes(bytes);
-        }),
+        Kind::Whole(
+            plimsoll_context::SessionPruneConfig::LEAST_BYTES.0,
+            |s, bytes| {
+                s.prune.get_or_insert_default().pruned_tool_result_max_bytes =
+                    plimsoll_context::Bytes(bytes);
+            },
+        ),
         Preset::Value("200"),
         "A pruned result has at most this many bytes, its marker included.",
     )
