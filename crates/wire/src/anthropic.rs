@@ -4,7 +4,6 @@ mod admission;
 mod binding;
 mod cautions;
 mod hosted;
-mod ids;
 mod loops;
 mod media;
 mod models;
@@ -33,7 +32,6 @@ pub use admission::{admission, validate_count};
 pub use binding::Prefix;
 pub use cautions::cautions;
 pub use hosted::{hosted_kinds, not_hosted};
-pub use ids::{CallIds, MAX_ID};
 pub(crate) use pause::{At, parted};
 pub use profile::{
     Binding, Effort, ForcedTools, LaterSystem, NoThinking, Profile, Samplers, Temperature,

@@ -44,7 +44,7 @@
 //!   accepts one.
 //! - **A message without parts** of another role comes back with one empty text.
 //! - **The size of an image**; the wire has no place for it. The bytes are kept exactly.
-//! - **Ids of calls with more than 40 characters** are mapped; the name of a tool
+//! - **Ids of calls with more than 40 characters, or used before,** are mapped; the name of a tool
 //!   gets `_` for characters that no name may have.
 //! - **A file by address** is taken as an id of the provider; for one of the web a note stands.
 //! - **Blocks of another wire** ([`Opaque`](plimsoll_context::Opaque)) are left out; blocks of
@@ -76,8 +76,8 @@
 //! - **Two messages of the model's in a row** come back as one, unless both only say something.
 //! - **An assistant message that says nothing**, an empty text in one, and images in one. A message
 //!   or a result without parts comes back with one empty text.
-//! - **Ids of calls with more than 64 characters** are mapped; a tool's name gets `_` for
-//!   characters that no name may have. **Ids of items** are sent where they may be.
+//! - **Ids of calls with more than 64 characters, or used before,** are mapped; a tool's name gets `_`
+//!   for characters that no name may have. **Ids of items** are sent where they may be.
 //! - **Blocks of another wire** are left out. An item of the provider's own in a user message comes
 //!   back as a message of its own.
 //! - **A tool's schema that is no object** gets what it lacks. **The detail `auto`** of an image is
@@ -120,6 +120,7 @@ mod aligned;
 pub mod anthropic;
 pub mod bedrock;
 pub mod body;
+mod call_ids;
 pub mod canonical;
 mod error;
 mod fault;
@@ -131,5 +132,6 @@ pub mod openai_responses;
 pub mod overflow;
 mod raw;
 
+pub use call_ids::{CallIdForm, CallIdMap};
 pub use error::WireError;
 pub use fault::{Fault, Rule};

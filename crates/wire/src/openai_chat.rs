@@ -4,7 +4,6 @@
 mod details;
 mod dialect;
 mod echo;
-mod ids;
 mod json_turns;
 mod pairing;
 mod parts;
@@ -28,7 +27,6 @@ pub use dialect::{
     NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
     SystemRole, Template, Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
 };
-pub(crate) use ids::fnv1a;
 pub use json_turns::{AnswerStream, read_turn};
 pub use parts::ORIGIN;
 pub(crate) use parts::unknown_kind;

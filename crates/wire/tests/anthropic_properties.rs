@@ -155,7 +155,7 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
         proptest::option::of(text()),
         proptest::collection::vec((arguments(), text(), 0_u8..8), 1..4),
         prop_oneof![Just("toolu_"), Just("call."), Just("")],
-        any::<u16>(),
+        prop_oneof![any::<u16>(), Just(0)],
     )
         .prop_map(|(thinking, said, calls, prefix, number)| {
             let mut parts = Vec::new();
@@ -452,6 +452,7 @@ fn damaged(mut bytes: Vec<u8>, edits: &[(proptest::sample::Index, u8, u8)]) -> S
 fn held(messages: Vec<Message>) -> Vec<Message> {
     let mut held: Vec<Message> = Vec::new();
     let mut ids = std::collections::BTreeMap::new();
+    let mut calls = 0;
     for message in messages {
         let message = match message {
             Message::System { .. } | Message::Notice { .. } => continue,
@@ -460,7 +461,7 @@ fn held(messages: Vec<Message>) -> Vec<Message> {
             Message::Assistant { parts } => Message::Assistant {
                 parts: kept(parts)
                     .into_iter()
-                    .map(|part| call_of(part, &mut ids))
+                    .map(|part| call_of(part, &mut ids, &mut calls))
                     .collect(),
             },
             Message::ToolResult(result) => {
@@ -516,11 +517,16 @@ fn kept(parts: Vec<Part>) -> Vec<Part> {
 }
 
 /// The call as the wire holds it: an id and a name of legal characters, an object for arguments.
-fn call_of(part: Part, ids: &mut std::collections::BTreeMap<CallId, CallId>) -> Part {
+fn call_of(
+    part: Part,
+    ids: &mut std::collections::BTreeMap<CallId, CallId>,
+    calls: &mut usize,
+) -> Part {
     let Part::ToolCall(call) = part else {
         return part;
     };
-    let id = CallId(format!("toolu_{}", ids.len()));
+    let id = CallId(format!("toolu_{calls}"));
+    *calls += 1;
     ids.insert(call.id, id.clone());
     let fine = serde_json::from_str::<Value>(&call.arguments).is_ok_and(|value| value.is_object());
     Part::ToolCall(ToolCall {

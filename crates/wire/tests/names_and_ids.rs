@@ -1,12 +1,20 @@
-//! Names and ids of earlier tool calls as Chat Completions of OpenAI takes them: a model makes names
-//! up, and other providers' ids are longer. Not of Responses and Messages; their own tests have that.
+//! Names and ids of earlier tool calls as the APIs take them: a model makes names up, other providers'
+//! ids are longer, and some servers use the same ids in every turn.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod every_dialect;
+
+use std::collections::BTreeMap;
+
+use every_dialect::dialects;
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolSpec};
+use plimsoll_wire::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::{
     Dialect, LeftOut, RenderInput, ToolChoice, refusal, render, validate,
 };
 use plimsoll_wire::overflow::{Verdict, classify};
+use plimsoll_wire::{anthropic, openai_responses};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn called(name: &str, id: &str) -> Vec<Message> {
@@ -138,4 +146,186 @@ fn what_is_not_taken_is_refused_in_its_words() {
         assert_eq!(classify(Some(400), &body.to_string()), Verdict::Invalid);
         assert_eq!(validate(&request, &Dialect::named("vllm").unwrap()), []);
     }
+}
+
+/// Histories of several batches whose ids are few, so that they repeat. The arguments of a call and the
+/// text of its result are the same.
+fn reused() -> impl Strategy<Value = Vec<Message>> {
+    let long = "x".repeat(70);
+    let ids = ["call_0", "call_1", "D681PevKs", "a.b:c", "", &long];
+    let id = prop::sample::select(ids.map(str::to_owned).to_vec());
+    let batches = prop::collection::vec(prop::collection::vec(id, 1..4), 1..6);
+    batches.prop_map(|batches| {
+        let mut messages = vec![Message::user("q")];
+        for (batch, ids) in batches.into_iter().enumerate() {
+            let said = |at: usize| json!({ "n": format!("{batch}.{at}") }).to_string();
+            let call = |(at, id): (usize, &String)| {
+                Part::ToolCall(ToolCall {
+                    id: CallId(id.clone()),
+                    name: "f".into(),
+                    arguments: said(at),
+                    opaque: None,
+                })
+            };
+            let parts = ids.iter().enumerate().map(call).collect();
+            messages.push(Message::Assistant { parts });
+            let results = ids.iter().enumerate();
+            let results = results.map(|(at, id)| Message::result(CallId(id.clone()), said(at)));
+            messages.extend(results);
+        }
+        messages
+    })
+}
+
+/// The ids and arguments of the calls in a request, and the ids and texts of the results.
+type Exchanged = (Vec<(String, String)>, Vec<(String, String)>);
+
+fn exchanged(request: &Value) -> Exchanged {
+    let (mut calls, mut results) = (Vec::new(), Vec::new());
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let list = request.get("messages").or_else(|| request.get("input"));
+    for entry in list.unwrap().as_array().unwrap() {
+        match (entry["type"].as_str(), entry["role"].as_str()) {
+            (Some("function_call"), _) => {
+                calls.push((text(&entry["call_id"]), text(&entry["arguments"])));
+            }
+            (Some("function_call_output"), _) => {
+                results.push((text(&entry["call_id"]), text(&entry["output"])));
+            }
+            (_, Some("tool")) => {
+                results.push((text(&entry["tool_call_id"]), text(&entry["content"])));
+            }
+            _ => {}
+        }
+        for call in entry["tool_calls"].as_array().into_iter().flatten() {
+            calls.push((text(&call["id"]), text(&call["function"]["arguments"])));
+        }
+        for block in entry["content"].as_array().into_iter().flatten() {
+            match block["type"].as_str() {
+                Some("tool_use") => calls.push((text(&block["id"]), block["input"].to_string())),
+                Some("tool_result") => {
+                    let content = &block["content"];
+                    let said = content.as_str().map(str::to_owned);
+                    let said = said.unwrap_or_else(|| text(&content[0]["text"]));
+                    results.push((text(&block["tool_use_id"]), said));
+                }
+                _ => {}
+            }
+        }
+    }
+    (calls, results)
+}
+
+/// The history as each API is sent it.
+fn requests(messages: &[Message]) -> Vec<(String, Value)> {
+    let mut requests = Vec::new();
+    for dialect in dialects() {
+        let (request, _) = request(messages, &dialect);
+        assert_eq!(validate(&request, &dialect), [], "{}", dialect.name);
+        requests.push((dialect.name.to_string(), request));
+    }
+    for name in openai_responses::Profile::NAMES {
+        let profile = openai_responses::Profile::named(name).unwrap();
+        let input = openai_responses::RenderInput {
+            model: "m",
+            ..openai_responses::RenderInput::default()
+        };
+        let rendered = openai_responses::render(&input, messages, &profile).unwrap();
+        let request = serde_json::from_slice(&rendered.body).unwrap();
+        assert_eq!(openai_responses::validate(&request, &profile), [], "{name}");
+        requests.push((name.to_string(), request));
+    }
+    let profile = anthropic::Profile::of_model("claude-sonnet-4-5");
+    let input = anthropic::RenderInput {
+        model: "claude-sonnet-4-5",
+        ..anthropic::RenderInput::default()
+    };
+    let rendered = anthropic::render(&input, messages, &profile).unwrap();
+    let request = serde_json::from_slice(&rendered.body).unwrap();
+    assert_eq!(anthropic::validate(&request, &profile), []);
+    requests.push(("anthropic".into(), request));
+    requests
+}
+
+proptest! {
+    #[test]
+    fn every_call_has_an_id_of_its_own_and_its_own_result(messages in reused()) {
+        for (name, request) in requests(&messages) {
+            let (calls, results) = exchanged(&request);
+            let of: BTreeMap<_, _> = calls.iter().cloned().collect();
+            prop_assert_eq!(of.len(), calls.len(), "{} {}", name, request);
+            prop_assert_eq!(results.len(), calls.len());
+            for (id, said) in results {
+                prop_assert_eq!(of.get(&id), Some(&said), "{} {}", name, request);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_an_id_that_was_used_before_is_mapped() {
+    let mut messages = called("f", "call_0");
+    messages.extend(called("f", "call_1"));
+    messages.extend(called("f", "call_0"));
+    messages.extend(called("f", "call_2"));
+    // What was sent before stays as it was.
+    let before = requests(&messages[..6]);
+    for ((name, request), (_, before)) in requests(&messages).into_iter().zip(before) {
+        let (calls, _) = exchanged(&request);
+        let kept: Vec<bool> = ["call_0", "call_1", "call_0", "call_2"]
+            .iter()
+            .zip(&calls)
+            .map(|(given, (sent, _))| given == sent)
+            .collect();
+        // Mistral takes none of them as it is.
+        let nine = calls[0].0.len() == 9;
+        assert_eq!(kept, [!nine, !nine, false, !nine], "{name}");
+        let (before, _) = exchanged(&before);
+        assert_eq!(calls[..2], before[..], "{name}");
+    }
+}
+
+/// Servers of Responses pair calls and outputs in the whole input.
+#[test]
+fn responses_refuses_a_reused_id_and_mending_gives_it_another() {
+    let pair = |n: u8| {
+        [
+            json!({"type": "message", "role": "user", "content": format!("q{n}")}),
+            json!({"type": "function_call", "call_id": "call_0", "name": "f", "arguments": format!("{{\"n\":{n}}}")}),
+            json!({"type": "function_call_output", "call_id": "call_0", "output": format!("{{\"n\":{n}}}")}),
+        ]
+    };
+    let input: Vec<Value> = [pair(1), pair(2), pair(3)].concat();
+    let given = json!({"model": "m", "input": input});
+    let profile = openai_responses::Profile::openai();
+    let faults = openai_responses::validate(&given, &profile);
+    let places: Vec<&str> = faults.iter().map(|fault| fault.place.as_str()).collect();
+    assert_eq!(
+        places,
+        ["input[4].call_id", "input[7].call_id"],
+        "{faults:?}"
+    );
+    assert_eq!(faults[0].words, "Duplicate 'call_id': call_0");
+    let (status, body) = openai_responses::refusal(&faults[0]);
+    assert_eq!(classify(Some(status), &body.to_string()), Verdict::Invalid);
+
+    let target = Target::Responses(profile);
+    let mended = mend(&given.to_string(), &target, Reasoning::Keep).unwrap();
+    let request: Value = serde_json::from_str(&mended.request).unwrap();
+    assert_eq!(
+        openai_responses::validate(&request, &openai_responses::Profile::openai()),
+        []
+    );
+    let (calls, results) = exchanged(&request);
+    assert_eq!(calls, results);
+    assert_eq!((calls.len(), calls[0].0.as_str()), (3, "call_0"));
+    assert_eq!(request["input"][0], input[0]);
+    assert!(
+        mended
+            .repairs
+            .iter()
+            .any(|repair| repair.place == "input[4]"),
+        "{:?}",
+        mended.repairs
+    );
 }

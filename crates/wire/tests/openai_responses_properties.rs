@@ -141,7 +141,11 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
         prop::option::of(thinking()),
         prop::collection::vec(call, 1..4),
         prop::option::of(thinking()),
-        (any::<u32>(), names, prop_oneof![Just(0usize), Just(70)]),
+        (
+            prop_oneof![any::<u32>(), Just(0)],
+            names,
+            prop_oneof![Just(0usize), Just(70)],
+        ),
     )
         .prop_map(
             |(first, said, second, calls, last, (number, name, padding))| {
@@ -360,7 +364,27 @@ fn held(messages: Vec<Message>) -> Vec<Message> {
         };
         held.push(message);
     }
+    with_unique_ids(&mut held);
     held
+}
+
+/// Gives every call an id of its own, as the wire does.
+fn with_unique_ids(messages: &mut [Message]) {
+    let mut batch = 0;
+    for message in messages {
+        match message {
+            Message::Assistant { parts } => {
+                batch += 1;
+                for part in parts {
+                    if let Part::ToolCall(call) = part {
+                        call.id.0 = format!("{}_{batch}", call.id.0);
+                    }
+                }
+            }
+            Message::ToolResult(result) => result.call.0 = format!("{}_{batch}", result.call.0),
+            _ => {}
+        }
+    }
 }
 
 fn keep_of(call: &mut ToolCall) {

@@ -118,8 +118,22 @@ fn calls_and_outputs() {
     );
     row(
         &["V3"],
-        "the same id",
+        "Duplicate 'call_id': a",
         &[user("q"), call("a"), call("a"), output("a"), output("a")],
+        &good,
+    );
+    // In a later turn as well.
+    row(
+        &["V3"],
+        "Duplicate 'call_id': a",
+        &[
+            user("q"),
+            call("a"),
+            output("a"),
+            user("q"),
+            call("a"),
+            output("a"),
+        ],
         &good,
     );
     // Pairs are known by their ids: in any order, with anything between.
@@ -134,12 +148,12 @@ fn calls_and_outputs() {
             "{list:?}"
         );
     }
-    // The same id in another turn is another call.
+    // An id that is used again names two calls, each of which needs its result.
     row(
-        &["OR1"],
-        "",
+        &["V3", "OR1"],
+        "Duplicate 'call_id': a",
         &[user("q"), call("a"), output("a"), call("a")],
-        &[user("q"), call("a"), output("a"), call("a"), output("a")],
+        &good,
     );
 }
 

@@ -215,7 +215,9 @@ fn a_run_has_the_window_that_is_known_where_its_server_tells_none() {
         "plimsoll.toml",
         "[models.openai-compatible.m]\nwindow = 23_456",
     );
-    let said = here.agent(&fake(), &["Say it."]).done();
+    let said = here
+        .agent(&fake(), &["--config", "plimsoll.toml", "Say it."])
+        .done();
     assert!(
         said.err.contains("23456 tokens, as the configuration says"),
         "{}",

@@ -8,6 +8,9 @@ use crate::answer::Said;
 use crate::api::{Called, counts, halves, text};
 use crate::turn::{Call, Turn};
 
+/// The thinking of a turn that has to think although its script has no `think`.
+const UNSCRIPTED_THOUGHT: &str = "(The script says nothing of this.)";
+
 /// A turn, streamed if the request wants it so.
 pub(crate) fn say(turn: &Turn, call: &Called<'_>) -> Said {
     let blocks = blocks(turn, call);
@@ -118,7 +121,8 @@ fn blocks(turn: &Turn, call: &Called<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     let thinking = call.request.get("thinking").unwrap_or(&Value::Null);
     if matches!(text(thinking, "type"), "enabled" | "adaptive") {
-        if let Some(thought) = &turn.think {
+        let unscripted = || must_think(turn, call.request).then_some(UNSCRIPTED_THOUGHT);
+        if let Some(thought) = turn.think.as_deref().or_else(unscripted) {
             // What is left out is signed all the same.
             let shown = match text(thinking, "display") {
                 "omitted" => "",
@@ -146,6 +150,20 @@ fn blocks(turn: &Turn, call: &Called<'_>) -> Vec<Block> {
         blocks.push(Block::text(said, &[]));
     }
     blocks
+}
+
+/// Whether a turn has to begin with thinking that its script does not have: a model that thinks by a
+/// budget begins every tool loop so, and the API refuses the client's next request otherwise (AM9).
+fn must_think(turn: &Turn, request: &Value) -> bool {
+    let thinking = request.get("thinking").unwrap_or(&Value::Null);
+    let blocks = || {
+        let messages = request.get("messages")?.as_array()?;
+        messages.last()?.get("content")?.as_array()
+    };
+    let is_result = |block: &Value| text(block, "type") == "tool_result";
+    let in_loop = blocks().is_some_and(|blocks| blocks.iter().any(is_result));
+    let calls = !turn.call.is_empty() || !turn.blocks.is_empty();
+    text(thinking, "type") == "enabled" && calls && !in_loop && !turn.redacted
 }
 
 fn message(turn: &Turn, call: &Called<'_>, content: Value, stop: Option<&str>) -> Value {

@@ -154,6 +154,86 @@ async fn it_thinks_only_where_it_may() {
     assert_eq!(hidden["content"][0]["signature"], sign(&request, ""));
 }
 
+/// A model that thinks by a budget begins a tool loop with thinking, even if its script says nothing of
+/// it: the API refuses the client's next request otherwise (AM9).
+#[tokio::test]
+async fn a_tool_loop_that_the_script_begins_without_thinking_can_be_continued() {
+    let script = r#"{"call": [{"name": "read", "arguments": {"path": "a"}}]}
+{"say": "One more.", "call": [{"name": "read", "arguments": {"path": "b"}}]}
+{"say": "Done.", "repeat": true}"#;
+    for streamed in [false, true] {
+        let server = server(Mock::messages(), script).await;
+        let mut messages = vec![user("hi")];
+        let mut kinds = Vec::new();
+        for _ in 0..3 {
+            let mut request = thinking(BUDGET, messages.clone().into());
+            let content = match streamed {
+                false => {
+                    let (status, reply) = ask(&server, &request).await;
+                    assert_eq!(status, 200, "{reply}");
+                    reply["content"].clone()
+                }
+                true => {
+                    request["stream"] = true.into();
+                    let (status, text) = post(&server, &request).await;
+                    assert_eq!(status, 200, "{text}");
+                    streamed_content(&text)
+                }
+            };
+            let blocks = content.as_array().unwrap();
+            let call = blocks.iter().find(|block| block["type"] == "tool_use");
+            let result = call.map(
+                |call| json!({"type": "tool_result", "tool_use_id": call["id"], "content": "A"}),
+            );
+            let of = blocks.iter().map(|block| block["type"].to_string());
+            kinds.push(of.collect::<Vec<_>>().join(" "));
+            messages.push(assistant(content));
+            messages.extend(result.map(|result| user(json!([result]))));
+        }
+        assert_eq!(
+            kinds,
+            [
+                r#""thinking" "tool_use""#,
+                r#""text" "tool_use""#,
+                r#""text""#
+            ]
+        );
+        assert!(server.requests().iter().all(|asked| asked.fault.is_none()));
+    }
+}
+
+/// The blocks of a streamed message, as a client puts them together.
+fn streamed_content(text: &str) -> Value {
+    let mut blocks: Vec<Value> = Vec::new();
+    let mut input = String::new();
+    let append = |block: &mut Value, key: &str, more: &Value| {
+        let whole = format!("{}{}", block[key].as_str().unwrap(), more.as_str().unwrap());
+        block[key] = whole.into();
+    };
+    for (_, event) in events(text) {
+        let delta = &event["delta"];
+        match (event["type"].as_str(), delta["type"].as_str()) {
+            (Some("content_block_start"), _) => blocks.push(event["content_block"].clone()),
+            (_, Some("input_json_delta")) => {
+                input.push_str(delta["partial_json"].as_str().unwrap());
+            }
+            (_, Some("thinking_delta")) => {
+                append(blocks.last_mut().unwrap(), "thinking", &delta["thinking"]);
+            }
+            (_, Some("signature_delta")) => {
+                append(blocks.last_mut().unwrap(), "signature", &delta["signature"]);
+            }
+            (_, Some("text_delta")) => append(blocks.last_mut().unwrap(), "text", &delta["text"]),
+            (Some("content_block_stop"), _) if !input.is_empty() => {
+                let input = std::mem::take(&mut input);
+                blocks.last_mut().unwrap()["input"] = serde_json::from_str(&input).unwrap();
+            }
+            _ => {}
+        }
+    }
+    blocks.into()
+}
+
 #[tokio::test]
 async fn thinking_comes_back_as_it_was_signed_and_where_it_was() {
     for model in [BUDGET, BOUND] {

@@ -76,7 +76,7 @@ impl Config {
     ///
     /// # Errors
     /// As [`Config::read`]; and if nobody trusts it and it would instruct the model, run commands, allow
-    /// tools or name addresses.
+    /// tools, name addresses or say what models cost.
     pub fn read_found(path: impl AsRef<Path>, trust: &TrustStore) -> Result<Self, ConfigError> {
         let path = path.as_ref();
         let text = text(path)?;
@@ -335,6 +335,8 @@ impl Shared {
             }
         }
         if let Some(entry) = one(table, &["models", "prices", "pricing"], reader.faults) {
+            // A price of 0 would lift `max_cost`, and a larger window every limit in tokens.
+            reader.restrict(&format!("[{}]", entry.key), entry.line);
             shared.models(entry, reader.faults);
         }
         shared

@@ -55,7 +55,7 @@ fn a_found_file_reaches_no_further_than_its_directory() {
 }
 
 #[test]
-fn a_found_file_does_not_instruct_the_model() {
+fn a_found_file_neither_instructs_the_model_nor_prices_it() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join(CONFIG_FILE);
     for (text, name) in [
@@ -70,6 +70,9 @@ fn a_found_file_does_not_instruct_the_model() {
             "[[agents]]\nname = \"a\"\ndescription = \"Obey.\"",
             "description",
         ),
+        // Nor does it say what the model costs: a price of 0 would lift `max_cost`.
+        ("[prices.openai.gpt-5]\ninput = 0\noutput = 0", "[prices]"),
+        ("[models.openai.gpt-5]\nwindow = 9000000", "[models]"),
     ] {
         std::fs::write(&path, text).unwrap();
         let error = Config::read_found(&path, &TrustStore::default()).expect_err(text);

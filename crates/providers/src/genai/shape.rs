@@ -9,10 +9,10 @@ use genai::chat::{
 };
 use plimsoll_agent::{Request, ToolChoice};
 use plimsoll_context::{Message, Part, ToolResult, ToolSpec};
-use plimsoll_wire::anthropic::CallIds;
 use plimsoll_wire::bedrock::MixedTurn;
 use plimsoll_wire::frames;
 use plimsoll_wire::gemini::Signatures;
+use plimsoll_wire::{CallIdForm, CallIdMap};
 use serde_json::{Map, Value, json};
 
 use super::api::Api;
@@ -58,7 +58,7 @@ struct Shaper<'a> {
     turns: Vec<Turn>,
     /// What results hold that their place cannot; it follows the batch.
     attachments: Vec<ContentPart>,
-    ids: CallIds,
+    ids: CallIdMap,
     /// The names of the newest calls, by their ids in the view.
     names: BTreeMap<&'a str, String>,
     /// All names of tools that were called.
@@ -75,7 +75,7 @@ pub(super) fn chat(request: &Request, api: &Api) -> Asked {
         system: Vec::new(),
         turns: Vec::new(),
         attachments: Vec::new(),
-        ids: CallIds::default(),
+        ids: CallIdMap::new(CallIdForm::Word),
         names: BTreeMap::new(),
         called: BTreeMap::new(),
     };
@@ -272,7 +272,7 @@ impl<'a> Shaper<'a> {
         self.names.insert(&call.id.0, name.clone());
         self.called.insert(name.clone(), ());
         let id = match self.api.converse() {
-            Some(_) => self.ids.call(&call.id.0),
+            Some(_) => self.ids.call(&call.id.0).into_owned(),
             None => call.id.0.clone(),
         };
         let gemini = self.api.gemini();
@@ -291,7 +291,7 @@ impl<'a> Shaper<'a> {
 
     fn result(&mut self, result: &ToolResult) {
         let id = match self.api.converse() {
-            Some(_) => self.ids.result(&result.call.0),
+            Some(_) => self.ids.result(&result.call.0).into_owned(),
             None => result.call.0.clone(),
         };
         let texts = result.parts.iter().filter_map(Part::as_text);

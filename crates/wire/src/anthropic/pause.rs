@@ -1,6 +1,6 @@
 //! Calls of the provider's own tools that have no result yet. They may stay where the turn goes on
 //! from them: it was paused, its host's tools are answered first, or the program that runs asks for
-//! those. Any other is refused (AM1). Decides nothing about the host's tools; `ids.rs` knows those.
+//! those. Any other is refused (AM1). Decides nothing about the host's tools; `call_ids.rs` knows those.
 
 use plimsoll_context::{Message, Opaque, Part, ToolCall};
 use serde_json::Value;

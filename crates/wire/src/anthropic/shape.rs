@@ -9,11 +9,11 @@ use plimsoll_context::{Breakpoint, MAX_BREAKPOINTS, Message, Opaque, Part, ToolC
 use serde_json::{Map, Value};
 
 use super::binding::Bound;
-use super::ids::CallIds;
 use super::media;
 use super::object::{Object, array};
 use super::render::{LeftOut, Note, RenderInput, Ttl};
 use super::turn::{Block, Role, Turn, What};
+use crate::call_ids::{CallIdForm, CallIdMap};
 use crate::frames;
 use crate::raw::RawObject;
 
@@ -38,7 +38,7 @@ pub(super) struct Shaper<'a, 'd> {
     attachments: Vec<Block<'a>>,
     /// The results that they are of.
     attached: Vec<usize>,
-    ids: CallIds,
+    ids: CallIdMap,
     /// Calls of the provider's own tools that nobody answered.
     unanswered: Vec<&'a Opaque>,
     notes: Vec<Note>,
@@ -72,7 +72,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
             turns: Vec::new(),
             attachments: Vec::new(),
             attached: Vec::new(),
-            ids: CallIds::default(),
+            ids: CallIdMap::new(CallIdForm::Word),
             unanswered,
             notes: Vec::new(),
             files: false,

@@ -8,9 +8,10 @@ use serde_json::value::RawValue;
 use super::read_block;
 use super::stream_block::{Block, Kind};
 use super::usage::WireUsage;
+use crate::call_ids::fnv1a;
 use crate::error::WireError;
 use crate::hosted;
-use crate::openai_chat::{MAX_PARTS, MAX_REPLY, fnv1a};
+use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
 use crate::raw::RawObject;
 
 /// A reply while it arrives.

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::hosted;
-use super::ids::is_legal;
 use super::validate::{Check, kind, text as text_of};
+use crate::call_ids::is_word;
 use crate::fault::Rule;
 
 /// What a tool's name may be, as the API says it.
@@ -167,7 +167,7 @@ fn media(check: &mut Check<'_>, place: &str, kind: &str, block: &Value) {
 /// AM5.
 fn id(check: &mut Check<'_>, place: &str, id: Option<&Value>) {
     match id {
-        Some(Value::String(id)) if is_legal(id) => {}
+        Some(Value::String(id)) if is_word(id) => {}
         Some(Value::String(_)) => {
             let words = format!("{place}: String should match pattern '^[a-zA-Z0-9_-]+$'");
             check.fault(Rule::Am5, place, words);
@@ -178,7 +178,7 @@ fn id(check: &mut Check<'_>, place: &str, id: Option<&Value>) {
 
 fn name(check: &mut Check<'_>, place: &str, value: &Value) {
     let name = text_of(value, "name");
-    if !is_legal(name) || name.len() > MAX_NAME {
+    if !is_word(name) || name.len() > MAX_NAME {
         let words = format!("{place}: String should match pattern '{NAME}'");
         check.fault(Rule::Shape, place, words);
     }

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::call_ids::CallIdForm;
+
 /// What a server wants. The default is `compatible`; a configuration may start from a named
 /// dialect and change single fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +129,16 @@ pub enum CallIds {
     UpTo40,
     /// Nine letters or digits (OC7); others are mapped to such, always to the same.
     NineAlphanumeric,
+}
+
+impl CallIds {
+    pub(super) fn form(self) -> CallIdForm {
+        match self {
+            Self::Any => CallIdForm::Any,
+            Self::UpTo40 => CallIdForm::UpTo40,
+            Self::NineAlphanumeric => CallIdForm::NineAlphanumeric,
+        }
+    }
 }
 
 /// Which names of tools are accepted in earlier tool calls: a model makes up what it likes.

@@ -12,12 +12,12 @@ use super::dialect::{
     Arguments, Dialect, EchoReasoning, EmptyReasoning, Images, ParallelCalls, Prefill, SameRole,
     SystemPlace, UserAfterTool, UserMessage,
 };
-use super::ids::Ids;
 use super::parts::{
     CUSTOM, call_name, file_part, image_part, is_elsewhere, json_object, object_of, own,
 };
 use super::render::{LeftOut, Note};
 use super::types::{Call, CallCustom, CallFunction, ContentPart, Extra, Text};
+use crate::call_ids::CallIdMap;
 use crate::frames;
 
 /// One message as it will be sent.
@@ -67,7 +67,7 @@ pub(super) struct Shaper<'a, 'd> {
     asked: usize,
     /// The message that is under way.
     whose: Option<usize>,
-    ids: Ids,
+    ids: CallIdMap,
     notes: Vec<Note>,
     index: usize,
 }
@@ -83,7 +83,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
             waiting: VecDeque::new(),
             asked: 0,
             whose: None,
-            ids: Ids::new(dialect.call_ids),
+            ids: CallIdMap::new(dialect.call_ids.form()),
             notes: Vec::new(),
             index: 0,
         }
@@ -158,6 +158,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
     }
 
     fn assistant(&mut self, parts: &'a [Part]) {
+        self.ids.batch();
         let mut calls: VecDeque<Call<'a>> = VecDeque::new();
         for part in parts {
             if let Part::ToolCall(call) = part {
@@ -199,7 +200,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
     }
 
     fn result(&mut self, result: &'a ToolResult) {
-        let answers = self.ids.map(&result.call.0);
+        let answers = self.ids.result(&result.call.0);
         let asked = self.waiting.iter().position(|call| call.id == answers);
         if let Some(call) = asked.and_then(|at| self.waiting.remove(at)) {
             self.emit_call(call);
@@ -358,7 +359,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         };
         let kind = if custom.is_some() { CUSTOM } else { "function" };
         Call {
-            id: self.ids.map(&call.id.0),
+            id: self.ids.call(&call.id.0),
             kind: kind.into(),
             function,
             custom,

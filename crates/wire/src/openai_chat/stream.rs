@@ -8,10 +8,10 @@ use plimsoll_context::{
 use serde_json::{Map, Value};
 
 use super::details::{self, DETAILS};
-use super::ids::fnv1a;
 use super::parts::{CUSTOM, ORIGIN};
 use super::pieces::{CallPieces, Found};
 use super::response::{CallPiece, Choice, FunctionPiece, Response, Said};
+use crate::call_ids::fnv1a;
 use crate::error::WireError;
 
 /// What one reply may hold: over ten times what the longest answers of today take, so that only

@@ -18,10 +18,10 @@ use super::dialect::{
     SameRole, SystemPlace, UserAfterTool, UserMessage, Voice,
 };
 use super::echo;
-use super::ids::{MAX_ID, is_nine};
 use super::pairing;
 use super::parts::{CUSTOM, is_json_object, unknown_kind};
 use super::settings;
+use crate::call_ids::{CallIdForm, MAX_CHAT_ID};
 use crate::fault::{Fault, Rule, note};
 use crate::openai_responses::is_name;
 
@@ -313,12 +313,14 @@ impl Check<'_> {
 
     fn id(&mut self, place: String, id: &str) {
         let length = id.chars().count();
-        if self.dialect.call_ids == CallIds::UpTo40 && length > MAX_ID {
-            let words = too_long(&place, MAX_ID, length);
+        if self.dialect.call_ids == CallIds::UpTo40 && length > MAX_CHAT_ID {
+            let words = too_long(&place, MAX_CHAT_ID, length);
             self.fault(Rule::Shape, place, words);
             return;
         }
-        if self.dialect.call_ids == CallIds::NineAlphanumeric && !is_nine(id) {
+        if self.dialect.call_ids == CallIds::NineAlphanumeric
+            && !CallIdForm::NineAlphanumeric.accepts(id)
+        {
             let words =
                 format!("Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.");
             self.fault(Rule::Oc7, place, words);

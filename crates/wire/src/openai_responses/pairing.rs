@@ -41,7 +41,7 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
     // By id and kind of output, the calls that wait for it, oldest first.
     let mut open: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     let mut batch = 0;
-    // Where the newest batch begins, and the ids of its calls.
+    // Where the newest batch begins.
     let mut newest = 0;
     let mut ids = BTreeSet::new();
     let mut said_by_model = false;
@@ -51,7 +51,6 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
         if model && !said_by_model {
             batch += 1;
             newest = asked.len();
-            ids.clear();
         }
         said_by_model = model;
         if let Some((_, spoken, output)) = items::PAIRS.iter().find(|(call, ..)| *call == kind) {
@@ -59,8 +58,8 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
                 // A search on the server's side waits for nobody.
                 continue;
             };
-            if !ids.insert(id) {
-                let words = "two calls of one turn have the same id";
+            if is_of_callers_tool(kind) && !ids.insert(id) {
+                let words = format!("Duplicate 'call_id': {id}");
                 check.fault(Rule::V3, format!("input[{at}].call_id"), words);
             }
             open.entry((id, output)).or_default().push(asked.len());
@@ -110,6 +109,11 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
             check.fault(Rule::V4, format!("input[{}]", one.at), words);
         }
     }
+}
+
+/// Whether the calls of this kind are those of the caller's tools, whose ids must be unique in the input.
+fn is_of_callers_tool(kind: &str) -> bool {
+    matches!(kind, "function_call" | "custom_tool_call")
 }
 
 /// Takes the call that an output answers: the first of the newest batch, or else the last before it.

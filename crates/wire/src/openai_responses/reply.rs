@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use super::items;
 use super::read::beside;
 use super::usage::usage;
+use crate::call_ids::fnv1a;
 use crate::error::WireError;
-use crate::openai_chat::{MAX_PARTS, MAX_REPLY, fnv1a};
+use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
 
 /// The keys of a message that the transcript has a place for, or that may not go back.
 pub(super) const OF_MESSAGE: [&str; 5] = ["type", "role", "content", "id", "status"];

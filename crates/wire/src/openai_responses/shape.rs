@@ -10,7 +10,7 @@ use plimsoll_context::{
 };
 use serde_json::Value;
 
-use super::ids::{self, Ids};
+use super::ids;
 use super::items;
 use super::profile::{Profile, ReasoningItems};
 use super::render::{LeftOut, Note};
@@ -18,6 +18,7 @@ use super::reply::OF_MESSAGE;
 use super::types::{
     Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Words,
 };
+use crate::call_ids::{CallIdForm, CallIdMap};
 use crate::frames;
 use crate::openai_chat::{Extra, Images, SystemRole, Text};
 
@@ -50,9 +51,9 @@ pub(super) struct Shaper<'a, 'p> {
     /// Reasoning that waits for what came of it: it may not be sent alone.
     waiting: Vec<Block<'a>>,
     reasoned: Reasoned,
-    ids: Ids,
-    /// Calls of tools that take a text of any form.
-    custom: BTreeSet<&'a str>,
+    ids: CallIdMap,
+    /// Calls of tools that take a text of any form, by their ids in the request.
+    custom: BTreeSet<Text<'a>>,
     notes: Vec<Note>,
     index: usize,
 }
@@ -65,7 +66,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
             ends: Vec::new(),
             waiting: Vec::new(),
             reasoned: Reasoned::No,
-            ids: Ids::default(),
+            ids: CallIdMap::new(CallIdForm::UpTo64),
             custom: BTreeSet::new(),
             notes: Vec::new(),
             index: 0,
@@ -74,6 +75,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
 
     /// These calls, which stand elsewhere, are of tools that take a text of any form.
     pub(super) fn knows(&mut self, custom: impl IntoIterator<Item = &'a str>) {
+        let custom = custom.into_iter().map(|id| self.ids.result(id));
         self.custom.extend(custom);
     }
 
@@ -161,6 +163,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
     }
 
     fn assistant(&mut self, parts: &'a [Part]) {
+        self.ids.batch();
         let before = self.items.len();
         let mut turn = Said::default();
         self.reasoned = Reasoned::No;
@@ -285,13 +288,13 @@ impl<'a, 'p> Shaper<'a, 'p> {
             .unwrap_or_default();
         extra.shift_remove("type");
         let id = extra.shift_remove("id");
-        let call_id = self.ids.map(&call.id.0);
+        let call_id = self.ids.call(&call.id.0);
         let name = ids::name(&call.name);
         if name != call.name {
             self.note(LeftOut::Name);
         }
         if kind == "custom_tool_call" {
-            self.custom.insert(&call.id.0);
+            self.custom.insert(call_id.clone());
             return Item::Custom(CustomCall {
                 kind: "custom_tool_call".into(),
                 id: self.item_id(id, "ctc"),
@@ -301,8 +304,8 @@ impl<'a, 'p> Shaper<'a, 'p> {
                 extra,
             });
         }
-        // Its id may have been a text's before.
-        self.custom.remove(call.id.0.as_str());
+        // Its id may be that of a call which stands elsewhere.
+        self.custom.remove(&call_id);
         Item::Call(Call {
             kind: "function_call".into(),
             id: self.item_id(id, "fc"),
@@ -325,7 +328,8 @@ impl<'a, 'p> Shaper<'a, 'p> {
     }
 
     fn result(&mut self, result: &'a ToolResult) {
-        let kind = match self.custom.contains(result.call.0.as_str()) {
+        let call_id = self.ids.result(&result.call.0);
+        let kind = match self.custom.contains(&call_id) {
             true => "custom_tool_call_output",
             false => "function_call_output",
         };
@@ -343,7 +347,6 @@ impl<'a, 'p> Shaper<'a, 'p> {
                 }
             }
         };
-        let call_id = self.ids.map(&result.call.0);
         self.items.push(Item::Output(Output {
             kind: kind.into(),
             call_id,
