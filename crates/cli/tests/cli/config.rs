@@ -59,10 +59,6 @@ fn what_is_good_is_said_with_its_thresholds() {
             ],
         ),
         ("", vec!["the model's window decides", "fires above 80 %"]),
-        (
-            "[pricing.openai.\"gpt-9\"]\ninput = 2.0\noutput = 8.0\n",
-            vec!["models: 1 of your own"],
-        ),
     ] {
         let said = check(config, &[]).done();
         assert_eq!(said.err, "", "{config}");
@@ -72,6 +68,10 @@ fn what_is_good_is_said_with_its_thresholds() {
         let json: Value = serde_json::from_str(&check(config, &["--json"]).done().out).unwrap();
         assert!(json["warnings"].as_array().unwrap().is_empty());
     }
+    // Prices need trust, unless the file is named.
+    let priced = "[pricing.openai.\"gpt-9\"]\ninput = 2.0\noutput = 8.0\n";
+    let said = check(priced, &["plimsoll.toml"]).done();
+    assert!(said.out.contains("models: 1 of your own"), "{}", said.out);
     let json = check("[context]\n", &["--json"]).done().out;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(

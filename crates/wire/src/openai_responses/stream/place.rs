@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::super::items;
 use super::super::reply::{output_parts, text};
-use super::{Open, PARAGRAPH, Pieces, joined};
+use super::open::{PARAGRAPH, joined};
+use super::{Open, Pieces};
 
 /// What an event says of the item that it is about.
 #[derive(Debug, Clone, Copy)]
