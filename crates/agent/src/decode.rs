@@ -8,6 +8,7 @@ use plimsoll_context::ToolCall;
 use serde_json::Value;
 
 use crate::arguments::{Arguments, fit};
+use crate::call_target::CallTarget;
 use crate::doom_loop::{Looping, Repetition};
 use crate::event::{Event, LoopConsequence};
 use crate::identity::identity;
@@ -29,6 +30,8 @@ pub(crate) struct Prepared {
     pub(crate) call: ToolCall,
     /// Who is asked before it runs.
     pub(crate) whom: Option<Whom>,
+    /// Whether it would change a protected file.
+    pub(crate) is_protected: bool,
     /// What it gets in place of running. It waits for a call of the same id before it, whose result
     /// it would be otherwise.
     pub(crate) instead: Option<Instead>,
@@ -113,6 +116,7 @@ impl Run {
                 Decoded::Not(instead) if ids.contains(&call.id) => ready.push_back(Prepared {
                     call: ToolCall::clone(&call),
                     whom: None,
+                    is_protected: false,
                     instead: Some(instead),
                 }),
                 Decoded::Not(instead) => self.settle(&call, instead),
@@ -212,6 +216,7 @@ impl Run {
         Decoded::Runs(Prepared {
             call: prepared,
             whom,
+            is_protected: matches!(&target, CallTarget::Path(path) if path.is_protected),
             instead: None,
         })
     }

@@ -139,6 +139,9 @@ pub struct Question {
     pub call: ToolCall,
     /// Who decides.
     pub whom: Whom,
+    /// Whether it would change a file that programs run or agents obey unasked. Consent to other calls
+    /// of the tool does not cover it.
+    pub is_protected: bool,
 }
 
 /// Who decides whether a call may run.

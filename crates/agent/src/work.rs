@@ -51,6 +51,7 @@ impl Run {
                     ask.push(Question {
                         call: call.clone(),
                         whom,
+                        is_protected: prepared.is_protected,
                     });
                     working.asking.insert(call.id, prepared);
                 }

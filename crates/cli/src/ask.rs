@@ -9,6 +9,9 @@ use plimsoll::{AllowAll, Answer, DenyAll, Gate, Question};
 
 use crate::chat::paper::{Paper, clean};
 
+/// What is said of a call that would change a protected file.
+pub(crate) const PROTECTED: &str = "Programs run this file, or agents obey it, unasked.";
+
 /// Asks the person at the terminal.
 struct Ask {
     paper: Arc<Paper>,
@@ -50,17 +53,22 @@ pub(crate) fn consent(yes: bool) -> Consent {
 #[async_trait]
 impl Gate for Ask {
     async fn decide(&self, question: &Question) -> Answer {
-        if self.always().contains(&question.call.name) {
+        if !question.is_protected && self.always().contains(&question.call.name) {
             return Answer::Allow;
         }
         let text = format!("{} {}", question.call.name, question.call.arguments);
-        let prompt = "Allow? [y]es, [a]lways this tool, [N]o: ";
+        let prompt = if question.is_protected {
+            format!("{PROTECTED} Allow? [y]es, [N]o: ")
+        } else {
+            "Allow? [y]es, [a]lways this tool, [N]o: ".to_owned()
+        };
         let asking = self.paper.ask(&format!("{}\n{prompt}", clean(&text)));
         // Reading a line blocks, so it is done off the async threads.
         let said = tokio::task::spawn_blocking(read_line).await;
         let said = said.unwrap_or_default();
         asking.answered();
         let reply = Reply::of(&said).unwrap_or(Reply::No(None));
+        let reply = reply.to(question);
         if reply == Reply::Always {
             self.always().insert(question.call.name.clone());
         }
@@ -89,6 +97,14 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
+    /// Returns the reply as it holds for this question: a protected file is asked about each time.
+    pub(crate) fn to(self, question: &Question) -> Self {
+        match self {
+            Self::Always if question.is_protected => Self::Yes,
+            reply => reply,
+        }
+    }
+
     /// `None` where a line is no answer.
     pub(crate) fn of(line: &str) -> Option<Self> {
         let line = line.trim();

@@ -95,13 +95,13 @@ impl Calibration {
     }
 
     /// Hears what the provider says that a request weighs which it was only asked about. Nobody cuts
-    /// such a request, so a low number is believed like a high one.
+    /// such a request, so a low number is believed at once, down to three quarters of ours.
     ///
     /// ```
     /// use plimsoll_context::{Calibration, Tokens};
     /// let mut calibration = Calibration::default();
-    /// calibration.measured(Tokens(9_000), Tokens(6_000));
-    /// assert_eq!(calibration.reported(Tokens(9_000)).0.div_ceil(10), 600);
+    /// calibration.measured(Tokens(9_000), Tokens(7_200));
+    /// assert_eq!(calibration.reported(Tokens(9_000)).0.div_ceil(10), 720);
     /// ```
     pub fn measured(&mut self, counted: Tokens, reported: Tokens) {
         self.observe(counted, reported);

@@ -58,7 +58,7 @@ impl Asked {
 impl Gate for Asks {
     async fn decide(&self, question: &Question) -> Answer {
         let name = &question.call.name;
-        if self.always().contains(name) {
+        if !question.is_protected && self.always().contains(name) {
             return Answer::Allow;
         }
         let (answer, reply) = oneshot::channel();

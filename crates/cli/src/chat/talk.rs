@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll::Remote;
 use tokio::sync::mpsc::Receiver;
 
-use crate::ask::Reply;
+use crate::ask::{PROTECTED, Reply};
 use crate::chat::asks::Asked;
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
@@ -219,8 +219,11 @@ impl Talk {
             self.paper
                 .must(&format!("{} {shown}", self.paper.bold(&name)));
             self.gauge.doing(Doing::Asking);
-            self.paper
-                .must(&format!("Allow? [y]es, [a]lways {name}, [n]o"));
+            self.paper.must(&if asked.question.is_protected {
+                format!("{PROTECTED} Allow? [y]es, [n]o")
+            } else {
+                format!("Allow? [y]es, [a]lways {name}, [n]o")
+            });
             let known = match (self.held.front(), self.ended) {
                 (Some(Typed::Line(line)), _) => Some(Reply::of(line)),
                 (Some(_), _) => Some(None),
@@ -280,11 +283,13 @@ impl Talk {
         let Some(asked) = self.asked.pop_front() else {
             return;
         };
+        let reply = reply.to(&asked.question);
         if reply == Reply::Always {
             let name = asked.question.call.name.clone();
             let waiting = std::mem::take(&mut self.asked).into_iter();
-            let (same, others): (VecDeque<Asked>, VecDeque<Asked>) =
-                waiting.partition(|asked| asked.question.call.name == name);
+            let (same, others): (VecDeque<Asked>, VecDeque<Asked>) = waiting.partition(|asked| {
+                asked.question.call.name == name && !asked.question.is_protected
+            });
             self.asked = others;
             for asked in same {
                 asked.answer(Reply::Yes);

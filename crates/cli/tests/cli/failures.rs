@@ -296,6 +296,25 @@ fn a_question_shows_what_would_run() {
 }
 
 #[test]
+fn a_protected_file_is_asked_about_each_time() {
+    let home = Home::new();
+    let write = |path: &str| serde_json::json!({"path": path, "content": "x"}).to_string();
+    let fake = Fake::new([
+        Answer::call(&[("write", &write("AGENTS.md"))]),
+        Answer::call(&[("write", &write("plimsoll.toml"))]),
+        Answer::say("Done."),
+    ]);
+    let mut terminal = Terminal::run(&home, &fake, &["Write."], 80);
+    terminal.until("obey it, unasked. Allow? [y]es, [N]o:");
+    terminal.keys("always\r");
+    terminal.until_times("Allow?", 2);
+    terminal.keys("n\r");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(home.work().join("AGENTS.md").is_file());
+    assert!(!home.work().join("plimsoll.toml").exists());
+}
+
+#[test]
 fn the_answer_does_not_depend_on_whether_anybody_reads_stderr() {
     fn nobody() -> Option<Stdio> {
         let (reader, writer) = std::io::pipe().unwrap();
