@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Budget, Plan, Tokens, Trigger, When, price_with_head};
+use plimsoll_context::{Budget, Plan, Tokens, Trigger, When};
 
 use crate::leave::Next;
 use crate::run::{Phase, Run};
@@ -129,10 +129,9 @@ impl Run {
         let Some(mut plan) = proposal.plan else {
             return self.end_compacting();
         };
-        let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-        let (head, outlook) = (self.rewritten_head(), self.outlook());
-        plan.price = Some(price_with_head(&plan, view, head, &line, sheet, &outlook));
-        let made = (plan.clone(), view.items().len(), self.tokens());
+        plan.price = Some(self.price_of_plan(&plan, &line));
+        let messages = self.state.transcript.items().len();
+        let made = (plan.clone(), messages, self.tokens());
         if let Some(compacting) = &mut self.compacting {
             compacting.made = Some(made);
         }

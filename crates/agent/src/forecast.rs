@@ -3,7 +3,7 @@
 //! A call is made only if it fits into both limits, and a call that may use tools only if the last
 //! answer fits behind it. Input counts at its full price here, since the provider's cache may miss.
 
-use plimsoll_context::{Money, Plan, Ppm, PriceSheet, Tokens, Trigger, Usage, price_with_head};
+use plimsoll_context::{Money, Plan, Ppm, PriceSheet, Tokens, Trigger, Usage};
 
 use crate::limits::{AtLimit, CountTokens};
 use crate::outcome::EndReason;
@@ -112,16 +112,11 @@ impl Run {
         let allowed = self.state.calibration.counted(allowed);
         let goal = allowed.minus(self.overhead + self.joins);
         let budget = self.budget_at(goal);
-        let (view, sheet, means) = (
-            &self.state.transcript,
-            self.setup.sheet.as_ref(),
-            self.means(),
-        );
+        let (view, means) = (&self.state.transcript, self.means());
         let recovery = &self.setup.recovery;
         let proposal = recovery.best_proposal(view, &budget, Trigger::Request, &means);
         let mut plan = proposal.plan.filter(|plan| plan.after() <= goal)?;
-        let (head, outlook) = (self.rewritten_head(), self.outlook());
-        plan.price = Some(price_with_head(&plan, view, head, &budget, sheet, &outlook));
+        plan.price = Some(self.price_of_plan(&plan, &budget));
         Some(plan)
     }
 

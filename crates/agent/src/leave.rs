@@ -128,10 +128,13 @@ impl Run {
                 messages: leaving.messages,
             });
         }
+        let had_planned = self.has_planned();
         if !self.record(Entry::Planned { plan: plan.clone() }) {
             return false;
         }
-        self.declare();
+        if !had_planned {
+            self.declare();
+        }
         self.ready = None;
         self.summary_failed = false;
         let tokens_after = self.tokens();

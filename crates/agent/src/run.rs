@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, Bytes, CacheBreak, Calibration, CallId, CannotFit, Draft, Line, Message, Plan,
+    Budget, Bytes, CacheBreak, Calibration, CallId, CannotFit, Draft, Line, Message, Plan, Price,
     RESULT_SHARE, Ready, Recall, Seq, StopReason, Tokens, ToolSpec, Trigger, Usage,
+    price_with_head,
 };
 
 use crate::compact::{Compacting, Compaction};
@@ -306,19 +307,25 @@ impl Run {
         let planned = self.has_planned();
         let declared = self.setup.declared(planned);
         self.specs = declared.map(|tool| tool.spec.clone()).collect();
+        self.joins = match planned {
+            true => Tokens::ZERO,
+            false => self.setup.weight_of(self.setup.joining()),
+        };
         self.overhead = self.setup.overhead_after(planned);
-        self.joins = self.setup.overhead_after(true).minus(self.overhead);
     }
 
-    /// What a plan makes the provider write again besides the view, if it declares further tools.
-    pub(crate) fn rewritten_head(&self) -> Option<Tokens> {
-        (self.joins > Tokens::ZERO).then_some(self.overhead + self.joins)
+    /// Returns what a plan costs and saves. Tools that join with it make the provider write the head
+    /// again as well.
+    pub(crate) fn price_of_plan(&self, plan: &Plan, line: &Budget) -> Price {
+        let head = (self.joins > Tokens::ZERO).then_some(self.overhead + self.joins);
+        let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
+        price_with_head(plan, view, head, line, sheet, &self.outlook())
     }
 
     /// Sets what belongs after the history of each request from now on.
     pub fn set_dynamic_context(&mut self, context: Option<Arc<str>>) {
         self.setup.dynamic_context = context;
-        self.declare();
+        self.overhead = self.setup.overhead_after(self.has_planned());
     }
 
     /// Says how long ago the provider was last called: its prompt cache may be cold by now, and a

@@ -208,13 +208,17 @@ impl Setup {
         self.tools.iter().filter(|tool| tool.after_plan)
     }
 
+    /// Returns what the declarations of these tools weigh.
+    pub(crate) fn weight_of<'a>(&self, tools: impl Iterator<Item = &'a KnownTool>) -> Tokens {
+        tools.map(|tool| self.counter.tool(&tool.spec)).sum()
+    }
+
     /// What is sent before the view, before or after the first plan: the tools and the system prompt.
     pub(crate) fn head(&self, planned: bool) -> (Tokens, Tokens) {
-        let tools = self.declared(planned);
-        let tools = tools.map(|tool| self.counter.tool(&tool.spec));
+        let tools = self.weight_of(self.declared(planned));
         let hosted = self.hosted_tools.iter();
         let hosted = hosted.map(|tool| TOOL_OVERHEAD + self.counter.text(&tool.json()));
-        (tools.chain(hosted).sum(), self.message(&self.system))
+        (tools + hosted.sum(), self.message(&self.system))
     }
 
     /// The names of the tools that requests declare, the provider's own last.

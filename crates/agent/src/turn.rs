@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_context::{
     Budget, CachePlan, Calibration, CannotFit, Economy, Line, Message, Money, Outlook, Part,
     Policy, Ppm, PriceSheet, Proposal, Reply, StopReason, TRIGGER, Threshold, Tokens, Trigger,
-    Usage, price_with_head,
+    Usage,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -175,9 +175,7 @@ impl Run {
         };
         match plan {
             Some(mut plan) => {
-                let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-                let (head, outlook) = (self.rewritten_head(), self.outlook());
-                plan.price = Some(price_with_head(&plan, view, head, &line, sheet, &outlook));
+                plan.price = Some(self.price_of_plan(&plan, &line));
                 self.leave(plan, Next::Request);
                 Kept::Waiting
             }

@@ -11,10 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flate2::read::GzDecoder;
-use plimsoll_context::{
-    ArgumentDigest, Author, Calibration, Chars4, Estimate, Line, Policy, Ppm, SessionPruneConfig,
-    Stage, SummaryConfig, TokenCounter, Tokens,
-};
+use plimsoll_context::{Chars4, Estimate, Policy, TokenCounter};
 use plimsoll_wire::body::{Body, Cut, CutError, Slot};
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;
@@ -23,35 +20,14 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+mod cutting;
 mod damage;
 mod every_dialect;
 mod targets;
 
+use cutting::{fixed, policies, weighs};
 use damage::damage;
 use targets::{chats, claudes, responses};
-
-/// What a filter does, a configuration's stages among it.
-fn policies() -> Vec<Policy> {
-    let summary = SummaryConfig {
-        max_summary_tokens: Tokens::MAX,
-        share: Ppm(500_000),
-        soft_mark: None,
-        author: Author::Extract,
-    };
-    let digest = ArgumentDigest { over_chars: 500 };
-    let mut digested = Policy::evict(SessionPruneConfig::default())
-        .stages()
-        .to_vec();
-    digested.insert(1, Arc::new(digest) as Arc<dyn Stage>);
-    [
-        Policy::summarize(summary),
-        Policy::evict(SessionPruneConfig::default()),
-        Policy::sliding_window(),
-        Policy::new(digested),
-    ]
-    .map(Policy::for_filter)
-    .to_vec()
-}
 
 /// Few words or many, so that some must be cut and some can leave.
 fn text() -> impl Strategy<Value = String> {
@@ -319,31 +295,8 @@ fn cut(
     counter: &Arc<dyn TokenCounter>,
 ) -> (String, Result<Option<Cut>, CutError>) {
     let mended = mend(text, target, Reasoning::Keep).unwrap().request;
-    let mut body = Body::read(&mended, target).unwrap();
-    let view = body.transcript(counter);
-    let overhead = body.overhead(counter.as_ref());
-    let cut = match Line::exactly(Tokens(budget)).budget(
-        overhead,
-        view.instructions(),
-        Calibration::default(),
-    ) {
-        Ok(budget) => body.cut(&view, policy, &budget),
-        Err(error) => Err(error.into()),
-    };
+    let cut = cutting::cut(&mended, target, budget, policy, counter);
     (mended, cut)
-}
-
-fn weighs(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
-    let mut body = Body::read(text, target).unwrap();
-    let view = body.transcript(counter);
-    (view.tokens() + body.overhead(counter.as_ref())).0
-}
-
-/// Returns what no policy can remove: instructions and tools.
-fn fixed(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
-    let mut body = Body::read(text, target).unwrap();
-    let view = body.transcript(counter);
-    (view.instructions() + body.overhead(counter.as_ref())).0
 }
 
 /// The texts of a list's entries, and of the blocks in them.

@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_context::{
-    ArgumentDigest, Author, Calibration, Estimate, Line, Policy, Ppm, SessionPruneConfig, Stage,
-    SummaryConfig, TokenCounter, Tokens,
-};
-use plimsoll_wire::body::{Body, Cut, CutError};
+use plimsoll_context::{Estimate, TokenCounter};
+use plimsoll_wire::body::{Cut, CutError};
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
 use serde_json::Value;
+
+mod cutting;
+
+use cutting::{cut, fixed, policies, weighs};
 
 /// Budgets, in percent of the tokens that are neither instructions nor tools. Those fit into each.
 const SHARES: [u64; 10] = [0, 5, 10, 25, 40, 60, 75, 90, 99, 100];
@@ -56,12 +57,17 @@ fn requests_of_real_clients_keep_their_instructions() {
                 "{}",
                 path.display()
             );
+            let (fixed, whole) = (
+                fixed(&text, &target, &counter),
+                weighs(&text, &target, &counter),
+            );
             for policy in policies() {
                 for share in SHARES {
-                    let (budget, after) = cut(&text, &target, share, &policy, &counter);
+                    let budget = fixed + ((whole - fixed) * share).div_ceil(100);
+                    let after = cut(&text, &target, budget, &policy, &counter);
                     let place = format!("{} at {share} %, {budget} tokens", path.display());
                     match after {
-                        Ok(None) => assert!(weight(&text, &target, &counter) <= budget, "{place}"),
+                        Ok(None) => assert!(whole <= budget, "{place}"),
                         Ok(Some(cut)) => {
                             judge(&request, &target, budget, &cut, &counter, &place);
                             cuts += 1;
@@ -102,58 +108,6 @@ fn sorted(folder: &Path) -> BTreeSet<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-fn policies() -> Vec<Policy> {
-    let summary = SummaryConfig {
-        max_summary_tokens: Tokens::MAX,
-        share: Ppm(500_000),
-        soft_mark: None,
-        author: Author::Extract,
-    };
-    let evict = Policy::evict(SessionPruneConfig::default());
-    let mut digested = evict.stages().to_vec();
-    digested.insert(
-        1,
-        Arc::new(ArgumentDigest { over_chars: 500 }) as Arc<dyn Stage>,
-    );
-    let policies = [
-        Policy::summarize(summary),
-        evict,
-        Policy::sliding_window(),
-        Policy::new(digested),
-    ];
-    policies.map(Policy::for_filter).to_vec()
-}
-
-/// Cuts a request to a share of its tokens; returns the budget as well.
-fn cut(
-    text: &str,
-    target: &Target,
-    share: u64,
-    policy: &Policy,
-    counter: &Arc<dyn TokenCounter>,
-) -> (u64, Result<Option<Cut>, CutError>) {
-    let mut body = Body::read(text, target).unwrap();
-    let view = body.transcript(counter);
-    let overhead = body.overhead(counter.as_ref());
-    let instructions = view.instructions();
-    let others = view.tokens().minus(instructions);
-    let budget = (overhead + instructions).0 + (others.0 * share).div_ceil(100);
-    let room =
-        Line::exactly(Tokens(budget)).budget(overhead, view.instructions(), Calibration::default());
-    let after = match room {
-        Ok(room) => body.cut(&view, policy, &room),
-        Err(error) => Err(error.into()),
-    };
-    (budget, after)
-}
-
-/// Returns the tokens of a whole request.
-fn weight(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
-    let mut body = Body::read(text, target).unwrap();
-    let view = body.transcript(counter);
-    (view.tokens() + body.overhead(counter.as_ref())).0
-}
-
 fn judge(
     before: &Value,
     target: &Target,
@@ -162,7 +116,7 @@ fn judge(
     counter: &Arc<dyn TokenCounter>,
     place: &str,
 ) {
-    let tokens = weight(&cut.text, target, counter);
+    let tokens = weighs(&cut.text, target, counter);
     assert!(tokens <= budget, "{place}: {tokens}");
     let mended = mend(&cut.text, target, Reasoning::Keep).unwrap();
     assert_eq!((mended.repairs, mended.faults), (vec![], vec![]), "{place}");

@@ -2,6 +2,8 @@
 //! are prefixes of newer ones, and what the wire can hold comes back.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod unique_ids;
+
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
@@ -10,6 +12,7 @@ use plimsoll_wire::openai_responses::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use unique_ids::with_unique_ids;
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -366,25 +369,6 @@ fn held(messages: Vec<Message>) -> Vec<Message> {
     }
     with_unique_ids(&mut held);
     held
-}
-
-/// Gives every call an id of its own, as the wire does.
-fn with_unique_ids(messages: &mut [Message]) {
-    let mut batch = 0;
-    for message in messages {
-        match message {
-            Message::Assistant { parts } => {
-                batch += 1;
-                for part in parts {
-                    if let Part::ToolCall(call) = part {
-                        call.id.0 = format!("{}_{batch}", call.id.0);
-                    }
-                }
-            }
-            Message::ToolResult(result) => result.call.0 = format!("{}_{batch}", result.call.0),
-            _ => {}
-        }
-    }
 }
 
 fn keep_of(call: &mut ToolCall) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod every_dialect;
+mod unique_ids;
 
 use every_dialect::dialects;
 use plimsoll_context::{
@@ -11,6 +12,7 @@ use plimsoll_context::{
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, RenderInput, read, render, validate};
 use proptest::prelude::*;
 use serde_json::Value;
+use unique_ids::with_unique_ids;
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -235,24 +237,5 @@ fn held(message: Message) -> Option<Message> {
             Some(Message::ToolResult(result))
         }
         other => Some(other),
-    }
-}
-
-/// Gives every call an id of its own, as the wire does.
-fn with_unique_ids(messages: &mut [Message]) {
-    let mut batch = 0;
-    for message in messages {
-        match message {
-            Message::Assistant { parts } => {
-                batch += 1;
-                for part in parts {
-                    if let Part::ToolCall(call) = part {
-                        call.id.0 = format!("{}_{batch}", call.id.0);
-                    }
-                }
-            }
-            Message::ToolResult(result) => result.call.0 = format!("{}_{batch}", result.call.0),
-            _ => {}
-        }
     }
 }

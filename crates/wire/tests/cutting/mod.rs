@@ -1,0 +1,63 @@
+//! Requests cut by policies, as the filter cuts them.
+
+use std::sync::Arc;
+
+use plimsoll_context::{
+    ArgumentDigest, Author, Calibration, Line, Policy, Ppm, SessionPruneConfig, Stage,
+    SummaryConfig, TokenCounter, Tokens,
+};
+use plimsoll_wire::body::{Body, Cut, CutError};
+use plimsoll_wire::canonical::Target;
+
+/// What a filter does, a configuration's stages among it.
+pub(crate) fn policies() -> Vec<Policy> {
+    let summary = SummaryConfig {
+        max_summary_tokens: Tokens::MAX,
+        share: Ppm(500_000),
+        soft_mark: None,
+        author: Author::Extract,
+    };
+    let digest = ArgumentDigest { over_chars: 500 };
+    let mut digested = Policy::evict(SessionPruneConfig::default())
+        .stages()
+        .to_vec();
+    digested.insert(1, Arc::new(digest) as Arc<dyn Stage>);
+    [
+        Policy::summarize(summary),
+        Policy::evict(SessionPruneConfig::default()),
+        Policy::sliding_window(),
+        Policy::new(digested),
+    ]
+    .map(Policy::for_filter)
+    .to_vec()
+}
+
+/// Cuts a valid request to a budget.
+pub(crate) fn cut(
+    text: &str,
+    target: &Target,
+    budget: u64,
+    policy: &Policy,
+    counter: &Arc<dyn TokenCounter>,
+) -> Result<Option<Cut>, CutError> {
+    let mut body = Body::read(text, target).unwrap();
+    let view = body.transcript(counter);
+    let overhead = body.overhead(counter.as_ref());
+    let line = Line::exactly(Tokens(budget));
+    let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
+    body.cut(&view, policy, &budget)
+}
+
+/// Returns the weight of a whole request.
+pub(crate) fn weighs(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
+    let mut body = Body::read(text, target).unwrap();
+    let view = body.transcript(counter);
+    (view.tokens() + body.overhead(counter.as_ref())).0
+}
+
+/// Returns what no policy can remove: instructions and tools.
+pub(crate) fn fixed(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
+    let mut body = Body::read(text, target).unwrap();
+    let view = body.transcript(counter);
+    (view.instructions() + body.overhead(counter.as_ref())).0
+}
