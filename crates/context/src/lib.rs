@@ -74,6 +74,7 @@ pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
 pub use plan::{Edit, Plan, PlanError, Rendition, SeqRange, Trigger};
+pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use repair::{CLOSED_CALL, Repair, Repaired, repair};
@@ -81,9 +82,9 @@ pub use reply::{Delta, Reply, StopReason};
 pub use settings::{Given, Loaded, Settings, SettingsError, nearest};
 pub use stage::Stage;
 pub use stages::{
-    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, Evict, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS,
-    LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, Section,
-    Sections, SessionPruneConfig, Summarize, SummaryConfig,
+    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, EXTRACT_SHARE, Evict, Fit, HistoryLimit,
+    LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK,
+    SUMMARY_SHARE, Section, Sections, SessionPruneConfig, Summarize, SummaryConfig,
 };
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};

@@ -8,8 +8,7 @@ use plimsoll::config::AgentConfig;
 use plimsoll::wire::body::{Cut, CutError};
 use plimsoll::wire::canonical::{Mended, Target};
 use plimsoll::{
-    Author, Calibration, ContextStrategy, Line, Message, Policy, Ppm, SummaryConfig, TokenCounter,
-    Tokens,
+    Calibration, ContextStrategy, Line, Message, Policy, SummaryConfig, TokenCounter, Tokens,
 };
 
 use super::CompactArgs;
@@ -193,12 +192,10 @@ fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Sto
     Ok(budget.map(Tokens))
 }
 
-/// A filter is given a size to fill: half of it may tell what the rest of the chat was.
+/// A filter has no model: the summary is made of what was said, in the size that the user's words need.
 fn filter_summary() -> SummaryConfig {
     SummaryConfig {
-        max_summary_tokens: Tokens::MAX,
-        share: Ppm(500_000),
         soft_mark: None,
-        author: Author::Extract,
+        ..SummaryConfig::default().without_model()
     }
 }

@@ -20,6 +20,8 @@ pub use lines::{LINE_BYTES, Lines};
 pub(crate) use prune::PruneWithoutTrigger;
 pub use prune::{Prune, SessionPruneConfig};
 pub use sections::{Section, Sections};
+pub(crate) use summarize::LEAST_EXTRACT;
 pub use summarize::{
-    Author, LEAST_SUMMARY, MAX_SUMMARY, SOFT_MARK, SUMMARY_SHARE, Summarize, SummaryConfig,
+    Author, EXTRACT_SHARE, LEAST_SUMMARY, MAX_SUMMARY, SOFT_MARK, SUMMARY_SHARE, Summarize,
+    SummaryConfig,
 };

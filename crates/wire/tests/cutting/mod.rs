@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    ArgumentDigest, Author, Calibration, Line, Policy, Ppm, SessionPruneConfig, Stage,
-    SummaryConfig, TokenCounter, Tokens,
+    ArgumentDigest, Calibration, Line, Policy, SessionPruneConfig, Stage, SummaryConfig,
+    TokenCounter, Tokens,
 };
 use plimsoll_wire::body::{Body, Cut, CutError};
 use plimsoll_wire::canonical::Target;
@@ -12,10 +12,8 @@ use plimsoll_wire::canonical::Target;
 /// What a filter does, a configuration's stages among it.
 pub(crate) fn policies() -> Vec<Policy> {
     let summary = SummaryConfig {
-        max_summary_tokens: Tokens::MAX,
-        share: Ppm(500_000),
         soft_mark: None,
-        author: Author::Extract,
+        ..SummaryConfig::default().without_model()
     };
     let digest = ArgumentDigest { over_chars: 500 };
     let mut digested = Policy::evict(SessionPruneConfig::default())

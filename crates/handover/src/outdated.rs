@@ -16,7 +16,7 @@ const SENTENCE_MAX: usize = 240;
 const NAMED_MAX: usize = 24;
 
 /// What a sentence says of values.
-pub(super) struct Told {
+pub(crate) struct Told {
     statement: Option<Statement>,
     /// What its last clause says alone, where the sentence says that something changes: "sorry, my
     /// fault: the port is …". Without that, the rest of the sentence says of which port.
@@ -26,7 +26,7 @@ pub(super) struct Told {
 
 impl Told {
     /// `None` where it says nothing of any.
-    pub(super) fn of(sentence: &str) -> Option<Self> {
+    pub(crate) fn of(sentence: &str) -> Option<Self> {
         if sentence.len() > SENTENCE_MAX || sentence.starts_with('#') {
             return None;
         }
@@ -54,14 +54,14 @@ impl Told {
     }
 
     /// Whether it states a value, so that a later one could update it.
-    pub(super) fn is_stated(&self) -> bool {
+    pub(crate) fn is_stated(&self) -> bool {
         let statement = self.statement.as_ref();
         statement.is_some_and(|one| one.form == Form::Assigned || one.is_update)
     }
 }
 
 /// Which sentences are stale. Each is named by its message and its place in that, in order.
-pub(super) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
+pub(crate) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
     let mut stale = Vec::new();
     let mut live = Live::default();
     // Where each value was stated, oldest first.
