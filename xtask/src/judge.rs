@@ -4,9 +4,11 @@
 
 mod canary;
 mod measure;
+mod outcomes;
 mod report;
 mod rivals;
 mod sessions;
+mod text;
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,7 +20,7 @@ use crate::recordings::DATA;
 
 use canary::{PERCENT, Set, Survived};
 use measure::{Finder, Score, Wanted};
-use report::{Loss, Row};
+use report::{Figures, Loss, Row};
 use sessions::Session;
 
 /// Where the recorded sessions are, from the workspace.
@@ -71,14 +73,18 @@ pub(crate) fn run(
     };
     judge.compactions(&sessions, &finder)?;
     judge.made_cuts(&sessions, &finder)?;
-    let canaries = canaries(&sessions);
-    let speed = speed(&sessions);
+    let figures = Figures {
+        rows: judge.rows,
+        losses: judge.losses,
+        canaries: canaries(&sessions),
+        outcomes: outcomes::outcomes(&sessions, &ours)?,
+    };
     match form {
         Form::Tables => {
-            report::tables(&judge.rows, &judge.losses, &canaries);
-            println!("\n{speed}");
+            report::tables(&figures);
+            println!("\n{}", speed(&sessions));
         }
-        Form::Json => report::json(&judge.rows, &judge.losses, &canaries),
+        Form::Json => report::json(&figures),
     }
     Ok(())
 }
