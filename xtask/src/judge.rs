@@ -2,7 +2,11 @@
 //! agents' own summaries and a mechanical rule at the same budget. It judges texts by what stands in
 //! them, not by how well an agent works on with them.
 
+mod authors;
 mod canary;
+mod handover;
+mod lines;
+mod made;
 mod measure;
 mod outcomes;
 mod report;
@@ -78,7 +82,11 @@ pub(crate) fn run(
         losses: judge.losses,
         canaries: canaries(&sessions),
         outcomes: outcomes::outcomes(&sessions, &ours)?,
+        handovers: handover::handovers(&sessions, &ours)?,
     };
+    if let Some(folder) = texts {
+        report::faults(folder, &figures.handovers.faults)?;
+    }
     match form {
         Form::Tables => {
             report::tables(&figures);

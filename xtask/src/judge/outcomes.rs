@@ -176,9 +176,12 @@ fn stratum(session: &Session, message: &Message, trouble: &Regex) -> Option<Stra
     let Message::ToolResult(result) = message else {
         return None;
     };
-    let source = session.id.split('/').next()?;
     let text = message.text();
-    Some((source.to_owned(), result.is_error, trouble.is_match(&text)))
+    Some((
+        session.source().to_owned(),
+        result.is_error,
+        trouble.is_match(&text),
+    ))
 }
 
 /// Half of the marks, by a hash of the place that nobody chose.

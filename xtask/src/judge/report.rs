@@ -1,13 +1,18 @@
 //! The figures of the judge as tables and as JSON. Not the judging.
 
+mod handover;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::canary::{Set, Survived};
+use super::handover::Handovers;
 use super::mean;
 use super::measure::{Score, Share, Wanted, normal};
 use super::outcomes::Outcomes;
+
+pub(super) use handover::faults;
 
 /// A user message of more characters than this is a long one, in the table of losses.
 const LONG: usize = 400;
@@ -18,6 +23,7 @@ pub(super) struct Figures {
     pub(super) losses: Vec<Loss>,
     pub(super) canaries: Vec<(Set, u64, &'static str, Survived)>,
     pub(super) outcomes: Outcomes,
+    pub(super) handovers: Handovers,
 }
 
 /// One text that was judged.
@@ -84,6 +90,7 @@ pub(super) fn tables(figures: &Figures) {
         losses,
         canaries,
         outcomes,
+        handovers,
     } = figures;
     println!("\nMean of the shares of all cuts; in brackets the share of all taken together.");
     for table in distinct(rows.iter().map(|row| row.table)) {
@@ -180,6 +187,7 @@ pub(super) fn tables(figures: &Figures) {
             fraction(survived.stale)
         );
     }
+    handover::tables(handovers);
     println!("\n### Failures, of 200 marked results\n");
     println!("| half | reported that failed | failed that are reported | false alarms |");
     println!("|---|--:|--:|--:|");
@@ -209,6 +217,7 @@ pub(super) fn json(figures: &Figures) {
         losses,
         canaries,
         outcomes,
+        handovers,
     } = figures;
     let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
     let rows: Vec<Value> = rows
@@ -249,6 +258,7 @@ pub(super) fn json(figures: &Figures) {
     println!(
         "{}",
         json!({
+            "handover": handover::json(handovers),
             "rows": rows, "kept": losses, "canaries": canaries,
             "outcomes": {
                 "precision": share(outcomes.all().precision),

@@ -11,6 +11,21 @@ const USER: &str = "» ";
 /// What a reporting line begins with.
 const DASH: &str = "- ";
 
+/// The headings of both forms. A line of the user's that looks like another heading is no heading.
+const SECTIONS: [&str; 11] = [
+    "Conversation",
+    "State",
+    "Files",
+    "Names",
+    "Earlier summary",
+    "User's rules",
+    "User said",
+    "Decisions and findings",
+    "Errors met",
+    "Tool calls",
+    "Names seen",
+];
+
 /// A summary, cut into items.
 pub(super) struct Summary<'t> {
     pub(super) items: Vec<Item<'t>>,
@@ -41,7 +56,8 @@ impl<'t> Summary<'t> {
         let mut items: Vec<Item<'t>> = Vec::new();
         // The first line is the sealed head.
         for line in text.lines().skip(1) {
-            if let Some(heading) = line.strip_prefix("## ") {
+            let heading = line.strip_prefix("## ");
+            if let Some(heading) = heading.filter(|heading| SECTIONS.contains(heading)) {
                 section = heading;
                 continue;
             }
@@ -107,9 +123,9 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let old = "[extract 00000000] head\n## User's rules\n» never X\n- a list of the user\n## Tool calls\n- bash: failed\n";
+        let old = "[extract 00000000] head\n## User's rules\n» never X\n- a list of the user\n## Context\n## Tool calls\n- bash: failed\n";
         let new = "[handover 00000000] head\n## Conversation\n» never X\nsecond line\n- ran `bash`: failed\n";
-        for (text, lines) in [(old, 2), (new, 2)] {
+        for (text, lines) in [(old, 3), (new, 2)] {
             let summary = Summary::of(text);
             let user: Vec<_> = summary.of_kind(Kind::User).collect();
             assert_eq!(user.len(), 1);
