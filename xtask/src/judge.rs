@@ -5,6 +5,7 @@
 mod authors;
 mod canary;
 mod handover;
+mod kit;
 mod lines;
 mod made;
 mod measure;
@@ -61,6 +62,7 @@ pub(crate) fn run(
     root: &Path,
     data: Option<&Path>,
     texts: Option<&Path>,
+    seed: u64,
     form: Form,
 ) -> Result<(), Error> {
     let beside = root.join(DATA);
@@ -82,6 +84,7 @@ pub(crate) fn run(
         losses: judge.losses,
         canaries: canaries(&sessions),
         outcomes: outcomes::outcomes(&sessions, &ours)?,
+        survivals: kit::survivals(root, seed)?,
         handovers: handover::handovers(&sessions, &ours)?,
     };
     if let Some(folder) = texts {

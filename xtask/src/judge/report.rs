@@ -1,6 +1,7 @@
 //! The figures of the judge as tables and as JSON. Not the judging.
 
 mod handover;
+mod kit;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::canary::{Set, Survived};
 use super::handover::Handovers;
+use super::kit::Survival;
 use super::mean;
 use super::measure::{Score, Share, Wanted, normal};
 use super::outcomes::Outcomes;
@@ -24,6 +26,7 @@ pub(super) struct Figures {
     pub(super) canaries: Vec<(Set, u64, &'static str, Survived)>,
     pub(super) outcomes: Outcomes,
     pub(super) handovers: Handovers,
+    pub(super) survivals: Vec<Survival>,
 }
 
 /// One text that was judged.
@@ -91,6 +94,7 @@ pub(super) fn tables(figures: &Figures) {
         canaries,
         outcomes,
         handovers,
+        survivals,
     } = figures;
     println!("\nMean of the shares of all cuts; in brackets the share of all taken together.");
     for table in distinct(rows.iter().map(|row| row.table)) {
@@ -187,6 +191,7 @@ pub(super) fn tables(figures: &Figures) {
             fraction(survived.stale)
         );
     }
+    kit::tables(survivals);
     handover::tables(handovers);
     println!("\n### Failures, of 200 marked results\n");
     println!("| half | reported that failed | failed that are reported | false alarms |");
@@ -218,6 +223,7 @@ pub(super) fn json(figures: &Figures) {
         canaries,
         outcomes,
         handovers,
+        survivals,
     } = figures;
     let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
     let rows: Vec<Value> = rows
@@ -259,6 +265,7 @@ pub(super) fn json(figures: &Figures) {
         "{}",
         json!({
             "handover": handover::json(handovers),
+            "short_chats": kit::json(survivals),
             "rows": rows, "kept": losses, "canaries": canaries,
             "outcomes": {
                 "precision": share(outcomes.all().precision),
