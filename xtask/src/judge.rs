@@ -14,6 +14,8 @@ mod report;
 mod rivals;
 mod sessions;
 mod text;
+mod through;
+mod whole;
 
 use std::path::Path;
 use std::time::Instant;
@@ -85,6 +87,7 @@ pub(crate) fn run(
         canaries: canaries(&sessions),
         outcomes: outcomes::outcomes(&sessions, &ours)?,
         survivals: kit::survivals(root, seed)?,
+        wholes: whole::wholes(root, &sessions)?,
         handovers: handover::handovers(&sessions, &ours)?,
     };
     if let Some(folder) = texts {

@@ -168,14 +168,7 @@ pub(super) fn handovers(sessions: &[Session], rule: Rule<'_>) -> Result<Handover
     let counter = Bpe::o200k();
     let mut found = Handovers::default();
     let mut by_budget: BTreeMap<(bool, u64), Handover> = BTreeMap::new();
-    let mut of_source: HashMap<&str, usize> = HashMap::new();
-    let enough = sessions.iter().filter(|session| {
-        let count = of_source.entry(session.source()).or_default();
-        let is_taken = session.span(session.messages.len()) >= LEAST && *count < SOURCE_MAX;
-        *count += usize::from(is_taken);
-        is_taken
-    });
-    for (n, session) in enough.enumerate() {
+    for (n, session) in chosen(sessions).into_iter().enumerate() {
         let planted = plant(&session.as_sent, n, 3, 95);
         let views: Vec<&Message> = planted.messages.iter().collect();
         let total: u64 = views.iter().map(|view| counter.message(view).0).sum();
@@ -223,6 +216,18 @@ pub(super) fn handovers(sessions: &[Session], rule: Rule<'_>) -> Result<Handover
         })
         .collect();
     Ok(found)
+}
+
+/// The sessions that are judged: not too light, and not too many of one source.
+pub(super) fn chosen(sessions: &[Session]) -> Vec<&Session> {
+    let mut of_source: HashMap<&str, usize> = HashMap::new();
+    let enough = sessions.iter().filter(|session| {
+        let count = of_source.entry(session.source()).or_default();
+        let is_taken = session.span(session.messages.len()) >= LEAST && *count < SOURCE_MAX;
+        *count += usize::from(is_taken);
+        is_taken
+    });
+    enough.collect()
 }
 
 /// What is known of a session without its summary.

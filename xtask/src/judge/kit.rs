@@ -7,16 +7,13 @@
 mod wordings;
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::Path;
 
-use plimsoll_context::{Bpe, Message, TokenCounter};
-use serde_json::{Value, json};
+use plimsoll_context::Message;
 
 use super::measure::{Share, normal};
-use crate::command::Job;
+use super::through;
 use crate::error::Error;
-use crate::tools;
 
 use wordings::{LANGUAGES, Language};
 
@@ -30,15 +27,13 @@ const TURNS: (usize, usize) = (40, 40);
 const ONCE: usize = 2;
 /// Facts that are updated later.
 const UPDATED: usize = 3;
-/// The policy that is judged.
-const POLICY: &str = "extract";
 
 /// What is said once, or updated.
 pub(super) const KINDS: [&str; 5] = ["rules", "goals", "preferences", "facts", "updated facts"];
 
 /// One generated chat.
 struct Chat {
-    messages: Vec<(&'static str, String)>,
+    messages: Vec<Message>,
     /// Kind, and the values that must all survive.
     once: Vec<(&'static str, Vec<String>)>,
     updated: Vec<Updated>,
@@ -105,23 +100,16 @@ pub(super) fn survivals(root: &Path, seed: u64) -> Result<Vec<Survival>, Error> 
     let cases: Vec<(&'static str, u64, u64, &Chat)> = chats
         .iter()
         .flat_map(|(language, chat)| {
-            let tokens = tokens(&chat.messages);
+            let tokens = through::tokens(&chat.messages);
             PERCENT.map(|percent| (*language, percent, tokens * percent / 100, chat))
         })
         .collect();
-    let lines: Vec<String> = cases
+    let inputs = cases
         .iter()
-        .map(|(_, _, budget, chat)| {
-            let messages = chat.messages.iter();
-            let messages: Vec<Value> = messages
-                .map(|(role, content)| json!({ "role": role, "content": content }))
-                .collect();
-            json!({ "model": "gpt-4o", "budget_tokens": budget, "messages": messages }).to_string()
-        })
-        .collect();
-    let compacted = compact(root, &lines)?;
+        .map(|(_, _, budget, chat)| (chat.messages.as_slice(), *budget));
+    let outputs = through::compact(root, inputs)?;
     let mut survivals: Vec<Survival> = Vec::new();
-    for ((language, percent, budget, chat), compacted) in cases.into_iter().zip(compacted) {
+    for ((language, percent, budget, chat), compacted) in cases.into_iter().zip(outputs) {
         let at = survivals
             .iter()
             .position(|one| one.language == language && one.percent == percent);
@@ -137,24 +125,19 @@ pub(super) fn survivals(root: &Path, seed: u64) -> Result<Vec<Survival>, Error> 
             survivals.len() - 1
         });
         if let Some(survival) = survivals.get_mut(at) {
-            survival.count(chat, budget, &compacted);
+            survival.count(chat, budget, compacted.as_deref());
         }
     }
     Ok(survivals)
 }
 
 impl Survival {
-    fn count(&mut self, chat: &Chat, budget: u64, compacted: &Value) {
-        let messages = compacted.get("messages").and_then(Value::as_array);
-        self.refused += usize::from(messages.is_none());
-        let texts: Vec<(&'static str, String)> = messages
-            .into_iter()
-            .flatten()
-            .filter_map(|message| message.get("content")?.as_str())
-            .map(|text| ("user", text.to_owned()))
-            .collect();
-        self.used.count(tokens(&texts) * 100 >= budget * 95);
-        let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+    fn count(&mut self, chat: &Chat, budget: u64, compacted: Option<&[Message]>) {
+        self.refused += usize::from(compacted.is_none());
+        let messages = compacted.unwrap_or_default();
+        self.used
+            .count(through::tokens(messages) * 100 >= budget * 95);
+        let texts: Vec<String> = messages.iter().map(Message::text).collect();
         let text = normal(&texts.join("\n"));
         for (kind, values) in &chat.once {
             let survives = values.iter().all(|value| stands(&text, value));
@@ -191,46 +174,6 @@ fn stands(text: &str, value: &str) -> bool {
         let after = after.and_then(|text| text.chars().next());
         !before.is_some_and(is_part) && !after.is_some_and(is_part)
     })
-}
-
-/// What messages weigh.
-fn tokens(messages: &[(&'static str, String)]) -> u64 {
-    let counter = Bpe::o200k();
-    let messages = messages.iter();
-    messages
-        .map(|(role, text)| {
-            let message = match *role {
-                "assistant" => Message::assistant(text),
-                _ => Message::user(text),
-            };
-            counter.message(&message).0
-        })
-        .sum()
-}
-
-/// Passes chats through `plimsoll compact`, one a line.
-fn compact(root: &Path, lines: &[String]) -> Result<Vec<Value>, Error> {
-    Job::cargo(root)
-        .args(["build", "--quiet", "--package", "plimsoll-cli"])
-        .read()?;
-    let target = tools::target(root);
-    let input = target.join("judge-chats.jsonl");
-    let mut file = std::fs::File::create(&input).map_err(Error::file(&input))?;
-    for line in lines {
-        writeln!(file, "{line}").map_err(Error::file(&input))?;
-    }
-    let plimsoll = target.join(format!("debug/plimsoll{}", std::env::consts::EXE_SUFFIX));
-    let printed = Job::new(plimsoll, root)
-        .args(["compact", "--lines", "--quiet", "--policy", POLICY])
-        .args([&input])
-        .read_anyway()?;
-    let read = |line: &str| {
-        serde_json::from_str(line).map_err(|error| Error::Unreadable {
-            what: "a chat that was compacted".to_owned(),
-            why: error.to_string(),
-        })
-    };
-    printed.lines().map(read).collect()
 }
 
 /// A chat in a language.
@@ -298,9 +241,9 @@ fn chat(language: &'static Language, random: &mut Random) -> Chat {
             sentences.extend(random.pick(talk));
         }
         sentences.extend(here);
-        messages.push(("user", sentences.join(" ")));
+        messages.push(Message::user(sentences.join(" ")));
         let answer = random.pick(language.answers).unwrap_or_default();
-        messages.push(("assistant", answer.to_owned()));
+        messages.push(Message::assistant(answer));
     }
     Chat {
         messages,
@@ -390,7 +333,7 @@ mod tests {
         for language in LANGUAGES {
             let made = |seed| chat(language, &mut Random(seed));
             let one = made(1);
-            let texts: Vec<&str> = one.messages.iter().map(|(_, text)| text.as_str()).collect();
+            let texts: Vec<String> = one.messages.iter().map(Message::text).collect();
             let text = normal(&texts.join("\n"));
             assert!((80..=160).contains(&one.messages.len()));
             assert_eq!(one.once.len(), 4 * ONCE);

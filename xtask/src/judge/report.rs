@@ -1,7 +1,7 @@
 //! The figures of the judge as tables and as JSON. Not the judging.
 
+mod compacted;
 mod handover;
-mod kit;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use super::kit::Survival;
 use super::mean;
 use super::measure::{Score, Share, Wanted, normal};
 use super::outcomes::Outcomes;
+use super::whole::Whole;
 
 pub(super) use handover::faults;
 
@@ -27,6 +28,7 @@ pub(super) struct Figures {
     pub(super) outcomes: Outcomes,
     pub(super) handovers: Handovers,
     pub(super) survivals: Vec<Survival>,
+    pub(super) wholes: Vec<Whole>,
 }
 
 /// One text that was judged.
@@ -95,6 +97,7 @@ pub(super) fn tables(figures: &Figures) {
         outcomes,
         handovers,
         survivals,
+        wholes,
     } = figures;
     println!("\nMean of the shares of all cuts; in brackets the share of all taken together.");
     for table in distinct(rows.iter().map(|row| row.table)) {
@@ -191,7 +194,8 @@ pub(super) fn tables(figures: &Figures) {
             fraction(survived.stale)
         );
     }
-    kit::tables(survivals);
+    compacted::tables(survivals);
+    compacted::whole_tables(wholes);
     handover::tables(handovers);
     println!("\n### Failures, of 200 marked results\n");
     println!("| half | reported that failed | failed that are reported | false alarms |");
@@ -224,6 +228,7 @@ pub(super) fn json(figures: &Figures) {
         outcomes,
         handovers,
         survivals,
+        wholes,
     } = figures;
     let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
     let rows: Vec<Value> = rows
@@ -265,7 +270,8 @@ pub(super) fn json(figures: &Figures) {
         "{}",
         json!({
             "handover": handover::json(handovers),
-            "short_chats": kit::json(survivals),
+            "short_chats": compacted::json(survivals),
+            "compacted": compacted::whole_json(wholes),
             "rows": rows, "kept": losses, "canaries": canaries,
             "outcomes": {
                 "precision": share(outcomes.all().precision),

@@ -116,7 +116,7 @@ fn read(session: &Value) -> Session {
         if compactions.iter().any(|cut| cut.summary_at == index) {
             return Message::user(sent_summary(text_of(raw, "content")));
         }
-        message(raw, false, Actions::AsSent)
+        sent(raw)
     });
     let counter = Bpe::o200k();
     Session {
@@ -126,6 +126,11 @@ fn read(session: &Value) -> Session {
         messages,
         compactions,
     }
+}
+
+/// A message of OpenAI's form, in the role that it has there.
+pub(super) fn sent(raw: &Value) -> Message {
+    message(raw, false, Actions::AsSent)
 }
 
 /// How a session's agent acts.

@@ -1,10 +1,11 @@
-//! What survives of short chats, as a table and as JSON.
+//! What `plimsoll compact` leaves of short chats and of recorded sessions, as tables and as JSON.
 
 use serde_json::{Value, json};
 
 use super::percent;
 use crate::judge::kit::{KINDS, PERCENT, Survival};
 use crate::judge::measure::Share;
+use crate::judge::whole::Whole;
 
 /// Prints the table; the last rows are of all languages together.
 pub(super) fn tables(survivals: &[Survival]) {
@@ -47,6 +48,45 @@ pub(super) fn json(survivals: &[Survival]) -> Value {
             "language": one.language, "percent": one.percent,
             "all": share(one.all()), "kinds": kinds, "stale": share(one.stale),
             "used": share(one.used), "refused": one.refused,
+        })
+    });
+    Value::Array(all.collect())
+}
+
+/// Prints what is left of recorded sessions.
+pub(super) fn whole_tables(wholes: &[Whole]) {
+    println!("\n### Recorded sessions, compacted: the summary and the kept messages together\n");
+    println!(
+        "| budget | sessions | refused | over | 95 % used | least used | summaries cut | short user messages | user sentences | words through tools |"
+    );
+    println!("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for one in wholes {
+        let cell = |share: Share| format!("{} of {}", percent(share.part()), share.of);
+        println!(
+            "| {} % | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            one.percent,
+            one.sessions,
+            one.refused,
+            one.over,
+            cell(one.used),
+            percent(one.least),
+            cell(one.cut),
+            cell(one.messages),
+            cell(one.sentences),
+            cell(one.words)
+        );
+    }
+}
+
+/// The same as JSON.
+pub(super) fn whole_json(wholes: &[Whole]) -> Value {
+    let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
+    let all = wholes.iter().map(|one| {
+        json!({
+            "percent": one.percent, "sessions": one.sessions, "refused": one.refused,
+            "over": one.over, "used": share(one.used), "least": one.least,
+            "cut": share(one.cut), "messages": share(one.messages),
+            "sentences": share(one.sentences), "words": share(one.words),
         })
     });
     Value::Array(all.collect())
