@@ -221,7 +221,7 @@ impl Lines {
 }
 
 fn is_names(section: &str) -> bool {
-    section.starts_with("Names")
+    section.starts_with("Names") || section == "Also seen"
 }
 
 fn is_files(section: &str) -> bool {

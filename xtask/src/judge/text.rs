@@ -1,22 +1,24 @@
 //! A summary as its reader sees it: sections, the user's lines and the lines that report.
 //!
-//! Reads the form with one `## Conversation` and the older one, which put the user's words under
-//! headings of their own, so that both can be measured by the same rules.
+//! Reads the form that tells a conversation in order, with `»! ` before the user's rules, and the older
+//! one, which put the user's words under headings of their own, so that both can be measured by the
+//! same rules.
 
 use plimsoll_context::ToolCall;
 use regex::Regex;
 
-/// What a line of the user's words begins with.
-const USER: &str = "» ";
+/// What begins a line of the user's words: the first a rule.
+const USER: [&str; 2] = ["»! ", "» "];
 /// What a reporting line begins with.
 const DASH: &str = "- ";
 
 /// The headings of both forms. A line of the user's that looks like another heading is no heading.
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "Conversation",
     "State",
     "Files",
     "Names",
+    "Also seen",
     "Earlier summary",
     "User's rules",
     "User said",
@@ -62,18 +64,18 @@ impl<'t> Summary<'t> {
                 continue;
             }
             let quoted_section = section.starts_with("User");
-            let kind = if line.starts_with(USER) {
-                Some((Kind::User, USER))
-            } else if line.starts_with(DASH) && !quoted_section {
-                Some((Kind::Report, DASH))
-            } else {
-                None
+            let user = USER.iter().find_map(|mark| line.strip_prefix(mark));
+            let dash = line.strip_prefix(DASH).filter(|_| !quoted_section);
+            let begun = match (user, dash) {
+                (Some(text), _) => Some((Kind::User, text)),
+                (None, Some(text)) => Some((Kind::Report, text)),
+                (None, None) => None,
             };
-            match kind {
-                Some((kind, mark)) => items.push(Item {
+            match begun {
+                Some((kind, text)) => items.push(Item {
                     section,
                     kind,
-                    lines: vec![line.get(mark.len()..).unwrap_or_default()],
+                    lines: vec![text],
                 }),
                 None => {
                     // A line before the first item of a section stands for itself.
@@ -124,7 +126,7 @@ mod tests {
     #[test]
     fn both_forms_are_read() {
         let old = "[extract 00000000] head\n## User's rules\n» never X\n- a list of the user\n## Context\n## Tool calls\n- bash: failed\n";
-        let new = "[handover 00000000] head\n## Conversation\n» never X\nsecond line\n- ran `bash`: failed\n";
+        let new = "[handover 00000000] head\n»! never X\n  - second line\n- ran `bash`: failed\n";
         for (text, lines) in [(old, 3), (new, 2)] {
             let summary = Summary::of(text);
             let user: Vec<_> = summary.of_kind(Kind::User).collect();
