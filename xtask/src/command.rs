@@ -111,13 +111,29 @@ impl Job {
 
     /// Runs it quietly and returns what it printed; its standard error is ours.
     pub(crate) fn read(mut self) -> Result<String, Error> {
-        let output = self.command.stderr(Stdio::inherit()).output();
-        let (status, bytes) = match output {
-            Ok(output) => (Ok(output.status), output.stdout),
-            Err(source) => (Err(source), Vec::new()),
-        };
+        let (status, text) = self.output();
         self.finish(status)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(text)
+    }
+
+    /// Runs it quietly and returns what it printed, even if its status says that it failed.
+    pub(crate) fn read_anyway(mut self) -> Result<String, Error> {
+        let (status, text) = self.output();
+        match status {
+            Ok(_) => Ok(text),
+            status => self.finish(status).map(|()| text),
+        }
+    }
+
+    fn output(&mut self) -> (std::io::Result<std::process::ExitStatus>, String) {
+        let output = self.command.stderr(Stdio::inherit()).output();
+        match output {
+            Ok(output) => {
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                (Ok(output.status), text)
+            }
+            Err(source) => (Err(source), String::new()),
+        }
     }
 
     /// Runs it with both streams thrown away, for a question whose answer is the status.

@@ -2,11 +2,20 @@
 //! agents' own summaries and a mechanical rule at the same budget. It judges texts by what stands in
 //! them, not by how well an agent works on with them.
 
+mod authors;
 mod canary;
+mod handover;
+mod kit;
+mod lines;
+mod made;
 mod measure;
+mod outcomes;
 mod report;
 mod rivals;
 mod sessions;
+mod text;
+mod through;
+mod whole;
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,7 +27,7 @@ use crate::recordings::DATA;
 
 use canary::{PERCENT, Set, Survived};
 use measure::{Finder, Score, Wanted};
-use report::{Loss, Row};
+use report::{Figures, Loss, Row};
 use sessions::Session;
 
 /// Where the recorded sessions are, from the workspace.
@@ -55,6 +64,7 @@ pub(crate) fn run(
     root: &Path,
     data: Option<&Path>,
     texts: Option<&Path>,
+    seed: u64,
     form: Form,
 ) -> Result<(), Error> {
     let beside = root.join(DATA);
@@ -71,14 +81,24 @@ pub(crate) fn run(
     };
     judge.compactions(&sessions, &finder)?;
     judge.made_cuts(&sessions, &finder)?;
-    let canaries = canaries(&sessions);
-    let speed = speed(&sessions);
+    let figures = Figures {
+        rows: judge.rows,
+        losses: judge.losses,
+        canaries: canaries(&sessions),
+        outcomes: outcomes::outcomes(&sessions, &ours)?,
+        survivals: kit::survivals(root, seed)?,
+        wholes: whole::wholes(root, &sessions)?,
+        handovers: handover::handovers(&sessions, &ours)?,
+    };
+    if let Some(folder) = texts {
+        report::faults(folder, &figures.handovers.faults)?;
+    }
     match form {
         Form::Tables => {
-            report::tables(&judge.rows, &judge.losses, &canaries);
-            println!("\n{speed}");
+            report::tables(&figures);
+            println!("\n{}", speed(&sessions));
         }
-        Form::Json => report::json(&judge.rows, &judge.losses, &canaries),
+        Form::Json => report::json(&figures),
     }
     Ok(())
 }

@@ -88,6 +88,9 @@ enum Chore {
         /// Write every text that was judged into this folder
         #[arg(long)]
         texts: Option<PathBuf>,
+        /// Decides the wordings of the short chats; another number gives chats that nobody has seen
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
     /// The official Python SDKs, in strict validation, against the mock servers
     Sdk {
@@ -148,13 +151,18 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Clients { part } => clients::run(root, part.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),
         Chore::Mcp => mcp::run(root),
-        Chore::Judge { data, json, texts } => {
+        Chore::Judge {
+            data,
+            json,
+            texts,
+            seed,
+        } => {
             let form = if json {
                 judge::Form::Json
             } else {
                 judge::Form::Tables
             };
-            judge::run(root, data.as_deref(), texts.as_deref(), form)
+            judge::run(root, data.as_deref(), texts.as_deref(), seed, form)
         }
         Chore::Money { data } => money::run(root, data.as_deref()),
         Chore::Fresh { cold: true } => fresh::run(root, fresh::Caches::Empty),

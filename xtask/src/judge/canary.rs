@@ -68,6 +68,11 @@ pub(super) fn survived(
     survived
 }
 
+/// Every rule, as it is said.
+pub(super) fn rules() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|rule| rule.1)
+}
+
 /// The session with the canaries in it: every other one as a message of its own, the rest as
 /// sentences inside the user message before their place.
 fn plant(session: &Session, n: usize, set: Set) -> Vec<Message> {

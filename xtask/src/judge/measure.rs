@@ -58,12 +58,7 @@ pub(super) struct Score {
 
 impl Finder {
     pub(super) fn new() -> Result<Self, Error> {
-        Regex::new(IDENTIFIER)
-            .map(Self)
-            .map_err(|error| Error::Unreadable {
-                what: "the pattern of identifiers".to_owned(),
-                why: error.to_string(),
-            })
+        pattern(IDENTIFIER).map(Self)
     }
 
     /// Every identifier of `text` with its kind, as often as it stands there.
@@ -194,7 +189,21 @@ impl Wanted {
     }
 }
 
+/// Compiles a pattern of the judge's own.
+pub(super) fn pattern(text: &str) -> Result<Regex, Error> {
+    Regex::new(text).map_err(|error| Error::Unreadable {
+        what: format!("the pattern {text}"),
+        why: error.to_string(),
+    })
+}
+
 impl Share {
+    /// Counts one more, kept or not.
+    pub(super) fn count(&mut self, kept: bool) {
+        self.kept += usize::from(kept);
+        self.of += 1;
+    }
+
     pub(super) fn part(self) -> Option<f64> {
         (self.of > 0).then(|| self.kept as f64 / self.of as f64)
     }
@@ -276,7 +285,7 @@ fn whole(message: &Message) -> String {
 
 /// The strings and numbers of a call's arguments, without JSON's escapes, which would glue an
 /// `n` of `\n` to the word behind it.
-fn plain(arguments: &str) -> String {
+pub(super) fn plain(arguments: &str) -> String {
     fn leaves(value: &serde_json::Value, out: &mut Vec<String>) {
         match value {
             serde_json::Value::String(text) => out.push(text.clone()),

@@ -1,15 +1,35 @@
 //! The figures of the judge as tables and as JSON. Not the judging.
 
+mod compacted;
+mod handover;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::canary::{Set, Survived};
+use super::handover::Handovers;
+use super::kit::Survival;
 use super::mean;
 use super::measure::{Score, Share, Wanted, normal};
+use super::outcomes::Outcomes;
+use super::whole::Whole;
+
+pub(super) use handover::faults;
 
 /// A user message of more characters than this is a long one, in the table of losses.
 const LONG: usize = 400;
+
+/// Everything that was measured.
+pub(super) struct Figures {
+    pub(super) rows: Vec<Row>,
+    pub(super) losses: Vec<Loss>,
+    pub(super) canaries: Vec<(Set, u64, &'static str, Survived)>,
+    pub(super) outcomes: Outcomes,
+    pub(super) handovers: Handovers,
+    pub(super) survivals: Vec<Survival>,
+    pub(super) wholes: Vec<Whole>,
+}
 
 /// One text that was judged.
 pub(super) struct Row {
@@ -69,11 +89,16 @@ impl Loss {
 }
 
 /// Prints everything as markdown.
-pub(super) fn tables(
-    rows: &[Row],
-    losses: &[Loss],
-    canaries: &[(Set, u64, &'static str, Survived)],
-) {
+pub(super) fn tables(figures: &Figures) {
+    let Figures {
+        rows,
+        losses,
+        canaries,
+        outcomes,
+        handovers,
+        survivals,
+        wholes,
+    } = figures;
     println!("\nMean of the shares of all cuts; in brackets the share of all taken together.");
     for table in distinct(rows.iter().map(|row| row.table)) {
         println!("\n### {table}\n");
@@ -169,10 +194,42 @@ pub(super) fn tables(
             fraction(survived.stale)
         );
     }
+    compacted::tables(survivals);
+    compacted::whole_tables(wholes);
+    handover::tables(handovers);
+    println!("\n### Failures, of 200 marked results\n");
+    println!("| half | reported that failed | failed that are reported | false alarms |");
+    println!("|---|--:|--:|--:|");
+    for (half, found) in [
+        ("all", outcomes.all()),
+        ("open", outcomes.open),
+        ("held out", outcomes.held_out),
+    ] {
+        let cell = |share: Share| format!("{} of {}", percent(share.part()), share.of);
+        println!(
+            "| {half} | {} | {} | {} |",
+            cell(found.precision),
+            cell(found.recall),
+            cell(found.false_alarms)
+        );
+    }
+    println!(
+        "\nWith each result as often as its kind occurs, {} of the reported did fail.",
+        percent(outcomes.precision_as_occurring())
+    );
 }
 
 /// Prints everything as one JSON value.
-pub(super) fn json(rows: &[Row], losses: &[Loss], canaries: &[(Set, u64, &'static str, Survived)]) {
+pub(super) fn json(figures: &Figures) {
+    let Figures {
+        rows,
+        losses,
+        canaries,
+        outcomes,
+        handovers,
+        survivals,
+        wholes,
+    } = figures;
     let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
     let rows: Vec<Value> = rows
         .iter()
@@ -211,7 +268,20 @@ pub(super) fn json(rows: &[Row], losses: &[Loss], canaries: &[(Set, u64, &'stati
         .collect();
     println!(
         "{}",
-        json!({ "rows": rows, "kept": losses, "canaries": canaries })
+        json!({
+            "handover": handover::json(handovers),
+            "short_chats": compacted::json(survivals),
+            "compacted": compacted::whole_json(wholes),
+            "rows": rows, "kept": losses, "canaries": canaries,
+            "outcomes": {
+                "precision": share(outcomes.all().precision),
+                "recall": share(outcomes.all().recall),
+                "false_alarms": share(outcomes.all().false_alarms),
+                "held_out_precision": share(outcomes.held_out.precision),
+                "held_out_recall": share(outcomes.held_out.recall),
+                "precision_as_occurring": outcomes.precision_as_occurring(),
+            },
+        })
     );
 }
 

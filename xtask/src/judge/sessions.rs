@@ -17,7 +17,10 @@ const OUTPUT_MARK: &str = "<returncode>";
 /// One recorded session.
 pub(super) struct Session {
     pub(super) id: String,
+    /// The messages with what their source is known to mean: summaries as such, output as results.
     pub(super) messages: Vec<Message>,
+    /// The messages as their agent sends them, everything in the role that it has there.
+    pub(super) as_sent: Vec<Message>,
     /// Tokens of each message, of the whole form that is sent.
     pub(super) weights: Vec<u64>,
     pub(super) compactions: Vec<Compaction>,
@@ -33,6 +36,11 @@ pub(super) struct Compaction {
 }
 
 impl Session {
+    /// The agent and the place that it was recorded at.
+    pub(super) fn source(&self) -> &str {
+        self.id.split('/').next().unwrap_or_default()
+    }
+
     /// Tokens of all messages before `at`.
     pub(super) fn span(&self, at: usize) -> u64 {
         self.weights.iter().take(at).sum()
@@ -104,13 +112,25 @@ fn read(session: &Value) -> Session {
             message(raw, summary, actions)
         })
         .collect();
+    let as_sent = raw.iter().enumerate().map(|(index, raw)| {
+        if compactions.iter().any(|cut| cut.summary_at == index) {
+            return Message::user(sent_summary(text_of(raw, "content")));
+        }
+        sent(raw)
+    });
     let counter = Bpe::o200k();
     Session {
+        as_sent: as_sent.collect(),
         id: text_of(session, "id").to_owned(),
         weights: messages.iter().map(|m| counter.message(m).0).collect(),
         messages,
         compactions,
     }
+}
+
+/// A message of OpenAI's form, in the role that it has there.
+pub(super) fn sent(raw: &Value) -> Message {
+    message(raw, false, Actions::AsSent)
 }
 
 /// How a session's agent acts.
@@ -120,6 +140,19 @@ enum Actions {
     Calls,
     /// By a fenced block of shell commands at the end of its text.
     Fenced,
+    /// As the wire has it: output in the user's role stays there.
+    AsSent,
+}
+
+// The words of others: tidy:allow-file(conversation)
+/// A former summary with the words that its agent puts around it.
+fn sent_summary(text: &str) -> String {
+    if text.starts_with("This session is being continued") {
+        return text.to_owned();
+    }
+    format!(
+        "The conversation history before this point was compacted into the following summary:\n\n<summary>\n{text}\n</summary>"
+    )
 }
 
 fn message(raw: &Value, summary: bool, actions: Actions) -> Message {
@@ -141,7 +174,9 @@ fn message(raw: &Value, summary: bool, actions: Actions) -> Message {
             }
         }
         // Output of a command is nothing that a person said, whatever role carries it.
-        _ if content.starts_with(OUTPUT_MARK) => Message::result(CallId(String::new()), content),
+        _ if content.starts_with(OUTPUT_MARK) && actions != Actions::AsSent => {
+            Message::result(CallId(String::new()), content)
+        }
         _ => Message::user(content),
     }
 }

@@ -1,0 +1,492 @@
+//! What a colleague who goes on from a summary can trust: the user's words wherever they arrive,
+//! nobody else's among them, no clutter, no bare lists, no edit told that did not happen, and five
+//! summaries of summaries that lose no rule.
+
+use std::collections::{BTreeMap, HashMap};
+
+use plimsoll_context::{Bpe, Message, TokenCounter, Tokens};
+
+use super::authors::typed;
+use super::lines::{Clutter, Lines, Names};
+use super::made::{Planted, plant};
+use super::measure::{Share, normal, plain, sentences};
+use super::sessions::Session;
+use super::text::{Kind, Summary};
+use super::{LARGE, Rule, canary};
+use crate::error::Error;
+
+/// Budgets in percent of a session.
+const PERCENT: [u64; 4] = [3, 5, 10, 20];
+/// And one in tokens, for sessions at least twice as large.
+const FIXED: u64 = 8_000;
+/// Sessions of one source, so that none outweighs the others.
+const SOURCE_MAX: usize = 12;
+/// Sessions lighter than this have nothing to hand over.
+const LEAST: u64 = 5_000;
+/// A summary below this is no handover.
+const BUDGET_MIN: u64 = 400;
+/// The least part of a budget that counts as used.
+const USED: u64 = 95;
+/// Rounds of summaries of summaries, each over as much of the session.
+const ROUNDS: usize = 5;
+/// Size of each round's summary, in percent of the session.
+const ROUND_PERCENT: u64 = 20;
+/// Rules planted in the first round's part.
+const ROUND_RULES: usize = 3;
+/// Examples of a fault that are kept.
+const EXAMPLES: usize = 60;
+/// Examples of one session.
+const OF_SESSION: usize = 2;
+/// The longest example, in characters.
+const EXAMPLE_MAX: usize = 240;
+/// Calls that change a file.
+const EDITS: [&str; 9] = [
+    "edit",
+    "write",
+    "multiedit",
+    "str_replace_editor",
+    "apply_patch",
+    "apply_diff",
+    "insert",
+    "create",
+    "notebookedit",
+];
+/// Arguments that name a file.
+const PATHS: [&str; 4] = ["file_path", "path", "filePath", "filename"];
+/// How a result without an error flag begins if its edit was not made.
+const NOT_MADE: [&str; 8] = [
+    "ERROR:",
+    "Error:",
+    "<tool_use_error>",
+    "Your proposed edit has introduced",
+    "No changes made",
+    "Could not find",
+    "apply_patch verification failed",
+    "The user doesn't want",
+];
+/// Words that say that something was done.
+const DONE: [&str; 9] = [
+    "edited", "wrote", "written", "created", "changed", "updated", "modified", "patched", "applied",
+];
+/// Words that say that it was not.
+const NOT_DONE: [&str; 12] = [
+    "failed",
+    "fail",
+    "refused",
+    "rejected",
+    "aborted",
+    "denied",
+    "declined",
+    "cancelled",
+    "interrupted",
+    "not",
+    "error",
+    "no",
+];
+
+/// The measures at one budget.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Handover {
+    pub(super) sessions: usize,
+    /// Answers, reasons and plan edits that stand in the text, and those that stand as the user's.
+    pub(super) answers: Share,
+    pub(super) reasons: Share,
+    pub(super) plan_edits: Share,
+    pub(super) as_users: Share,
+    /// Lines marked as the user's that a person typed.
+    pub(super) typed_lines: Share,
+    pub(super) clutter: Clutter,
+    pub(super) names: Names,
+    /// Files with a failed edit, among those mentioned, of which an edit is told that was not made.
+    pub(super) false_edits: Share,
+    /// Summaries that use at least 95 % of their budget.
+    pub(super) used: Share,
+}
+
+/// What five rounds lost of what the first kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rounds {
+    pub(super) rules: Share,
+    pub(super) words: Share,
+    pub(super) sentences: Share,
+}
+
+/// All measures, by budget and by source, with examples of each fault.
+#[derive(Debug, Default)]
+pub(super) struct Handovers {
+    pub(super) by_budget: Vec<(String, Handover)>,
+    /// At a tenth of the session.
+    pub(super) by_source: BTreeMap<String, Handover>,
+    pub(super) rounds: Rounds,
+    pub(super) faults: Faults,
+}
+
+/// Examples of faults, by measure.
+#[derive(Debug, Default)]
+pub(super) struct Faults(pub(super) BTreeMap<&'static str, Vec<String>>);
+
+impl Faults {
+    fn add(&mut self, measure: &'static str, session: &str, text: &str) {
+        let examples = self.0.entry(measure).or_default();
+        // A few of each session, rather than many of the first.
+        let of_session = examples.iter().filter(|one| one.starts_with(session));
+        if examples.len() < EXAMPLES && of_session.count() < OF_SESSION {
+            let text: String = text.chars().take(EXAMPLE_MAX).collect();
+            let example = format!("{session}: {}", text.replace('\n', "⏎"));
+            if !examples.contains(&example) {
+                examples.push(example);
+            }
+        }
+    }
+}
+
+impl Handover {
+    pub(super) fn words(&self) -> Share {
+        let mut words = self.answers;
+        words.add(self.reasons);
+        words.add(self.plan_edits);
+        words
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.sessions += other.sessions;
+        self.answers.add(other.answers);
+        self.reasons.add(other.reasons);
+        self.plan_edits.add(other.plan_edits);
+        self.as_users.add(other.as_users);
+        self.typed_lines.add(other.typed_lines);
+        self.clutter.add(other.clutter);
+        self.names.add(other.names);
+        self.false_edits.add(other.false_edits);
+        self.used.add(other.used);
+    }
+}
+
+/// Judges `rule` on every large session with made-up exchanges planted in it.
+pub(super) fn handovers(sessions: &[Session], rule: Rule<'_>) -> Result<Handovers, Error> {
+    let lines = Lines::new()?;
+    let counter = Bpe::o200k();
+    let mut found = Handovers::default();
+    let mut by_budget: BTreeMap<(bool, u64), Handover> = BTreeMap::new();
+    for (n, session) in chosen(sessions).into_iter().enumerate() {
+        let planted = plant(&session.as_sent, n, 3, 95);
+        let views: Vec<&Message> = planted.messages.iter().collect();
+        let total: u64 = views.iter().map(|view| counter.message(view).0).sum();
+        let truth = Truth::of(session, &planted);
+        let shares = PERCENT.map(|percent| (false, percent, total * percent / 100));
+        let fixed = (total >= 2 * FIXED).then_some((true, FIXED, FIXED));
+        for (is_fixed, name, budget) in shares.into_iter().chain(fixed) {
+            if budget < BUDGET_MIN {
+                continue;
+            }
+            let text = rule(&views, Tokens(budget));
+            let judge = Judge {
+                lines: &lines,
+                counter: &counter,
+                session: &session.id,
+            };
+            let mut handover = judge.judge(&text, &planted, &truth, &mut found.faults);
+            let used = counter.text(&text).0;
+            handover.used.count(used * 100 >= budget * USED);
+            by_budget
+                .entry((is_fixed, name))
+                .or_default()
+                .add(&handover);
+            if !is_fixed && name == 10 {
+                found
+                    .by_source
+                    .entry(session.source().to_owned())
+                    .or_default()
+                    .add(&handover);
+            }
+        }
+        if total >= LARGE {
+            rounds(session, n, rule, &mut found);
+        }
+    }
+    found.by_budget = by_budget
+        .into_iter()
+        .map(|((is_fixed, name), handover)| {
+            let name = if is_fixed {
+                name.to_string()
+            } else {
+                format!("{name} %")
+            };
+            (name, handover)
+        })
+        .collect();
+    Ok(found)
+}
+
+/// The sessions that are judged: not too light, and not too many of one source.
+pub(super) fn chosen(sessions: &[Session]) -> Vec<&Session> {
+    let mut of_source: HashMap<&str, usize> = HashMap::new();
+    let enough = sessions.iter().filter(|session| {
+        let count = of_source.entry(session.source()).or_default();
+        let is_taken = session.span(session.messages.len()) >= LEAST && *count < SOURCE_MAX;
+        *count += usize::from(is_taken);
+        is_taken
+    });
+    enough.collect()
+}
+
+/// What is known of a session without its summary.
+struct Truth {
+    /// Everything that a person said, normalised.
+    typed: String,
+    /// What a person said through a tool, normalised.
+    words: Vec<String>,
+    /// Files with a failed edit, and how many edits of each were made.
+    edits: HashMap<String, u32>,
+}
+
+impl Truth {
+    fn of(session: &Session, planted: &Planted) -> Self {
+        let mut all = typed(session);
+        all.extend(planted.words().map(str::to_owned));
+        let mut made: HashMap<String, u32> = HashMap::new();
+        let mut failed: Vec<String> = Vec::new();
+        let mut open: HashMap<&str, String> = HashMap::new();
+        for message in &planted.messages {
+            for call in message.calls() {
+                let name = call.name.to_lowercase();
+                let is_view = call.arguments.contains("\"view\"");
+                if EDITS.contains(&name.as_str()) && !is_view {
+                    open.extend(path(&call.arguments).map(|path| (call.id.0.as_str(), path)));
+                }
+            }
+            let Message::ToolResult(result) = message else {
+                continue;
+            };
+            let Some(path) = open.remove(result.call.0.as_str()) else {
+                continue;
+            };
+            let text = message.text();
+            let text = text.trim_start_matches("OBSERVATION:").trim_start();
+            if result.is_error || NOT_MADE.iter().any(|start| text.starts_with(start)) {
+                failed.push(path);
+            } else {
+                *made.entry(path).or_default() += 1;
+            }
+        }
+        failed.extend(planted.unedited.iter().cloned());
+        let edits = failed.into_iter().map(|path| {
+            let count = made.get(&path).copied().unwrap_or_default();
+            (path, count)
+        });
+        Self {
+            typed: normal(&all.join("\n")),
+            words: planted.words().map(normal).collect(),
+            edits: edits.collect(),
+        }
+    }
+
+    /// Checks whether a person typed a line, which may have gaps.
+    fn is_typed(&self, line: &str) -> bool {
+        let line = normal(line);
+        if self.words.iter().any(|words| line.contains(words)) {
+            return true;
+        }
+        let mut pieces = line.split('…').map(str::trim);
+        pieces.all(|piece| self.typed.contains(piece))
+    }
+}
+
+/// The file that a call's arguments name.
+fn path(arguments: &str) -> Option<String> {
+    let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
+    if let Some(patch) = arguments.get("input").and_then(serde_json::Value::as_str) {
+        let line = patch.lines().find_map(|line| {
+            let line = line.strip_prefix("*** Update File: ");
+            line.map(str::to_owned)
+        });
+        return line;
+    }
+    let path = PATHS
+        .iter()
+        .find_map(|key| arguments.get(key).and_then(serde_json::Value::as_str));
+    path.map(str::to_owned)
+}
+
+/// Judges one text.
+struct Judge<'a> {
+    lines: &'a Lines,
+    counter: &'a Bpe,
+    session: &'a str,
+}
+
+impl Judge<'_> {
+    fn judge(&self, text: &str, planted: &Planted, truth: &Truth, faults: &mut Faults) -> Handover {
+        let summary = Summary::of(text);
+        let mut found = Handover {
+            sessions: 1,
+            ..Handover::default()
+        };
+        let whole = normal(text);
+        let users: Vec<String> = summary
+            .of_kind(Kind::User)
+            .map(|item| item.lines.join("\n"))
+            .collect();
+        let said = normal(&users.join("\n"));
+        let kinds = [
+            (&mut found.answers, &planted.answers, "answers lost"),
+            (&mut found.reasons, &planted.reasons, "reasons lost"),
+            (
+                &mut found.plan_edits,
+                &planted.plan_edits,
+                "plan edits lost",
+            ),
+        ];
+        for (share, words, lost) in kinds {
+            for word in words {
+                let word = normal(word);
+                share.count(whole.contains(&word));
+                found.as_users.count(said.contains(&word));
+                if !whole.contains(&word) {
+                    faults.add(lost, self.session, &word);
+                }
+            }
+        }
+        for line in users.iter().flat_map(|item| item.lines()) {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let is_typed = truth.is_typed(line);
+            found.typed_lines.count(is_typed);
+            if !is_typed {
+                faults.add("not typed by the user", self.session, line);
+            }
+        }
+        found.clutter = self
+            .lines
+            .clutter(&summary, |line| faults.add("clutter", self.session, line));
+        found.names = self.lines.names(text, self.counter, |names| {
+            faults.add("bare names", self.session, names);
+        });
+        for (path, made) in &truth.edits {
+            if let Some((told, line)) = self.edit_told(&summary, path, *made) {
+                found.false_edits.count(told);
+                if told {
+                    faults.add("edits told that were not made", self.session, line);
+                }
+            }
+        }
+        found
+    }
+
+    /// Checks whether the summary tells more edits of a file than were made. `None` if it does not
+    /// mention the file.
+    fn edit_told<'t>(
+        &self,
+        summary: &Summary<'t>,
+        path: &str,
+        made: u32,
+    ) -> Option<(bool, &'t str)> {
+        let mut mentioned = None;
+        for item in summary.of_kind(Kind::Report) {
+            let line = item.lines.first().copied().unwrap_or_default();
+            if let Some((shown, acts)) = self.lines.file(line) {
+                if shown != path && !path.ends_with(&format!("/{shown}")) {
+                    continue;
+                }
+                let acts = acts.split(", ").filter_map(|act| act.split_once(' '));
+                let changes = acts
+                    .filter(|(act, _)| DONE.contains(act))
+                    .filter_map(|(_, count)| count.parse::<u32>().ok())
+                    .sum::<u32>();
+                if changes > made {
+                    return Some((true, line));
+                }
+                mentioned = Some((false, line));
+                continue;
+            }
+            if !line.contains(path) {
+                continue;
+            }
+            let lower = plain(line).to_lowercase();
+            let words: Vec<&str> = lower
+                .split(|c: char| !c.is_ascii_alphabetic())
+                .filter(|word| !word.is_empty())
+                .collect();
+            let tells = words.iter().any(|word| DONE.contains(word));
+            let denies = words.iter().any(|word| NOT_DONE.contains(word));
+            if made == 0 && tells && !denies {
+                return Some((true, line));
+            }
+            mentioned = Some((false, line));
+        }
+        mentioned
+    }
+}
+
+/// Summaries of summaries: each round gets the last round's summary and the next part.
+fn rounds(session: &Session, n: usize, rule: Rule<'_>, found: &mut Handovers) {
+    let first = session.as_sent.len() / ROUNDS;
+    let rules: Vec<&str> = canary::rules()
+        .skip(n)
+        .step_by(7)
+        .take(ROUND_RULES)
+        .collect();
+    let (head, tail) = session
+        .as_sent
+        .split_at_checked(first)
+        .unwrap_or((&session.as_sent, &[]));
+    let mut planted = plant(head, n, 10, 90);
+    for (i, rule) in rules.iter().enumerate() {
+        let at = planted.messages.len() * (2 * i + 1) / (2 * ROUND_RULES);
+        let is_result = |message: &Message| matches!(message, Message::ToolResult(_));
+        let after = planted.messages.iter().skip(at);
+        let at = at + after.take_while(|message| is_result(message)).count();
+        planted.messages.insert(at, Message::user(*rule));
+    }
+    let budget = Tokens(session.span(session.messages.len()) * ROUND_PERCENT / 100);
+    let mut parts = vec![planted.messages.as_slice()];
+    parts.extend(tail.chunks(tail.len().div_ceil(ROUNDS - 1).max(1)));
+    let mut texts: Vec<String> = Vec::new();
+    for part in parts {
+        let summary = texts
+            .last()
+            .map(|text| Message::Summary { text: text.clone() });
+        let views: Vec<&Message> = summary.iter().chain(part).collect();
+        texts.push(rule(&views, budget));
+    }
+    let (Some(kept), Some(left)) = (texts.first(), texts.last()) else {
+        return;
+    };
+    let (kept, left) = (normal(kept), normal(left));
+    let count = |share: &mut Share, words: &str, faults: &mut Faults, name: &'static str| {
+        let words = normal(words);
+        if kept.contains(&words) {
+            let lost = !left.contains(&words);
+            share.count(lost);
+            if lost {
+                faults.add(name, &session.id, &words);
+            }
+        }
+    };
+    let (rounds, faults) = (&mut found.rounds, &mut found.faults);
+    for rule in rules {
+        count(&mut rounds.rules, rule, faults, "rules lost in five rounds");
+    }
+    for words in planted.words() {
+        count(
+            &mut rounds.words,
+            words,
+            faults,
+            "words lost in five rounds",
+        );
+    }
+    for text in typed(session).iter().filter(|text| {
+        head.iter()
+            .any(|message| message.is_user() && message.text().contains(text.as_str()))
+    }) {
+        for sentence in sentences(text) {
+            count(
+                &mut rounds.sentences,
+                &sentence,
+                faults,
+                "sentences lost in five rounds",
+            );
+        }
+    }
+}

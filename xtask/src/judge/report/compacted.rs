@@ -1,0 +1,119 @@
+//! What `plimsoll compact` leaves of short chats and of recorded sessions, as tables and as JSON.
+
+use serde_json::{Value, json};
+
+use super::percent;
+use crate::judge::kit::{KINDS, PERCENT, Survival};
+use crate::judge::measure::Share;
+use crate::judge::whole::Whole;
+
+/// Prints the table; the last rows are of all languages together.
+pub(super) fn tables(survivals: &[Survival]) {
+    println!("\n### Short chats, compacted: what was said once\n");
+    println!("Required: 40 % at 10 %, 80 % at 20 %, 100 % at 30 %, and no old value.\n");
+    let kinds = KINDS.join(" | ");
+    println!("| language | budget | all | {kinds} | old values there | 95 % used | refused |");
+    println!("|---|--:|--:|{}--:|--:|--:|", "--:|".repeat(KINDS.len()));
+    for one in survivals.iter().chain(&together(survivals)) {
+        let kinds: Vec<String> = one
+            .kinds
+            .iter()
+            .map(|share| percent(share.part()))
+            .collect();
+        println!(
+            "| {} | {} % | {} of {} | {} | {} of {} | {} | {} |",
+            one.language,
+            one.percent,
+            percent(one.all().part()),
+            one.all().of,
+            kinds.join(" | "),
+            percent(one.stale.part()),
+            one.stale.of,
+            percent(one.used.part()),
+            one.refused
+        );
+    }
+}
+
+/// The table as JSON.
+pub(super) fn json(survivals: &[Survival]) -> Value {
+    let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
+    let all = survivals.iter().cloned().chain(together(survivals));
+    let all = all.map(|one| {
+        let kinds = KINDS.iter().zip(one.kinds);
+        let kinds: serde_json::Map<String, Value> = kinds
+            .map(|(kind, kept)| ((*kind).to_owned(), share(kept)))
+            .collect();
+        json!({
+            "language": one.language, "percent": one.percent,
+            "all": share(one.all()), "kinds": kinds, "stale": share(one.stale),
+            "used": share(one.used), "refused": one.refused,
+        })
+    });
+    Value::Array(all.collect())
+}
+
+/// Prints what is left of recorded sessions.
+pub(super) fn whole_tables(wholes: &[Whole]) {
+    println!("\n### Recorded sessions, compacted: the summary and the kept messages together\n");
+    println!(
+        "| budget | sessions | refused | over | 95 % used | least used | summaries cut | short user messages | user sentences | words through tools |"
+    );
+    println!("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for one in wholes {
+        let cell = |share: Share| format!("{} of {}", percent(share.part()), share.of);
+        println!(
+            "| {} % | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            one.percent,
+            one.sessions,
+            one.refused,
+            one.over,
+            cell(one.used),
+            percent(one.least),
+            cell(one.cut),
+            cell(one.messages),
+            cell(one.sentences),
+            cell(one.words)
+        );
+    }
+}
+
+/// The same as JSON.
+pub(super) fn whole_json(wholes: &[Whole]) -> Value {
+    let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
+    let all = wholes.iter().map(|one| {
+        json!({
+            "percent": one.percent, "sessions": one.sessions, "refused": one.refused,
+            "over": one.over, "used": share(one.used), "least": one.least,
+            "cut": share(one.cut), "messages": share(one.messages),
+            "sentences": share(one.sentences), "words": share(one.words),
+        })
+    });
+    Value::Array(all.collect())
+}
+
+/// All languages in one, by budget.
+fn together(survivals: &[Survival]) -> Vec<Survival> {
+    PERCENT
+        .iter()
+        .map(|percent| {
+            let mut sum = Survival {
+                language: "all",
+                percent: *percent,
+                kinds: [Share::default(); 5],
+                stale: Share::default(),
+                used: Share::default(),
+                refused: 0,
+            };
+            for one in survivals.iter().filter(|one| one.percent == *percent) {
+                for (kind, other) in sum.kinds.iter_mut().zip(one.kinds) {
+                    kind.add(other);
+                }
+                sum.stale.add(one.stale);
+                sum.used.add(one.used);
+                sum.refused += one.refused;
+            }
+            sum
+        })
+        .collect()
+}

@@ -1,0 +1,84 @@
+//! Chats through `plimsoll compact`, as a user's would go: the kept messages and the summary together.
+
+use std::io::Write;
+use std::path::Path;
+
+use plimsoll_context::{Bpe, Message, Part, TokenCounter};
+use serde_json::{Value, json};
+
+use super::sessions::sent;
+use crate::command::Job;
+use crate::error::Error;
+use crate::tools;
+
+/// The policy that is judged.
+const POLICY: &str = "extract";
+
+/// Compacts each chat to its budget. `None` stands for a chat that was refused.
+pub(super) fn compact<'m>(
+    root: &Path,
+    chats: impl Iterator<Item = (&'m [Message], u64)>,
+) -> Result<Vec<Option<Vec<Message>>>, Error> {
+    Job::cargo(root)
+        .args(["build", "--quiet", "--package", "plimsoll-cli"])
+        .read()?;
+    let target = tools::target(root);
+    let input = target.join("judge-chats.jsonl");
+    let mut file = std::fs::File::create(&input).map_err(Error::file(&input))?;
+    for (messages, budget) in chats {
+        let messages: Vec<Value> = messages.iter().map(written).collect();
+        let chat = json!({ "model": "gpt-4o", "budget_tokens": budget, "messages": messages });
+        writeln!(file, "{chat}").map_err(Error::file(&input))?;
+    }
+    let plimsoll = target.join(format!("debug/plimsoll{}", std::env::consts::EXE_SUFFIX));
+    let printed = Job::new(plimsoll, root)
+        .args(["compact", "--lines", "--quiet", "--policy", POLICY])
+        .args([&input])
+        .read_anyway()?;
+    let read = |line: &str| {
+        let chat: Value = serde_json::from_str(line).map_err(|error| Error::Unreadable {
+            what: "a chat that was compacted".to_owned(),
+            why: error.to_string(),
+        })?;
+        let messages = chat.get("messages").and_then(Value::as_array);
+        Ok(messages.map(|messages| messages.iter().map(sent).collect()))
+    };
+    printed.lines().map(read).collect()
+}
+
+/// What messages weigh.
+pub(super) fn tokens(messages: &[Message]) -> u64 {
+    let counter = Bpe::o200k();
+    messages
+        .iter()
+        .map(|message| counter.message(message).0)
+        .sum()
+}
+
+/// A message in OpenAI's form, without thinking.
+fn written(message: &Message) -> Value {
+    let text = message.text();
+    match message {
+        Message::System { .. } => json!({ "role": "system", "content": text }),
+        Message::Assistant { parts } => {
+            let calls = parts.iter().filter_map(|part| match part {
+                Part::ToolCall(call) => Some(json!({
+                    "id": call.id.0, "type": "function",
+                    "function": { "name": call.name, "arguments": call.arguments },
+                })),
+                _ => None,
+            });
+            let calls: Vec<Value> = calls.collect();
+            if calls.is_empty() {
+                return json!({ "role": "assistant", "content": text });
+            }
+            json!({ "role": "assistant", "content": text, "tool_calls": calls })
+        }
+        Message::ToolResult(result) => {
+            json!({ "role": "tool", "tool_call_id": result.call.0, "content": text })
+        }
+        Message::User { .. } | Message::Notice { .. } | Message::Summary { .. } => {
+            json!({ "role": "user", "content": text })
+        }
+    }
+}
