@@ -14,7 +14,7 @@ pub const CALL_OVERHEAD: Tokens = Tokens(8);
 /// Wrapping of one tool's definition.
 pub const TOOL_OVERHEAD: Tokens = Tokens(8);
 /// The sentences that `wire` puts around a summary, so that it is taken as a reference.
-pub const SUMMARY_FRAME: Tokens = Tokens(48);
+pub const SUMMARY_FRAME: Tokens = Tokens(34);
 /// What an image of unknown size weighs: 1024 × 1024 in OpenAI's tiles (85 + 4 · 170).
 pub const IMAGE_DEFAULT: Tokens = Tokens(765);
 

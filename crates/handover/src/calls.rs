@@ -113,6 +113,7 @@ impl Call {
         let shown = command
             .split_once("<<")
             .map_or(command, |(head, _)| head.trim());
+        let shown = shown.trim_end().trim_end_matches("\"$(cat").trim_end();
         let shown = without_preparation(if shown.is_empty() { command } else { shown });
         Self {
             name: name.to_owned(),

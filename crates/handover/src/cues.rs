@@ -38,6 +38,26 @@ const LISTS: [(&str, u8); 5] = [
 const STATEMENT_WORDS: usize = 4;
 /// Nor do fewer characters, in scripts without blanks.
 const STATEMENT_CHARS: usize = 8;
+/// What the agent says before it does something.
+const ANNOUNCES: [&str; 17] = [
+    "let me",
+    "i'll",
+    "i will",
+    "let's",
+    "going to",
+    "i need to",
+    "i should",
+    "we need to",
+    "we'll",
+    "we should",
+    "i want to",
+    "running",
+    "checking",
+    "looking",
+    "time to",
+    "让我",
+    "我来",
+];
 
 /// The words that may follow a first word, and the sign that the phrase is.
 type Phrases = Vec<(Vec<&'static str>, u8)>;
@@ -157,13 +177,16 @@ pub(crate) fn statement(sentence: &str) -> Option<f64> {
         return None;
     }
     let signs = Signs::of(text);
+    if signs.has(ANNOUNCEMENT) && announces(text) {
+        return None;
+    }
     let certain = if is_hedged(text) { 0.3 } else { 1.0 };
     let worth = match (signs.has(FINDING), signs.has(ANNOUNCEMENT)) {
         (true, false) => Some(1.0),
         (false, false) => Some(0.4),
         // "Now the tests pass because …" is more than an announcement, "Let me fix the bug." is not.
-        (true, true) if !announces(text) => Some(0.6),
-        _ => None,
+        (true, true) => Some(0.6),
+        (false, true) => None,
     };
     worth.map(|worth| worth * certain)
 }
@@ -201,20 +224,7 @@ fn is_hedged(text: &str) -> bool {
 /// Returns `true` if a sentence only says what the agent is about to do, or greets.
 fn announces(text: &str) -> bool {
     let low = text.to_lowercase().replace('’', "'");
-    [
-        "let me",
-        "i'll",
-        "i will",
-        "let's",
-        "going to",
-        "i need to",
-        "i should",
-        "we need to",
-        "让我",
-        "我来",
-    ]
-    .iter()
-    .any(|cue| low.contains(cue))
+    ANNOUNCES.iter().any(|cue| low.contains(cue))
 }
 
 /// Returns `true` if a machine wrote the line rather than a person: a log, a stack, code.

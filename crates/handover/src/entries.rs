@@ -8,7 +8,7 @@ use crate::calls::Call;
 use crate::format::{self, Item, Section};
 use crate::replies::{Reply, reply};
 use crate::sentences::one_line;
-use crate::speaker::{Speech, speech};
+use crate::speaker::{Speech, brings_a_body, speech};
 
 /// Longest name of a refused call that is repeated, in bytes.
 const REFUSED_MAX: usize = 120;
@@ -30,6 +30,8 @@ pub(crate) enum Text<'a> {
         text: &'a str,
         is_error: bool,
     },
+    /// What the user decided without words.
+    Decided(String),
     Notice(&'a str),
     /// The items of an earlier handover.
     Handover(Vec<(Section, Item)>),
@@ -53,7 +55,11 @@ pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
     // A command that stood in the agent's text, whose output is the next message.
     let mut in_text: Option<usize> = None;
     for (at, entry) in entries.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| entries.get(before));
         match *entry {
+            // The host puts the body of a command behind it.
+            Entry::User(_) if matches!(before, Some(Entry::User(before)) if brings_a_body(before)) =>
+                {}
             Entry::User(text) => read_user(at, text, in_text.take(), &mut texts),
             Entry::Assistant(text) => {
                 texts.push((at, Text::Agent(text)));
@@ -153,15 +159,19 @@ fn read_result<'a>(
     match said {
         Some(Reply::Answers(answers)) => texts.extend(answers.into_iter().map(person)),
         Some(Reply::Refused(reason)) => {
-            let refused = format!("(refused: {}) {reason}", one_line(signature, REFUSED_MAX));
-            texts.push(person(refused.trim().to_owned()));
+            let call = one_line(signature, REFUSED_MAX);
+            if reason.is_empty() {
+                texts.push((at, Text::Decided(format!("the user refused: {call}"))));
+            } else {
+                texts.push(person(format!("(refused: {call}) {reason}")));
+            }
         }
-        Some(Reply::Plan(Some(plan))) => {
-            texts.push(person(format!(
-                "(approved the plan, as edited here) {plan}"
-            )));
+        Some(Reply::Plan(Some(changed))) => {
+            texts.push(person(format!("(changed the plan) {changed}")));
         }
-        Some(Reply::Plan(None)) => texts.push(person("(approved the plan)".to_owned())),
+        Some(Reply::Plan(None)) => {
+            texts.push((at, Text::Decided("the user approved the plan".to_owned())));
+        }
         None => texts.push((
             at,
             Text::Result {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// The first line begins with this; the digits of the seal follow.
 const HEAD: &str = "[handover ";
 /// The end of the first line.
-const HEAD_END: &str = "] » the user's words, »! a rule of theirs, - what was done";
+const HEAD_END: &str = "] » user's words, »! rule, - done";
 /// Digits of the seal.
 const SEAL: usize = 8;
 /// Stands for left-out words of a user's message.

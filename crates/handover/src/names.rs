@@ -259,7 +259,10 @@ fn word_kind(word: &str) -> Option<Kind> {
     }
     let hump =
         |pair: &[u8]| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase());
-    (word.len() >= 4 && bytes.windows(2).any(hump)).then_some(Kind::Camel)
+    // Not `0xA0` or `AwEB`, which are digits of something.
+    let letters = bytes.iter().filter(|b| b.is_ascii_lowercase()).count();
+    let is_word = letters >= 3 && !bytes.first().is_some_and(u8::is_ascii_digit);
+    (is_word && bytes.windows(2).any(hump)).then_some(Kind::Camel)
 }
 
 fn is_path(run: &str) -> bool {
@@ -286,7 +289,7 @@ fn is_place(head: &str) -> bool {
 }
 
 /// Whether it ends like a file's name does.
-fn has_ending(run: &str) -> bool {
+pub(crate) fn has_ending(run: &str) -> bool {
     let Some((stem, ending)) = run.rsplit_once('.') else {
         return false;
     };

@@ -70,6 +70,7 @@ pub(crate) fn outcome(call: Option<&Call>, text: &str, is_error: bool) -> Outcom
 fn bare(text: &str) -> &str {
     let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
     let text = text.strip_suffix("</tool_use_error>").unwrap_or(text);
+    let text = text.strip_prefix("OBSERVATION:").unwrap_or(text);
     let text = text.trim().strip_prefix("<output>").unwrap_or(text);
     text.strip_suffix("</output>").unwrap_or(text).trim()
 }
@@ -105,9 +106,11 @@ fn exit_code(text: &str) -> Option<i64> {
 fn tests_failed(text: &str) -> bool {
     text.lines().rev().take(SUMMARY_LINES).any(|line| {
         line.len() <= LINE_MAX
-            && (TEST_FAILURES
-                .lines()
-                .any(|mark| !mark.is_empty() && line.contains(mark))
+            && (line.starts_with("error: ")
+                || line.starts_with("error[")
+                || TEST_FAILURES
+                    .lines()
+                    .any(|mark| !mark.is_empty() && line.contains(mark))
                 || counts_failures(line))
     })
 }
@@ -219,7 +222,7 @@ fn error_line(text: &str) -> String {
     {
         return one_line(&format!("{found} {next}"), ERROR_MAX);
     }
-    one_line(found, ERROR_MAX)
+    one_line(found.trim_end_matches(['|', ':', ' ']), ERROR_MAX)
 }
 
 /// Returns what a successful call said, in few words.
@@ -229,7 +232,11 @@ fn said(text: &str) -> String {
         return "ok".to_owned();
     }
     if text.len() <= OUTCOME_MAX {
-        return one_line(text, OUTCOME_MAX);
+        // A line that opens a block is no lead-in here.
+        return one_line(
+            text.trim_end_matches([':', '{', '(', '|', ' ']),
+            OUTCOME_MAX,
+        );
     }
     // Tests and builds say last how it went.
     let last = text.lines().next_back().unwrap_or_default();

@@ -4,8 +4,10 @@
 
 use std::collections::HashMap;
 
+mod mention;
 mod statement;
 
+use mention::Mention;
 use statement::{Form, Look, Statement, gone, is_update, words};
 
 /// A longer sentence states no value.
@@ -22,6 +24,7 @@ pub(crate) struct Told {
     /// fault: the port is …". Without that, the rest of the sentence says of which port.
     clause: Option<Statement>,
     gone: Vec<String>,
+    mention: Mention,
 }
 
 impl Told {
@@ -48,9 +51,10 @@ impl Told {
             statement,
             clause,
             gone: gone(&words),
+            mention: Mention::of(sentence, &words),
         };
         let is_some = told.statement.is_some() || told.clause.is_some();
-        (is_some || !told.gone.is_empty()).then_some(told)
+        (is_some || !told.gone.is_empty() || !told.mention.is_empty()).then_some(told)
     }
 
     /// Whether it states a value, so that a later one could update it.
@@ -66,6 +70,9 @@ pub(crate) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
     let mut live = Live::default();
     // Where each value was stated, oldest first.
     let mut values: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+    stale.extend(mention::outdated(
+        told.iter().map(|(at, told)| (*at, &told.mention)),
+    ));
     for (at, told) in told {
         let is_stated = told.is_stated();
         for gone in told.gone {

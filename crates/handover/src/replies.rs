@@ -1,6 +1,8 @@
 //! The user's words in the results of tools: answers to a question, reasons for a refusal, edits of a
 //! plan.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::sentences::{one_line, without_escapes};
@@ -82,7 +84,7 @@ pub(crate) fn reply(tool: &str, arguments: &Value, text: &str, is_error: bool) -
     let tool = tool.to_lowercase();
     if text.starts_with("User has approved your plan") || text.starts_with("User approved the plan")
     {
-        return Some(Reply::Plan(edited_plan(text)));
+        return Some(Reply::Plan(edited_plan(arguments, text)));
     }
     let asks = ASKING.iter().any(|word| tool.contains(word))
         && !NOT_ASKING.iter().any(|word| tool.contains(word));
@@ -120,11 +122,21 @@ fn refusal(text: &str) -> Option<String> {
     Some(reason.trim().to_owned())
 }
 
-fn edited_plan(text: &str) -> Option<String> {
-    let (heading, plan) = text.split_once("Approved Plan")?;
-    let _ = heading;
+/// Returns what the user changed in a plan: the lines that the agent had not proposed.
+fn edited_plan(arguments: &Value, text: &str) -> Option<String> {
+    let (_, plan) = text.split_once("Approved Plan")?;
     let (by, plan) = plan.split_once('\n')?;
-    by.contains("edited").then(|| plan.trim().to_owned())
+    let proposed = arguments
+        .get("plan")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let proposed: HashSet<&str> = proposed.lines().map(str::trim).collect();
+    let changed: Vec<&str> = plan
+        .trim()
+        .lines()
+        .filter(|line| !proposed.contains(line.trim()))
+        .collect();
+    (by.contains("edited") && !changed.is_empty()).then(|| changed.join("\n"))
 }
 
 /// Pairs each question with its answer.
@@ -324,9 +336,14 @@ mod tests {
 
     #[test]
     fn an_edited_plan_is_the_users() {
-        let text = "User has approved your plan. You can now start coding.\n\n## Approved Plan (edited by user):\n1. only the parser";
+        let text = "User has approved your plan. You can now start coding.\n\n## Approved Plan (edited by user):\n# Plan\n1. only the parser";
         assert_eq!(
-            reply("ExitPlanMode", &json!({}), text, false),
+            reply(
+                "ExitPlanMode",
+                &json!({"plan": "# Plan\n1. everything"}),
+                text,
+                false
+            ),
             Some(Reply::Plan(Some("1. only the parser".to_owned())))
         );
         assert_eq!(

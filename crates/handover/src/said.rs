@@ -77,6 +77,8 @@ struct Sentence {
     is_fact: bool,
     is_kept: bool,
     is_stale: bool,
+    /// It only acknowledges, or says again what other messages say.
+    is_chatter: bool,
     /// How often it stands in all that the user said; none if it stands earlier.
     times: u32,
     is_machine: bool,
@@ -86,6 +88,7 @@ impl Said {
     /// Reads texts in their order.
     pub(crate) fn of(texts: Vec<SaidText>) -> Self {
         let novelty = Novelty::of(&texts);
+        let repeated = repeated(&texts);
         // Of a repeated text the last one stays.
         let mut seen = HashSet::new();
         let mut last: Vec<SaidText> = texts
@@ -98,7 +101,8 @@ impl Said {
         let mut told = Vec::new();
         for said in last {
             let news = novelty.news(&said.text);
-            let (utterance, values) = Utterance::of(said, news);
+            let (mut utterance, values) = Utterance::of(said, news);
+            utterance.mark_chatter(&repeated);
             let m = messages.len();
             told.extend(values.into_iter().map(|(n, one)| ((m, n), one)));
             messages.push(utterance);
@@ -157,16 +161,13 @@ impl Said {
         let mut found = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
             if message.is_short() && message.kept == Kept::No {
-                let strength = message.strength();
-                found.extend(
-                    strength
-                        .filter(|rule| *rule > Rule::Wish)
-                        .map(|rule| (rule, m)),
-                );
+                let is_reply = message.standing == Standing::Reply;
+                let strength = message.strength().filter(|rule| *rule > Rule::Wish);
+                found.extend(strength.map(|rule| (is_reply, rule, m)));
             }
         }
         found.sort_by_key(|found| std::cmp::Reverse(*found));
-        for (_, m) in found {
+        for (_, _, m) in found {
             if tokens.is_spent() {
                 break;
             }
@@ -199,7 +200,11 @@ impl Said {
         let mut found: Vec<(f64, usize)> = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
             if message.is_short() && message.kept == Kept::No {
-                let worth = message.news * if message.says_a_fact() { 2.0 } else { 1.0 };
+                let worth = match (message.is_chatter(), message.says_a_fact()) {
+                    (true, _) => 0.1,
+                    (false, true) => 2.0 * message.news,
+                    (false, false) => message.news,
+                };
                 let cost = message.text.len() as f64 / 4.0 + 4.0;
                 found.push((worth / cost, m));
             }
@@ -317,6 +322,7 @@ impl Utterance {
                 is_fact,
                 is_kept: false,
                 is_stale: false,
+                is_chatter: false,
                 times: 1,
                 is_machine,
             });
@@ -331,6 +337,29 @@ impl Utterance {
             news,
         };
         (utterance, values)
+    }
+
+    /// Marks the sentences that other messages repeat, unless they say something.
+    fn mark_chatter(&mut self, repeated: &HashSet<String>) {
+        if !self.is_short() || self.standing != Standing::New {
+            return;
+        }
+        for n in 0..self.sentences.len() {
+            let Some(sentence) = self.sentences.get(n) else {
+                return;
+            };
+            let text = self.text_of(sentence);
+            let is_chatter = sentence.rule < Some(Rule::Value) && repeated.contains(&normal(text));
+            if let Some(sentence) = self.sentences.get_mut(n) {
+                sentence.is_chatter = is_chatter;
+            }
+        }
+    }
+
+    fn is_chatter(&self) -> bool {
+        self.sentences
+            .iter()
+            .all(|one| one.is_chatter || one.is_stale)
     }
 
     fn text_of(&self, sentence: &Sentence) -> &str {
@@ -400,17 +429,35 @@ impl Utterance {
 
     /// Returns all of it that is not outdated.
     fn live(&self) -> String {
-        if self.sentences.iter().all(|one| !one.is_stale) {
-            return self.text.clone();
+        if self
+            .sentences
+            .iter()
+            .all(|one| !one.is_stale && !one.is_chatter)
+            || self.is_chatter()
+        {
+            return self.joined(|one| !one.is_stale);
         }
-        self.joined(|one| !one.is_stale)
+        // An acknowledgement before or behind the rest leaves no gap.
+        let first = self
+            .sentences
+            .iter()
+            .position(|one| !one.is_chatter)
+            .unwrap_or(0);
+        let last = self.sentences.iter().rposition(|one| !one.is_chatter);
+        let last = last.unwrap_or(self.sentences.len());
+        let whole = self.sentences.get(first..=last).unwrap_or_default();
+        self.join(whole, |one| !one.is_stale && !one.is_chatter)
     }
 
     /// Returns the wanted sentences, with a sign for those that are left out.
     fn joined(&self, wanted: impl Fn(&Sentence) -> bool) -> String {
+        self.join(&self.sentences, wanted)
+    }
+
+    fn join(&self, sentences: &[Sentence], wanted: impl Fn(&Sentence) -> bool) -> String {
         let mut joined = String::new();
         let mut gap = false;
-        for sentence in &self.sentences {
+        for sentence in sentences {
             if !wanted(sentence) {
                 gap = true;
                 continue;
@@ -440,6 +487,26 @@ impl Sentence {
     fn is_fresh(&self) -> bool {
         !self.is_stale && self.times > 0
     }
+}
+
+/// Returns the sentences that stand in more than one of the short messages.
+fn repeated(texts: &[SaidText]) -> HashSet<String> {
+    let mut seen = HashSet::new();
+    let mut repeated = HashSet::new();
+    for said in texts.iter().filter(|said| said.text.len() <= SHORT) {
+        let here: HashSet<String> = sentences(&said.text)
+            .into_iter()
+            .filter_map(|at| said.text.get(at).map(normal))
+            .collect();
+        for sentence in here {
+            if seen.contains(&sentence) {
+                repeated.insert(sentence);
+            } else {
+                seen.insert(sentence);
+            }
+        }
+    }
+    repeated
 }
 
 /// In how many of the user's messages each word stands.

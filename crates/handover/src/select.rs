@@ -21,7 +21,7 @@ const CALLS: u64 = 5;
 const FILES: u64 = 6;
 const NAMES: u64 = 45;
 /// Names without a file, at most.
-const BARE_NAMES: u64 = 4;
+const BARE_NAMES: u64 = 3;
 /// So many tokens of a small text are the user's.
 const LEAST_SAID: u64 = 120;
 /// How much a name's length counts against it: 0 not at all, 1 in proportion.
@@ -33,9 +33,7 @@ const LIKELY: f64 = 0.006;
 /// A name less likely than this is not told.
 const LEAST: f64 = 0.002;
 /// So many names are told of one file.
-const NAMES_OF_FILE: usize = 16;
-/// So many, if there are tokens left that nothing else wants.
-const MORE_NAMES_OF_FILE: usize = 40;
+const NAMES_OF_FILE: usize = 6;
 
 /// Returns the text of what is worth telling in `tokens`, or `None` if nothing is.
 pub(crate) fn select(
@@ -119,7 +117,6 @@ pub(crate) fn select(
         lines.spend(&mut budget);
     }
     map.cover(said, &[&former, &findings, &calls]);
-    map.names_of_file = MORE_NAMES_OF_FILE;
     map.spend(&mut budget, LEAST);
 
     let mut conversation = said.items();
@@ -269,8 +266,6 @@ struct Map<'n> {
     files: HashSet<&'n str>,
     /// How many names are told of each file.
     names_of: HashMap<u32, usize>,
-    /// How many may be.
-    names_of_file: usize,
     /// Tokens for names without a file.
     bare: u64,
     is_headed: bool,
@@ -293,10 +288,14 @@ impl Candidate<'_> {
         format!(", {}", self.word)
     }
 
-    /// Returns `true` for `and/or` and the like, which look like a path.
+    /// Returns `true` for `and/or`, `HTTP/1.0`, `s/a/b` and the like, which look like a path.
     fn is_pair(&self) -> bool {
         let (head, last) = self.word.rsplit_once('/').unwrap_or(("", self.word));
-        self.is_file && !last.contains('.') && !head.contains('/')
+        let is_sed = head.starts_with("s/") || head == "s";
+        self.is_file
+            && (is_sed
+                || self.word.contains("...")
+                || !names::has_ending(last) && !head.contains('/'))
     }
 }
 
@@ -349,7 +348,6 @@ impl<'n> Map<'n> {
             alone: HashSet::new(),
             file_of,
             files: HashSet::new(),
-            names_of_file: NAMES_OF_FILE,
             names_of: HashMap::new(),
             bare,
             is_headed: false,
@@ -413,7 +411,7 @@ impl<'n> Map<'n> {
         match home.filter(|_| path.is_some_and(|path| self.files.contains(path))) {
             Some(home) => {
                 let names = self.names_of.entry(home).or_default();
-                if *names < self.names_of_file {
+                if *names < NAMES_OF_FILE {
                     *names += 1;
                     self.spend_on(candidate, budget);
                 }

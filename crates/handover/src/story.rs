@@ -170,6 +170,7 @@ impl<'t> Reader<'t, '_> {
                 text,
                 is_error,
             } => self.result(at, *call, text, *is_error),
+            Text::Decided(text) => self.line(at, LineKind::Finding, text.clone(), 1.0),
             Text::Notice(text) => {
                 let line = one_line(text, LINE_MAX);
                 let masked = line.chars().filter(|c| !c.is_ascii_digit()).collect();
@@ -254,7 +255,7 @@ impl<'t> Reader<'t, '_> {
             }
             let bare = line.trim_start_matches(['-', '*', '•', ' ']);
             let letters = bare.chars().filter(|c| c.is_alphanumeric()).count();
-            if letters < LETTERS_MIN || line.starts_with('<') {
+            if letters < LETTERS_MIN || line.starts_with(['<', '|']) || line.ends_with(':') {
                 continue;
             }
             let mut found = 0.0;

@@ -24,6 +24,10 @@ pub const SOFT_MARK: Ppm = Ppm(850_000);
 /// The share of the view's target that a summary without a model may take if the words of the user
 /// need it: they go before the newest exchanges that nothing protects.
 pub const EXTRACT_SHARE: Ppm = Ppm(600_000);
+/// The same where most of what is said are the user's words.
+const TALK_SHARE: Ppm = Ppm(850_000);
+/// The user's words are most of a talk if they weigh at least one part in so many of it.
+const TALK_PART: u64 = 4;
 /// The share that it may take in any case.
 const EXTRACT_FLOOR: Ppm = Ppm(60_000);
 /// What such a summary may weigh beside the user's words, in percent of them.
@@ -254,10 +258,12 @@ impl Summarize {
         let said = person_tokens(&messages(draft, &all), draft.counter());
         let wanted = Tokens(said.0.saturating_mul(EXTRACT_PERCENT) / 100);
         let frame = draft.summary_frame(&all);
+        let is_talk = said.times(TALK_PART) >= draft.weight_of(&all);
+        let share = if is_talk { TALK_SHARE } else { EXTRACT_SHARE };
         (wanted + frame)
             .max(most)
             .max(budget.target.share(EXTRACT_FLOOR))
-            .min(budget.target.share(EXTRACT_SHARE))
+            .min(budget.target.share(share))
             .min(draft.summary_limit())
     }
 }

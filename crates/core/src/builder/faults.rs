@@ -103,7 +103,7 @@ impl AgentBuilder {
         fault(
             self.summary.max_summary_tokens < LEAST_SUMMARY,
             format!(
-                "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 52",
+                "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 38",
                 self.summary.max_summary_tokens
             ),
         );

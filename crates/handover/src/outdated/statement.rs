@@ -285,6 +285,11 @@ fn mark_gone(words: &mut [Word]) {
 }
 
 impl Word {
+    /// Returns `true` if the word forbids something.
+    pub(crate) fn forbids(&self) -> bool {
+        self.is(FORBIDS)
+    }
+
     fn is(&self, class: u16) -> bool {
         self.class & class != 0
     }
@@ -327,7 +332,7 @@ fn cjk_class(word: &str) -> u16 {
     sets | updates
 }
 
-fn is_cjk(c: char) -> bool {
+pub(crate) fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
