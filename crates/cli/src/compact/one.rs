@@ -59,22 +59,18 @@ impl<'a> How<'a> {
         let mut json = None;
         if let Some((policy, line)) = self.policy(&file)? {
             let policy = policy.for_filter();
-            let budget = line
-                .budget(
-                    file.overhead,
-                    file.view.instructions(),
-                    Calibration::default(),
-                )
-                .map_err(Stop::cannot_fit)?;
-            let cut = file.body.cut(&file.view, &policy, &budget);
+            let cut = file.body.cut(&file.view, &policy, &line);
             let cut = cut.map_err(|error| match error {
                 CutError::CannotFit(error) => Stop::cannot_fit(error),
                 error => Stop::failed(error),
             })?;
-            explained = args.explain.then(|| {
+            if args.explain {
+                let instructions = file.view.instructions();
+                let budget = line.budget(file.overhead, instructions, Calibration::default());
                 let planned = cut.as_ref().map_or(&file.view, |cut| &cut.planned);
-                Explained::new(&policy, planned, budget)
-            });
+                let budget = budget.map_err(Stop::cannot_fit)?;
+                explained = Some(Explained::new(&policy, planned, budget));
+            }
             if let Some(cut) = cut {
                 notes.extend(done(&file, &cut));
                 json = Some(cut.text + "\n");

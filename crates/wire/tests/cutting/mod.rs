@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    ArgumentDigest, Author, Calibration, Line, Policy, Ppm, SessionPruneConfig, Stage,
-    SummaryConfig, TokenCounter, Tokens,
+    ArgumentDigest, Author, Line, Policy, Ppm, SessionPruneConfig, Stage, SummaryConfig,
+    TokenCounter, Tokens,
 };
 use plimsoll_wire::body::{Body, Cut, CutError};
 use plimsoll_wire::canonical::Target;
@@ -42,10 +42,7 @@ pub(crate) fn cut(
 ) -> Result<Option<Cut>, CutError> {
     let mut body = Body::read(text, target).unwrap();
     let view = body.transcript(counter);
-    let overhead = body.overhead(counter.as_ref());
-    let line = Line::exactly(Tokens(budget));
-    let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
-    body.cut(&view, policy, &budget)
+    body.cut(&view, policy, &Line::exactly(Tokens(budget)))
 }
 
 /// Returns the weight of a whole request.
