@@ -52,7 +52,7 @@ pub use compaction::{
     CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Summarization, Thresholds,
 };
 pub use counter::{
-    CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
+    AtMost, CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
     TokenCounter,
 };
 pub use draft::Draft;

@@ -221,10 +221,24 @@ proptest! {
             1 => (history(&steps, false), responses().remove(0)),
             _ => (claude(&steps, false), claudes().remove(4)),
         };
+        let is_valid = |request: &Value| {
+            let text = request.to_string();
+            let mended = mend(&text, &target, Reasoning::Keep);
+            let body = Body::read_valid(&text, request.clone(), &target);
+            let body = body.map(|body| body.messages);
+            let whole = mended.is_ok_and(|mended| mended.request == text && mended.faults.is_empty());
+            let read = Body::read(&text, &target).ok().map(|body| body.messages);
+            (body.is_some(), whole, body.is_none() || body == read)
+        };
+        let (valid, whole, same) = is_valid(&request);
+        prop_assert!(valid == whole && same, "{request}");
         let mut picks = picks.into_iter();
         let mut pick = |below: usize| picks.next().unwrap_or_default() % below.max(1);
         damage(&mut request, &mut pick);
         damage(&mut request, &mut pick);
+        // Nothing that has to be repaired passes for valid.
+        let (valid, whole, same) = is_valid(&request);
+        prop_assert!((!valid || whole) && same, "{request}");
         let text = request.to_string();
         let Ok(body) = Body::read(&text, &target) else { return Ok(()) };
         let other = chat(&steps).to_string();

@@ -1,7 +1,7 @@
 //! The size that `CannotFit` advises: a cut to it succeeds at the first try, on each wire, under every
 //! policy of `compact`.
 //!
-//! `PROPTEST_CASES=10000` makes 10,000 chats of each wire instead of the default.
+//! `cargo xtask soak the_advised_size` (or `PROPTEST_CASES=10000`) makes 10,000 chats of each wire.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_advised_size_fits(
+    fn the_advised_size_fits_random_histories(
         steps in prop::collection::vec(step(), 1..14),
         budget in 1_u64..400,
         policy in 0_usize..4,
