@@ -81,9 +81,9 @@ pub use reply::{Delta, Reply, StopReason};
 pub use settings::{Given, Loaded, Settings, SettingsError, nearest};
 pub use stage::Stage;
 pub use stages::{
-    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, Evict, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS,
-    LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, Section,
-    Sections, SessionPruneConfig, Summarize, SummaryConfig,
+    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, Evict, Fill, Fit, HistoryLimit,
+    LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK,
+    SUMMARY_SHARE, Section, Sections, SessionPruneConfig, Summarize, SummaryConfig,
 };
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};

@@ -64,7 +64,6 @@ impl<'a> How<'a> {
         if !self.is_left_as_it_is(&body, asked)? {
             let file = chat_file::weighed(body, &self.counter);
             let (policy, line) = self.policy(&file, asked)?;
-            let policy = policy.for_filter();
             let cut = file.body.cut(&file.view, &policy, &line);
             let cut = cut.map_err(|error| match error {
                 CutError::CannotFit(error) => Stop::cannot_fit(error),
@@ -114,12 +113,14 @@ impl<'a> How<'a> {
     /// Returns the policy and the limit that it keeps.
     fn policy(&self, file: &ChatFile<'_>, asked: Option<Tokens>) -> Result<(Policy, Line), Stop> {
         if let Some(config) = &self.config {
-            return config::filter(config, system(file), asked);
+            let (policy, line) = config::filter(config, system(file), asked)?;
+            return Ok((policy.for_filter(), line));
         }
         let asked = asked.ok_or_else(|| {
             Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
         })?;
-        Ok((self.named_policy()?, Line::exactly(asked)))
+        let policy = self.named_policy()?.for_filter().filled();
+        Ok((policy, Line::exactly(asked)))
     }
 
     fn named_policy(&self) -> Result<Policy, Stop> {

@@ -22,14 +22,14 @@ pub(crate) fn policies() -> Vec<Policy> {
         .stages()
         .to_vec();
     digested.insert(1, Arc::new(digest) as Arc<dyn Stage>);
-    [
+    let named = [
         Policy::summarize(summary),
         Policy::evict(SessionPruneConfig::default()),
         Policy::sliding_window(),
-        Policy::new(digested),
-    ]
-    .map(Policy::for_filter)
-    .to_vec()
+    ];
+    let named = named.map(|policy| policy.for_filter().filled());
+    let configured = Policy::new(digested).for_filter();
+    named.into_iter().chain([configured]).collect()
 }
 
 /// Cuts a valid request to a budget.
