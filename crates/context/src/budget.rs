@@ -117,6 +117,29 @@ impl Line {
         }
     }
 
+    /// Returns the line moved so that exactly `tokens` may be sent, with the trigger no higher. A
+    /// target that was the trigger moves with it.
+    #[must_use]
+    pub fn allowing(self, tokens: Tokens) -> Self {
+        let moved = match self.trigger {
+            Threshold::Sent(_) => Threshold::Sent(tokens),
+            Threshold::Share(_) | Threshold::Mark(_) => self.trigger,
+        };
+        Self {
+            // The reserve is at most a quarter of the window.
+            window: self.window.map(|_| {
+                let third = Tokens(tokens.0.div_ceil(3));
+                tokens + self.max_output.unwrap_or(OUTPUT_RESERVE).min(third)
+            }),
+            trigger: moved,
+            target: match self.target {
+                Some(target) if target == self.trigger => Some(moved),
+                target => target,
+            },
+            ..self
+        }
+    }
+
     /// Tokens set aside for the answer.
     #[must_use]
     pub fn reserve(&self) -> Tokens {
@@ -142,7 +165,14 @@ impl Line {
     ) -> Result<Budget, CannotFit> {
         let Ok(budget) = self.beside(overhead + instructions, calibration) else {
             // There is no room beside the instructions; the policy says how much there would have to be.
-            let budget = self.beside(overhead, calibration)?;
+            let with_instructions = |error: CannotFit| CannotFit {
+                minimum: error.minimum + instructions,
+                overhead: error.overhead + instructions,
+                ..error
+            };
+            let budget = self
+                .beside(overhead, calibration)
+                .map_err(with_instructions)?;
             return Ok(Budget {
                 instructions,
                 ..budget
@@ -247,9 +277,12 @@ impl CannotFit {
     /// `max_output` tokens (default [`OUTPUT_RESERVE`]), but no more than a quarter of the window.
     #[must_use]
     pub fn window(&self, max_output: Option<Tokens>) -> Tokens {
-        let reserve = max_output.unwrap_or(OUTPUT_RESERVE);
-        let third = Tokens(self.minimum.0.div_ceil(3));
-        self.minimum + reserve.min(third)
+        let line = Line {
+            max_output,
+            ..Line::default()
+        };
+        let window = line.allowing(self.minimum).window;
+        window.unwrap_or(self.minimum)
     }
 }
 

@@ -26,6 +26,11 @@ pub trait TokenCounter: Debug + Send + Sync {
     /// Tokens of a text.
     fn text(&self, text: &str) -> Tokens;
 
+    /// Returns a number of tokens that a text does not exceed, if that is quicker than to count it.
+    fn text_at_most(&self, text: &str) -> Tokens {
+        self.text(text)
+    }
+
     /// Tokens of an image. The default is OpenAI's tile rule: 85, and 170 for each tile of
     /// 512 pixels after fitting into 2048 × 2048 and a shorter side of 768; 85 for `low` detail.
     fn image(&self, image: &Image) -> Tokens {
@@ -81,6 +86,31 @@ pub trait TokenCounter: Debug + Send + Sync {
             + self.text(&tool.name)
             + self.text(&tool.description)
             + self.text(&tool.schema.to_string())
+    }
+}
+
+/// A counter that reports [`TokenCounter::text_at_most`] of another: never less than that would count.
+#[derive(Debug, Clone, Copy)]
+pub struct AtMost<'c>(
+    /// The other counter.
+    pub &'c dyn TokenCounter,
+);
+
+impl TokenCounter for AtMost<'_> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn text(&self, text: &str) -> Tokens {
+        self.0.text_at_most(text)
+    }
+
+    fn image(&self, image: &Image) -> Tokens {
+        self.0.image(image)
+    }
+
+    fn file(&self, file: &File) -> Tokens {
+        self.0.file(file)
     }
 }
 

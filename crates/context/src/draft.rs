@@ -233,6 +233,41 @@ impl<'a> Draft<'a> {
         freed
     }
 
+    /// Returns the positions of the messages that were made lighter, oldest first.
+    pub(crate) fn shrunk(&self) -> Vec<usize> {
+        let shrunk = self.changes.iter();
+        let shrunk = shrunk.filter(|(_, change)| matches!(change, Change::Shrunk(_)));
+        shrunk.map(|(at, _)| *at).collect()
+    }
+
+    /// Gives a message that was made lighter a form that is heavier, or if there is none its own.
+    /// Refuses a form that is no heavier than it is, or no lighter than it was.
+    pub(crate) fn grow(&mut self, at: usize, to: Option<Message>) {
+        let (Some(Change::Shrunk(now)), Some(item)) = (self.changes.get(&at), self.items().get(at))
+        else {
+            return;
+        };
+        let grown = match to {
+            None => item.tokens,
+            Some(ref to) => self.counter().message(to),
+        };
+        let fits = |to: &Message| grown < item.tokens && is_form_of(to, &item.message);
+        if grown < now.tokens || !to.as_ref().is_none_or(fits) {
+            return;
+        }
+        self.left = self.left.minus(now.tokens) + grown;
+        match to {
+            None => self.changes.remove(&at),
+            Some(to) => {
+                let to = Rendition {
+                    message: Arc::new(to),
+                    tokens: grown,
+                };
+                self.changes.insert(at, Change::Shrunk(to))
+            }
+        };
+    }
+
     /// Whether an exchange may be covered by a summary: one that may be dropped, or a former
     /// summary that is not pinned.
     #[must_use]

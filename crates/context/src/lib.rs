@@ -52,7 +52,7 @@ pub use compaction::{
     CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Summarization, Thresholds,
 };
 pub use counter::{
-    CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
+    AtMost, CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
     TokenCounter,
 };
 pub use draft::Draft;
@@ -82,7 +82,7 @@ pub use reply::{Delta, Reply, StopReason};
 pub use settings::{Given, Loaded, Settings, SettingsError, nearest};
 pub use stage::Stage;
 pub use stages::{
-    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, EXTRACT_SHARE, Evict, Fit, HistoryLimit,
+    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit,
     LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK,
     SUMMARY_SHARE, Section, Sections, SessionPruneConfig, Summarize, SummaryConfig,
 };

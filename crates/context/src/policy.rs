@@ -9,8 +9,8 @@ use crate::means::{Means, Span};
 use crate::plan::{Plan, Trigger};
 use crate::stage::Stage;
 use crate::stages::{
-    Cap, Evict, Fit, LEAST_EXTRACT, Prune, PruneWithoutTrigger, SessionPruneConfig, Summarize,
-    SummaryConfig,
+    Cap, Evict, Fill, Fit, LEAST_EXTRACT, Prune, PruneWithoutTrigger, SessionPruneConfig,
+    Summarize, SummaryConfig,
 };
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
@@ -150,6 +150,13 @@ impl Policy {
         self.stages
             .retain(|stage| stage.name() != Fit::Results.name());
         self.stages.push(Arc::new(Fit::Everything));
+        self
+    }
+
+    /// Returns the policy with [`Fill`] as its last stage, for filters that are given a size to fill.
+    #[must_use]
+    pub fn filled(mut self) -> Self {
+        self.stages.push(Arc::new(Fill));
         self
     }
 

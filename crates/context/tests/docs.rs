@@ -15,12 +15,19 @@ use std::sync::Arc;
 
 use notation::{show, view};
 use plimsoll_context::{
-    ArgumentDigest, Author, Budget, Cap, CompactionScope, Evict, Fit, HistoryLimit, Lines, Policy,
-    Ppm, Prune, Section, Sections, SessionPruneConfig, Stage, Summarize, SummaryConfig, Tokens,
-    Trigger,
+    ArgumentDigest, Author, Budget, Cap, CompactionScope, Evict, Fill, Fit, HistoryLimit, Lines,
+    Policy, Ppm, Prune, Section, Sections, SessionPruneConfig, Stage, Summarize, SummaryConfig,
+    Tokens, Trigger,
 };
 
 const DOC: &str = include_str!("../../../docs/context.md");
+
+fn stages(name: &str) -> Vec<Arc<dyn Stage>> {
+    match name {
+        "fill" => vec![Arc::new(Evict::Oldest), Arc::new(Fill)],
+        name => vec![stage(name)],
+    }
+}
 
 fn stage(name: &str) -> Arc<dyn Stage> {
     match name {
@@ -82,7 +89,7 @@ fn every_strip_of_the_guide_is_what_its_stage_does() {
         };
         let old = view(before);
         let mut new = old.clone();
-        let policy = Policy::new(vec![stage(head[0])]);
+        let policy = Policy::new(stages(head[0]));
         let plan = policy.best_plan(&old, &budget, Trigger::Request);
         new.apply(&plan.expect(before)).unwrap();
         let shown = show(&new, &old);

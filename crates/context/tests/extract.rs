@@ -92,7 +92,7 @@ fn a_handover_tells_the_story_and_the_state() {
          - Next step: wire parse_header into main.rs.\n\
          ## Files\n\
          - src/parser.c (read 1): raw_bytes\n\
-         - src/parser.rs (edited 1)\n"
+         - src/parser.rs (edited 1)"
     );
     // Before the tests passed, the failure is the state of the work.
     let text = of(&work()[..9], 1_000);

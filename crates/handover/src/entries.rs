@@ -54,13 +54,25 @@ pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
     let mut open: HashMap<&str, usize> = HashMap::new();
     // A command that stood in the agent's text, whose output is the next message.
     let mut in_text: Option<usize> = None;
+    // An agent without tools, whose commands are all answered in the user's role.
+    let mut is_text_only = false;
     for (at, entry) in entries.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| entries.get(before));
         match *entry {
             // The host puts the body of a command behind it.
             Entry::User(_) if matches!(before, Some(Entry::User(before)) if brings_a_body(before)) =>
                 {}
-            Entry::User(text) => read_user(at, text, in_text.take(), &mut texts),
+            Entry::User(text) => {
+                let command = in_text.take();
+                if is_text_only && command.is_some() {
+                    texts.push((at, observed(command, text)));
+                    continue;
+                }
+                read_user(at, text, command, &mut texts);
+                let is_answer =
+                    matches!(texts.last(), Some((of, Text::Result { .. })) if *of == at);
+                is_text_only |= is_answer && command.is_some();
+            }
             Entry::Assistant(text) => {
                 texts.push((at, Text::Agent(text)));
                 if let Some(command) = fenced_command(text) {
@@ -180,6 +192,22 @@ fn read_result<'a>(
                 is_error,
             },
         )),
+    }
+}
+
+/// Returns a message as the output of a command, whatever its form.
+fn observed<'a>(call: Option<usize>, text: &'a str) -> Text<'a> {
+    match speech(text) {
+        Speech::Observation(text, is_error) => Text::Result {
+            call,
+            text,
+            is_error,
+        },
+        _ => Text::Result {
+            call,
+            text,
+            is_error: false,
+        },
     }
 }
 

@@ -78,7 +78,7 @@ const SLACK: u64 = 100;
 /// ];
 /// let text = handover(&entries, 200, &|text| text.len() as u64 / 4).unwrap();
 /// assert!(text.contains("»! Port the parser. Never touch src/legacy.\n"));
-/// assert!(text.contains("- Failed last: bash cargo test → failed: error[E0425]: cannot find value `raw`\n"));
+/// assert!(text.ends_with("- Last failure: cargo test → failed: error[E0425]: cannot find value `raw`"));
 /// ```
 #[must_use]
 pub fn handover(entries: &[Entry<'_>], max: u64, count: &dyn Fn(&str) -> u64) -> Option<String> {
@@ -107,7 +107,9 @@ pub fn handover(entries: &[Entry<'_>], max: u64, count: &dyn Fn(&str) -> u64) ->
         }
         tokens += slack;
     }
-    best.map(|(_, text)| text)
+    let mut text = best.map(|(_, text)| text)?;
+    text.truncate(text.trim_end().len());
+    Some(text)
 }
 
 /// Returns the share of `entries` that a person wrote, in tokens: what a summary should have space

@@ -28,8 +28,8 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// `None` where it says nothing of any.
-    pub(crate) fn of(sentence: &str) -> Option<Self> {
+    /// Reads a sentence, of a message that is brief or not. Returns `None` if it says nothing of values.
+    pub(crate) fn of(sentence: &str, is_brief: bool) -> Option<Self> {
         if sentence.len() > SENTENCE_MAX || sentence.starts_with('#') {
             return None;
         }
@@ -51,7 +51,11 @@ impl Told {
             statement,
             clause,
             gone: gone(&words),
-            mention: Mention::of(sentence, &words),
+            mention: if is_brief {
+                Mention::of(sentence, &words)
+            } else {
+                Mention::default()
+            },
         };
         let is_some = told.statement.is_some() || told.clause.is_some();
         (is_some || !told.gone.is_empty() || !told.mention.is_empty()).then_some(told)
@@ -182,7 +186,7 @@ mod tests {
 
     fn is_updated(sentences: &[&str]) -> Vec<usize> {
         let told = sentences.iter().enumerate();
-        let told = told.filter_map(|(m, one)| Some(((m, 0), Told::of(one)?)));
+        let told = told.filter_map(|(m, one)| Some(((m, 0), Told::of(one, true)?)));
         stale(told.collect()).into_iter().map(|(m, _)| m).collect()
     }
 

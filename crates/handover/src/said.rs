@@ -16,6 +16,8 @@ const SHORT: usize = 400;
 /// Nobody writes more sentences into one message by hand: the rest is a dump, in which no rule and no
 /// value is looked for.
 const BY_HAND: usize = 4_000;
+/// In a longer message a change of a value is only known by its exact words.
+const BRIEF: usize = 1_200;
 /// A long message is kept whole if it takes at most this share of what is left, in percent.
 const WHOLE: u64 = 50;
 /// What the sign for left-out words weighs, at most.
@@ -199,12 +201,9 @@ impl Said {
     pub(crate) fn spend_on_short(&mut self, tokens: &mut TokenBudget<'_>) {
         let mut found: Vec<(f64, usize)> = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
-            if message.is_short() && message.kept == Kept::No {
-                let worth = match (message.is_chatter(), message.says_a_fact()) {
-                    (true, _) => 0.1,
-                    (false, true) => 2.0 * message.news,
-                    (false, false) => message.news,
-                };
+            if message.is_short() && message.kept == Kept::No && !message.is_chatter() {
+                let fact = if message.says_a_fact() { 2.0 } else { 1.0 };
+                let worth = message.news * fact;
                 let cost = message.text.len() as f64 / 4.0 + 4.0;
                 found.push((worth / cost, m));
             }
@@ -310,7 +309,7 @@ impl Utterance {
             let is_machine = n >= BY_HAND || cues::is_machine(sentence);
             let (mut rule, mut is_fact) = (None, false);
             if !is_machine {
-                let told = Told::of(sentence);
+                let told = Told::of(sentence, text.len() <= BRIEF);
                 let is_stated = told.as_ref().is_some_and(Told::is_stated);
                 rule = cues::rule(sentence).max(is_stated.then_some(Rule::Value));
                 is_fact = cues::is_fact(sentence);

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::wire::body::{Cut, CutError};
+use plimsoll::wire::body::{Body, Cut, CutError};
 use plimsoll::wire::canonical::{Mended, Target};
 use plimsoll::{
-    Calibration, ContextStrategy, Line, Message, Policy, SummaryConfig, TokenCounter, Tokens,
+    AtMost, Calibration, ContextStrategy, Line, Message, Policy, SummaryConfig, TokenCounter,
+    Tokens,
 };
 
 use super::CompactArgs;
@@ -45,35 +46,36 @@ impl<'a> How<'a> {
     /// Mends a chat and brings it within its budget.
     pub(super) fn compact(&self, text: &str) -> Result<Compacted, Stop> {
         let args = self.args;
-        let target = repair::target(args.model.as_deref(), args.protocol.as_deref(), text)?;
-        let body = chat_file::parse(text, &target)?;
-        let mended = chat_file::mended(&body, text, &target)?;
-        let body = match mended.repairs.is_empty() {
-            true => body,
-            false => chat_file::parse(&mended.request, &target)?,
+        let json = chat_file::json(text)?;
+        let target = repair::target(args.model.as_deref(), args.protocol.as_deref(), &json)?;
+        let valid = Body::read_valid(text, json, &target);
+        let mended = match &valid {
+            Some(_) => chat_file::unrepaired(text),
+            None => chat_file::mended(text, &target)?,
         };
-        let file = chat_file::weighed(body, &self.counter);
+        let body = match valid {
+            Some(body) => body,
+            None => chat_file::parse(&mended.request, &target)?,
+        };
         let mut notes = found(&mended, &target);
         let mut explained = None;
         let mut json = None;
-        if let Some((policy, line)) = self.policy(&file)? {
-            let policy = policy.for_filter();
-            let budget = line
-                .budget(
-                    file.overhead,
-                    file.view.instructions(),
-                    Calibration::default(),
-                )
-                .map_err(Stop::cannot_fit)?;
-            let cut = file.body.cut(&file.view, &policy, &budget);
+        let asked = budget(&body, args)?;
+        if !self.is_left_as_it_is(&body, asked)? {
+            let file = chat_file::weighed(body, &self.counter);
+            let (policy, line) = self.policy(&file, asked)?;
+            let cut = file.body.cut(&file.view, &policy, &line);
             let cut = cut.map_err(|error| match error {
                 CutError::CannotFit(error) => Stop::cannot_fit(error),
                 error => Stop::failed(error),
             })?;
-            explained = args.explain.then(|| {
+            if args.explain {
+                let instructions = file.view.instructions();
+                let budget = line.budget(file.overhead, instructions, Calibration::default());
                 let planned = cut.as_ref().map_or(&file.view, |cut| &cut.planned);
-                Explained::new(&policy, planned, budget)
-            });
+                let budget = budget.map_err(Stop::cannot_fit)?;
+                explained = Some(Explained::new(&policy, planned, budget));
+            }
             if let Some(cut) = cut {
                 notes.extend(done(&file, &cut));
                 json = Some(cut.text + "\n");
@@ -90,21 +92,39 @@ impl<'a> How<'a> {
         })
     }
 
-    /// What is asked for a plan, and under which line; `None` where nothing is to give way.
-    fn policy(&self, file: &ChatFile<'_>) -> Result<Option<(Policy, Line)>, Stop> {
-        let asked = budget(file, self.args)?;
-        if let Some(config) = &self.config {
-            return config::filter(config, system(file), asked).map(Some);
+    /// Returns `true` if it is clear without counting that the policy changes nothing: it has no
+    /// stages, or the chat has no more bytes than tokens are allowed.
+    fn is_left_as_it_is(&self, body: &Body<'_>, asked: Option<Tokens>) -> Result<bool, Stop> {
+        if self.config.is_some() {
+            return Ok(false);
         }
-        let strategy = strategy(&self.args.policy)?;
-        let policy = strategy.policy(None, filter_summary());
-        if policy.stages().is_empty() {
-            return Ok(None);
+        if self.named_policy()?.stages().is_empty() {
+            return Ok(true);
+        }
+        let counter = AtMost(self.counter.as_ref());
+        let messages = body.messages.iter();
+        let at_most = |asked| {
+            let messages: Tokens = messages.map(|message| counter.message(message)).sum();
+            messages + body.overhead(&counter) <= asked
+        };
+        Ok(!self.args.explain && asked.is_some_and(at_most))
+    }
+
+    /// Returns the policy and the limit that it keeps.
+    fn policy(&self, file: &ChatFile<'_>, asked: Option<Tokens>) -> Result<(Policy, Line), Stop> {
+        if let Some(config) = &self.config {
+            let (policy, line) = config::filter(config, system(file), asked)?;
+            return Ok((policy.for_filter(), line));
         }
         let asked = asked.ok_or_else(|| {
             Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
         })?;
-        Ok(Some((policy, Line::exactly(asked))))
+        let policy = self.named_policy()?.for_filter().filled();
+        Ok((policy, Line::exactly(asked)))
+    }
+
+    fn named_policy(&self) -> Result<Policy, Stop> {
+        Ok(strategy(&self.args.policy)?.policy(None, filter_summary()))
     }
 }
 
@@ -175,8 +195,8 @@ fn system(file: &ChatFile<'_>) -> Tokens {
 }
 
 /// `budget_tokens` beside the messages goes before `--budget`.
-fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
-    let beside = file.body.key("budget_tokens").map(|raw| {
+fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
+    let beside = body.key("budget_tokens").map(|raw| {
         serde_json::from_str::<u64>(raw).map_err(|_| {
             Stop::failed(format!(
                 "budget_tokens: expected a whole number of tokens, got {raw}"

@@ -14,7 +14,7 @@ use crate::tokens::Tokens;
 
 /// A result keeps at least this many tokens: fewer say nothing, and hold no marker between a head
 /// and a tail of a script that takes a token a byte.
-const LEAST_RESULT: Tokens = Tokens(64);
+pub(super) const LEAST_RESULT: Tokens = Tokens(64);
 /// The divisor of the largest allowed result that gives the least size of one that has just arrived.
 const ARRIVAL_SHARE: u64 = 8;
 /// A protected text gives way only where it takes more than this part of the budget.
@@ -81,7 +81,7 @@ fn level_results(draft: &mut Draft<'_>, limit: Tokens, from: usize, least: Token
 }
 
 /// The highest level at which `sum(min(weight, level)) <= room`.
-fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
+pub(super) fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
     weights.sort_unstable();
     let mut room = room;
     let mut left = weights.len() as u64;

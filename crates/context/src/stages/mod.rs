@@ -4,6 +4,7 @@
 mod arguments;
 mod cap;
 mod evict;
+mod fill;
 mod fit;
 mod history;
 mod lines;
@@ -14,6 +15,7 @@ mod summarize;
 pub use arguments::{ARGUMENT_CHARS, ArgumentDigest, LEAST_ARGUMENT_CHARS};
 pub use cap::Cap;
 pub use evict::Evict;
+pub use fill::Fill;
 pub use fit::Fit;
 pub use history::HistoryLimit;
 pub use lines::{LINE_BYTES, Lines};

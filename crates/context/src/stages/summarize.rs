@@ -13,6 +13,7 @@ use crate::means::{Ready, Summarizer, When};
 use crate::message::Message;
 use crate::plan::Trigger;
 use crate::stage::Stage;
+use crate::stages::fill::shorten;
 use crate::tokens::{Ppm, Tokens};
 
 /// A summary, at most, where nothing else is said.
@@ -24,10 +25,10 @@ pub const SOFT_MARK: Ppm = Ppm(850_000);
 /// The share of the view's target that a summary without a model may take if the words of the user
 /// need it: they go before the newest exchanges that nothing protects.
 pub const EXTRACT_SHARE: Ppm = Ppm(600_000);
-/// The same where most of what is said are the user's words.
-const TALK_SHARE: Ppm = Ppm(850_000);
-/// The user's words are most of a talk if they weigh at least one part in so many of it.
-const TALK_PART: u64 = 4;
+/// Messages of a talk weigh no more than this on average.
+const TALK_MESSAGE: u64 = 150;
+/// A filter lets a turn stay in part if more than this share of its size would be left.
+const SPARE: Ppm = Ppm(20_000);
 /// The share that it may take in any case.
 const EXTRACT_FLOOR: Ppm = Ppm(60_000);
 /// What such a summary may weigh beside the user's words, in percent of them.
@@ -179,9 +180,33 @@ impl Summarize {
             };
             (chosen, words) = (fewer, Some(shorter));
         }
-        if let Some((words, _)) = words {
-            draft.summarize(&chosen, words);
+        let Some((words, weighs)) = words else {
+            return;
+        };
+        // A filter is given a size to fill: the newest turn that would leave whole stays in part.
+        if self.0.author == Author::Extract && budget.limit == budget.target {
+            let left = draft.tokens().minus(draft.weight_of(&chosen)) + weighs;
+            let spare = budget.target.minus(left);
+            if let Some(newest) = draft
+                .removable(budget.target)
+                .into_iter()
+                .rfind(|together| together.iter().all(|index| chosen.contains(index)))
+                && spare > budget.target.share(SPARE)
+                && shorten_to(draft, &newest, spare)
+            {
+                let fewer: Vec<usize> = chosen
+                    .iter()
+                    .copied()
+                    .filter(|index| !newest.contains(index))
+                    .collect();
+                let shorter = self::words(draft, &fewer, weighs.min(half_of(draft, &fewer)));
+                if let Some((words, _)) = shorter {
+                    draft.summarize(&fewer, words);
+                    return;
+                }
+            }
         }
+        draft.summarize(&chosen, words);
     }
 
     /// Asks for the summary that will be wanted at the trigger, a little before it.
@@ -258,19 +283,41 @@ impl Summarize {
         let said = person_tokens(&messages(draft, &all), draft.counter());
         let wanted = Tokens(said.0.saturating_mul(EXTRACT_PERCENT) / 100);
         let frame = draft.summary_frame(&all);
-        let is_talk = said.times(TALK_PART) >= draft.weight_of(&all);
-        let share = if is_talk { TALK_SHARE } else { EXTRACT_SHARE };
+        let is_talk = is_talk(&messages(draft, &all), draft.weight_of(&all));
+        let most_of_it = if is_talk {
+            // What stays is protected: everything else may go into the summary.
+            let stays = draft.tokens().minus(draft.weight_of(&all));
+            budget.target.minus(stays)
+        } else {
+            budget.target.share(EXTRACT_SHARE)
+        };
         (wanted + frame)
             .max(most)
             .max(budget.target.share(EXTRACT_FLOOR))
-            .min(budget.target.share(share))
+            .min(most_of_it)
             .min(draft.summary_limit())
     }
+}
+
+/// Shortens the largest messages of these exchanges until they weigh at most `tokens`. Returns `false` if
+/// they cannot.
+fn shorten_to(draft: &mut Draft<'_>, exchanges: &[usize], tokens: Tokens) -> bool {
+    let rest = draft.tokens().minus(draft.weight_of(exchanges));
+    shorten(draft, exchanges, rest + tokens);
+    draft.weight_of(exchanges) <= tokens
 }
 
 /// Returns half of what these exchanges weigh: a summary takes no more of what it stands for.
 fn half_of(draft: &Draft<'_>, chosen: &[usize]) -> Tokens {
     Tokens(draft.weight_of(chosen).0 / 2)
+}
+
+/// Returns `true` if messages of this weight are a talk rather than work: short, and without tools.
+fn is_talk(messages: &[&Message], weight: Tokens) -> bool {
+    let has_results = messages
+        .iter()
+        .any(|message| matches!(message, Message::ToolResult(_)));
+    !has_results && weight.0 <= TALK_MESSAGE.saturating_mul(messages.len() as u64)
 }
 
 /// Returns the messages of these exchanges.
