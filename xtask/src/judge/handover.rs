@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use plimsoll_context::{Bpe, Message, TokenCounter, Tokens};
 
-use super::authors::typed;
-use super::lines::{Clutter, Lines, Names};
+use super::authors::{commands, typed};
+use super::lines::{Clutter, Lines, Names, is_names};
 use super::made::{Planted, plant};
 use super::measure::{Share, normal, plain, sentences};
 use super::sessions::Session;
@@ -64,6 +64,8 @@ const NOT_MADE: [&str; 8] = [
     "apply_patch verification failed",
     "The user doesn't want",
 ];
+/// How a label in brackets before the user's words begins.
+const LABELS: [&str; 4] = ["refused", "rejected", "approved", "answered"];
 /// Words that say that something was done.
 const DONE: [&str; 9] = [
     "edited", "wrote", "written", "created", "changed", "updated", "modified", "patched", "applied",
@@ -234,8 +236,10 @@ pub(super) fn chosen(sessions: &[Session]) -> Vec<&Session> {
 struct Truth {
     /// Everything that a person said, normalised.
     typed: String,
-    /// What a person said through a tool, normalised.
+    /// What a person said through a tool, and the questions that were answered, normalised.
     words: Vec<String>,
+    /// The lines of a plan that a person approved, normalised.
+    plan: Vec<String>,
     /// Files with a failed edit, and how many edits of each were made.
     edits: HashMap<String, u32>,
 }
@@ -244,6 +248,10 @@ impl Truth {
     fn of(session: &Session, planted: &Planted) -> Self {
         let mut all = typed(session);
         all.extend(planted.words().map(str::to_owned));
+        for message in planted.messages.iter().filter(|message| message.is_user()) {
+            let text = message.text();
+            all.extend(commands(&text).map(str::to_owned));
+        }
         let mut made: HashMap<String, u32> = HashMap::new();
         let mut failed: Vec<String> = Vec::new();
         let mut open: HashMap<&str, String> = HashMap::new();
@@ -276,19 +284,33 @@ impl Truth {
         });
         Self {
             typed: normal(&all.join("\n")),
-            words: planted.words().map(normal).collect(),
+            words: planted
+                .words()
+                .chain(planted.questions.iter().copied())
+                .map(normal)
+                .collect(),
+            plan: planted.plan.lines().map(normal).collect(),
             edits: edits.collect(),
         }
     }
 
-    /// Checks whether a person typed a line, which may have gaps.
-    fn is_typed(&self, line: &str) -> bool {
+    /// Checks whether a person typed a line, which may have gaps. `None` if the line only says what
+    /// the next ones are, or repeats a plan that was approved.
+    fn is_typed(&self, line: &str) -> Option<bool> {
         let line = normal(line);
         if self.words.iter().any(|words| line.contains(words)) {
-            return true;
+            return Some(true);
+        }
+        let line = match line.strip_prefix('(').and_then(|line| line.split_once(')')) {
+            Some((label, rest)) if LABELS.iter().any(|word| label.starts_with(word)) => rest,
+            _ => line.as_str(),
+        };
+        let line = line.trim_start_matches("! ").trim();
+        if line.is_empty() || self.plan.iter().any(|step| step == line) {
+            return None;
         }
         let mut pieces = line.split('…').map(str::trim);
-        pieces.all(|piece| self.typed.contains(piece))
+        Some(pieces.all(|piece| self.typed.contains(piece)))
     }
 }
 
@@ -348,10 +370,9 @@ impl Judge<'_> {
             }
         }
         for line in users.iter().flat_map(|item| item.lines()) {
-            if line.trim().is_empty() {
+            let Some(is_typed) = truth.is_typed(line) else {
                 continue;
-            }
-            let is_typed = truth.is_typed(line);
+            };
             found.typed_lines.count(is_typed);
             if !is_typed {
                 faults.add("not typed by the user", self.session, line);
@@ -383,7 +404,10 @@ impl Judge<'_> {
         made: u32,
     ) -> Option<(bool, &'t str)> {
         let mut mentioned = None;
-        for item in summary.of_kind(Kind::Report) {
+        let told = summary
+            .of_kind(Kind::Report)
+            .filter(|item| !is_names(item.section));
+        for item in told {
             let line = item.lines.first().copied().unwrap_or_default();
             if let Some((shown, acts)) = self.lines.file(line) {
                 if shown != path && !path.ends_with(&format!("/{shown}")) {
@@ -405,7 +429,7 @@ impl Judge<'_> {
             }
             let lower = plain(line).to_lowercase();
             let words: Vec<&str> = lower
-                .split(|c: char| !c.is_ascii_alphabetic())
+                .split(|c: char| !c.is_ascii_alphabetic() && c != '_')
                 .filter(|word| !word.is_empty())
                 .collect();
             let tells = words.iter().any(|word| DONE.contains(word));

@@ -100,11 +100,11 @@ impl Lines {
         for item in told {
             let text = item.lines.join("\n");
             let is_announcement = self.announces(&text);
-            let is_lead_in = text.trim_end().ends_with([':', '：']);
-            let is_torn = item
-                .lines
-                .iter()
-                .any(|line| self.table.is_match(line.trim()));
+            // What came of a call may end with anything.
+            let is_call = text.contains(" → ");
+            let is_lead_in = !is_call && text.trim_end().ends_with([':', '：']);
+            let mut lines = item.lines.iter().map(|line| line.trim());
+            let is_torn = !is_call && lines.any(|line| self.table.is_match(line));
             let any = is_announcement || is_lead_in || is_torn;
             clutter.announcements.count(is_announcement);
             clutter.lead_ins.count(is_lead_in);
@@ -220,7 +220,8 @@ impl Lines {
     }
 }
 
-fn is_names(section: &str) -> bool {
+/// Checks for a section of names alone.
+pub(super) fn is_names(section: &str) -> bool {
     section.starts_with("Names") || section == "Also seen"
 }
 
@@ -249,6 +250,7 @@ mod tests {
             ("- Here is what I found:", true),
             ("- | crane | 4 |", true),
             ("- ran `a | grep b`: 4 lines", false),
+            ("- grep class → class A:", false),
         ] {
             let text = told(line);
             let clutter = lines.clutter(&Summary::of(&text), |_| {});
