@@ -1,6 +1,6 @@
 //! A summary as its reader sees it: sections, the user's lines and the lines that report.
 //!
-//! Reads the form that tells a conversation in order, with `»! ` before the user's rules, and the older
+//! Reads the form that tells what was said and done in order, with `»! ` before the user's rules, and the older
 //! one, which put the user's words under headings of their own, so that both can be measured by the
 //! same rules.
 
