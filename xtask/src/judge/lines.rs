@@ -150,6 +150,31 @@ impl Lines {
         names
     }
 
+    /// The text without its names in a row: sections of names, and the symbols behind a file from the
+    /// seventh on.
+    pub(super) fn without_lists(&self, text: &str) -> String {
+        let mut kept = String::new();
+        for item in Summary::of(text).items {
+            if item.kind == Kind::Report && is_names(item.section) {
+                continue;
+            }
+            for line in &item.lines {
+                let is_file = item.kind == Kind::Report && is_files(item.section);
+                let found = self.acts.captures(line).filter(|_| is_file);
+                match found.and_then(|found| found.name("rest")) {
+                    Some(rest) => {
+                        let symbols: Vec<&str> = rest.as_str().split(", ").take(SYMBOLS).collect();
+                        kept.push_str(line.get(..rest.start()).unwrap_or_default());
+                        kept.push_str(&symbols.join(", "));
+                    }
+                    None => kept.push_str(line),
+                }
+                kept.push('\n');
+            }
+        }
+        kept
+    }
+
     /// What was done to a file, if `line` says so: its path and the words in brackets.
     pub(super) fn file<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str)> {
         let found = self.acts.captures(line)?;
@@ -284,6 +309,17 @@ mod tests {
             let found = [names.bare, names.numbers, names.debris].map(|share| share.kept > 0);
             assert_eq!(found, [bare, numbers, debris], "{text}");
         }
+    }
+
+    #[test]
+    fn lists_can_be_left_out() {
+        let lines = Lines::new().unwrap();
+        let text =
+            told("- found x\n## Files\n- a.rs (read 2): a, b, c, d, e, f, g\n## Names\n- y, z");
+        assert_eq!(
+            lines.without_lists(&text),
+            "found x\na.rs (read 2): a, b, c, d, e, f\n"
+        );
     }
 
     #[test]

@@ -56,8 +56,8 @@ impl<'t> Summary<'t> {
     pub(super) fn of(text: &'t str) -> Self {
         let mut section = "";
         let mut items: Vec<Item<'t>> = Vec::new();
-        // The first line is the sealed head.
-        for line in text.lines().skip(1) {
+        // The first line of ours is the sealed head.
+        for line in text.lines().skip(usize::from(text.starts_with('['))) {
             let heading = line.strip_prefix("## ");
             if let Some(heading) = heading.filter(|heading| SECTIONS.contains(heading)) {
                 section = heading;
