@@ -2,7 +2,7 @@
 //! nobody else's among them, no clutter, no bare lists, no edit told that did not happen, and five
 //! summaries of summaries that lose no rule.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use plimsoll_context::{Bpe, Message, TokenCounter, Tokens};
 
@@ -27,6 +27,8 @@ const LEAST: u64 = 5_000;
 const BUDGET_MIN: u64 = 400;
 /// The least part of a budget that counts as used.
 const USED: u64 = 95;
+/// An item shorter than this may stand twice, in characters.
+const REPEATED_MIN: usize = 20;
 /// Rounds of summaries of summaries, each over as much of the session.
 const ROUNDS: usize = 5;
 /// Size of each round's summary, in percent of the session.
@@ -103,6 +105,8 @@ pub(super) struct Handover {
     pub(super) false_edits: Share,
     /// Summaries that use at least 95 % of their budget.
     pub(super) used: Share,
+    /// Items that stand twice.
+    pub(super) repeated: Share,
 }
 
 /// What five rounds lost of what the first kept.
@@ -161,6 +165,7 @@ impl Handover {
         self.names.add(other.names);
         self.false_edits.add(other.false_edits);
         self.used.add(other.used);
+        self.repeated.add(other.repeated);
     }
 }
 
@@ -384,6 +389,17 @@ impl Judge<'_> {
         found.names = self.lines.names(text, self.counter, |names| {
             faults.add("bare names", self.session, names);
         });
+        let mut seen = HashSet::new();
+        for item in &summary.items {
+            let text = normal(&item.lines.join(" "));
+            if text.chars().count() >= REPEATED_MIN {
+                let is_new = seen.insert(text.clone());
+                found.repeated.count(!is_new);
+                if !is_new {
+                    faults.add("told twice", self.session, &text);
+                }
+            }
+        }
         for (path, made) in &truth.edits {
             if let Some((told, line)) = self.edit_told(&summary, path, *made) {
                 found.false_edits.count(told);
