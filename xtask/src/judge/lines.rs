@@ -20,6 +20,8 @@ const FILLER: &str = r"^(?:(?:ok(?:ay)?|great|perfect|good|excellent|nice|now|al
 const ANNOUNCEMENT: &str = r"^(?:let me|let's|let us|i'll|i will|i am going to|i'm going to|i need to|i should|i want to|we need to|we should|we'll|time to|going to|checking|running|reading|looking|searching|updating|fixing|verifying|让我|我来|接下来|まず)";
 /// The outline of a table.
 const TABLE: &str = r"^\||\|$|^:?-{3,}:?\s*\|";
+/// How a sentence begins that needs the one before it.
+const DANGLING: &str = r"^(?:it|its|this|that|they|them|these|those|both|which|he|she|but|so|and|or|also|then|no|wait|ah)\b[,' ]";
 /// What was done to a file, behind its name.
 const ACTS: &str =
     r"^(?P<path>.+?) \((?P<acts>(?:[a-z]+ [0-9]+(?:, )?)+[^)]*)\)(?::? ?(?P<rest>.*))?$";
@@ -39,6 +41,9 @@ pub(super) struct Clutter {
     pub(super) torn_rows: Share,
     /// Lines that are one of these.
     pub(super) any: Share,
+    /// Lines that begin in the middle of a thought ("It relies on …"). Not clutter by itself: the line
+    /// before may say what it is about.
+    pub(super) dangling: Share,
 }
 
 /// Shares of a summary's tokens.
@@ -54,6 +59,7 @@ pub(super) struct Lines {
     filler: Regex,
     announcement: Regex,
     table: Regex,
+    dangling: Regex,
     acts: Regex,
     name: Regex,
     number: Regex,
@@ -66,6 +72,7 @@ impl Clutter {
         self.lead_ins.add(other.lead_ins);
         self.torn_rows.add(other.torn_rows);
         self.any.add(other.any);
+        self.dangling.add(other.dangling);
     }
 }
 
@@ -83,6 +90,7 @@ impl Lines {
             filler: pattern(FILLER)?,
             announcement: pattern(ANNOUNCEMENT)?,
             table: pattern(TABLE)?,
+            dangling: pattern(DANGLING)?,
             acts: pattern(ACTS)?,
             name: pattern(NAME)?,
             number: pattern(NUMBER)?,
@@ -110,6 +118,8 @@ impl Lines {
             clutter.lead_ins.count(is_lead_in);
             clutter.torn_rows.count(is_torn);
             clutter.any.count(any);
+            let first = text.trim_start().to_lowercase();
+            clutter.dangling.count(self.dangling.is_match(&first));
             if any {
                 fault(&text);
             }
