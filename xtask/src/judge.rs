@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::recordings::DATA;
 
 use canary::{PERCENT, Set, Survived};
+use lines::Lines;
 use measure::{Finder, Score, Wanted};
 use report::{Figures, Loss, Row};
 use sessions::Session;
@@ -76,6 +77,7 @@ pub(crate) fn run(
     let finder = Finder::new()?;
     let mut judge = Judge {
         texts,
+        lines: Lines::new()?,
         rows: Vec::new(),
         losses: Vec::new(),
     };
@@ -108,6 +110,7 @@ type Rule<'a> = &'a dyn Fn(&[&Message], Tokens) -> String;
 
 struct Judge<'a> {
     texts: Option<&'a Path>,
+    lines: Lines,
     rows: Vec<Row>,
     losses: Vec<Loss>,
 }
@@ -264,7 +267,7 @@ impl Judge<'_> {
             rule,
             tokens: Bpe::o200k().text(text).0,
             session: cut.session.id.clone(),
-            score: cut.wanted.score(text),
+            score: cut.wanted.score(text, &self.lines.without_lists(text)),
         });
         Ok(())
     }

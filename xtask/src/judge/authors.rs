@@ -37,12 +37,11 @@ const OPENINGS: [&str; 20] = [
     "OBSERVATION:",
 ];
 /// Blocks that programs put around or beside what a person wrote.
-const BLOCKS: [&str; 21] = [
+const BLOCKS: [&str; 20] = [
     "system-reminder",
     "local-command-caveat",
     "local-command-stdout",
     "local-command-stderr",
-    "command-name",
     "command-message",
     "command-contents",
     "bash-stdout",
@@ -61,7 +60,7 @@ const BLOCKS: [&str; 21] = [
     "context",
 ];
 /// Blocks whose content a person typed.
-const TYPED_BLOCKS: [&str; 3] = ["command-args", "bash-input", "user_message"];
+const TYPED_BLOCKS: [&str; 4] = ["command-name", "command-args", "bash-input", "user_message"];
 /// Headings behind which a person's request stands, after what an editor added.
 const REQUEST: &str = "## My request for Codex:";
 
@@ -103,6 +102,19 @@ pub(super) fn typed_part(text: &str) -> Option<String> {
     (!rest.trim().is_empty()).then(|| rest.trim().to_owned())
 }
 
+/// The commands in a text that a person typed, whoever wrote the rest.
+pub(super) fn commands(text: &str) -> impl Iterator<Item = &str> {
+    TYPED_BLOCKS.iter().flat_map(move |tag| {
+        let blocks = text.split(&format!("<{tag}>")).skip(1).collect::<Vec<_>>();
+        let close = format!("</{tag}>");
+        let contents = blocks.into_iter().filter_map(move |rest| {
+            let (content, _) = rest.split_once(&close)?;
+            Some(content)
+        });
+        contents.collect::<Vec<_>>()
+    })
+}
+
 /// `text` without its blocks of this tag.
 fn without(text: &str, tag: &str) -> String {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
@@ -133,7 +145,7 @@ mod tests {
             ),
             (
                 "<command-name>/review</command-name>\n<command-args>only berth.rs</command-args>",
-                Some("only berth.rs"),
+                Some("/review\nonly berth.rs"),
             ),
             (
                 "# Context from my IDE setup:\n\n## My request for Codex:\nrename it",

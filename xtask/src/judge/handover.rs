@@ -2,12 +2,12 @@
 //! nobody else's among them, no clutter, no bare lists, no edit told that did not happen, and five
 //! summaries of summaries that lose no rule.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use plimsoll_context::{Bpe, Message, TokenCounter, Tokens};
 
-use super::authors::typed;
-use super::lines::{Clutter, Lines, Names};
+use super::authors::{commands, typed};
+use super::lines::{Clutter, Lines, Names, is_names};
 use super::made::{Planted, plant};
 use super::measure::{Share, normal, plain, sentences};
 use super::sessions::Session;
@@ -27,6 +27,8 @@ const LEAST: u64 = 5_000;
 const BUDGET_MIN: u64 = 400;
 /// The least part of a budget that counts as used.
 const USED: u64 = 95;
+/// An item shorter than this may stand twice, in characters.
+const REPEATED_MIN: usize = 20;
 /// Rounds of summaries of summaries, each over as much of the session.
 const ROUNDS: usize = 5;
 /// Size of each round's summary, in percent of the session.
@@ -64,6 +66,8 @@ const NOT_MADE: [&str; 8] = [
     "apply_patch verification failed",
     "The user doesn't want",
 ];
+/// How a label in brackets before the user's words begins.
+const LABELS: [&str; 4] = ["refused", "rejected", "approved", "answered"];
 /// Words that say that something was done.
 const DONE: [&str; 9] = [
     "edited", "wrote", "written", "created", "changed", "updated", "modified", "patched", "applied",
@@ -101,6 +105,8 @@ pub(super) struct Handover {
     pub(super) false_edits: Share,
     /// Summaries that use at least 95 % of their budget.
     pub(super) used: Share,
+    /// Items that stand twice.
+    pub(super) repeated: Share,
 }
 
 /// What five rounds lost of what the first kept.
@@ -159,6 +165,7 @@ impl Handover {
         self.names.add(other.names);
         self.false_edits.add(other.false_edits);
         self.used.add(other.used);
+        self.repeated.add(other.repeated);
     }
 }
 
@@ -234,8 +241,10 @@ pub(super) fn chosen(sessions: &[Session]) -> Vec<&Session> {
 struct Truth {
     /// Everything that a person said, normalised.
     typed: String,
-    /// What a person said through a tool, normalised.
+    /// What a person said through a tool, and the questions that were answered, normalised.
     words: Vec<String>,
+    /// The lines of a plan that a person approved, normalised.
+    plan: Vec<String>,
     /// Files with a failed edit, and how many edits of each were made.
     edits: HashMap<String, u32>,
 }
@@ -244,6 +253,10 @@ impl Truth {
     fn of(session: &Session, planted: &Planted) -> Self {
         let mut all = typed(session);
         all.extend(planted.words().map(str::to_owned));
+        for message in planted.messages.iter().filter(|message| message.is_user()) {
+            let text = message.text();
+            all.extend(commands(&text).map(str::to_owned));
+        }
         let mut made: HashMap<String, u32> = HashMap::new();
         let mut failed: Vec<String> = Vec::new();
         let mut open: HashMap<&str, String> = HashMap::new();
@@ -276,19 +289,33 @@ impl Truth {
         });
         Self {
             typed: normal(&all.join("\n")),
-            words: planted.words().map(normal).collect(),
+            words: planted
+                .words()
+                .chain(planted.questions.iter().copied())
+                .map(normal)
+                .collect(),
+            plan: planted.plan.lines().map(normal).collect(),
             edits: edits.collect(),
         }
     }
 
-    /// Checks whether a person typed a line, which may have gaps.
-    fn is_typed(&self, line: &str) -> bool {
+    /// Checks whether a person typed a line, which may have gaps. `None` if the line only says what
+    /// the next ones are, or repeats a plan that was approved.
+    fn is_typed(&self, line: &str) -> Option<bool> {
         let line = normal(line);
         if self.words.iter().any(|words| line.contains(words)) {
-            return true;
+            return Some(true);
+        }
+        let line = match line.strip_prefix('(').and_then(|line| line.split_once(')')) {
+            Some((label, rest)) if LABELS.iter().any(|word| label.starts_with(word)) => rest,
+            _ => line.as_str(),
+        };
+        let line = line.trim_start_matches("! ").trim();
+        if line.is_empty() || self.plan.iter().any(|step| step == line) {
+            return None;
         }
         let mut pieces = line.split('…').map(str::trim);
-        pieces.all(|piece| self.typed.contains(piece))
+        Some(pieces.all(|piece| self.typed.contains(piece)))
     }
 }
 
@@ -348,10 +375,9 @@ impl Judge<'_> {
             }
         }
         for line in users.iter().flat_map(|item| item.lines()) {
-            if line.trim().is_empty() {
+            let Some(is_typed) = truth.is_typed(line) else {
                 continue;
-            }
-            let is_typed = truth.is_typed(line);
+            };
             found.typed_lines.count(is_typed);
             if !is_typed {
                 faults.add("not typed by the user", self.session, line);
@@ -363,6 +389,17 @@ impl Judge<'_> {
         found.names = self.lines.names(text, self.counter, |names| {
             faults.add("bare names", self.session, names);
         });
+        let mut seen = HashSet::new();
+        for item in &summary.items {
+            let text = normal(&item.lines.join(" "));
+            if text.chars().count() >= REPEATED_MIN {
+                let is_new = seen.insert(text.clone());
+                found.repeated.count(!is_new);
+                if !is_new {
+                    faults.add("told twice", self.session, &text);
+                }
+            }
+        }
         for (path, made) in &truth.edits {
             if let Some((told, line)) = self.edit_told(&summary, path, *made) {
                 found.false_edits.count(told);
@@ -383,7 +420,10 @@ impl Judge<'_> {
         made: u32,
     ) -> Option<(bool, &'t str)> {
         let mut mentioned = None;
-        for item in summary.of_kind(Kind::Report) {
+        let told = summary
+            .of_kind(Kind::Report)
+            .filter(|item| !is_names(item.section));
+        for item in told {
             let line = item.lines.first().copied().unwrap_or_default();
             if let Some((shown, acts)) = self.lines.file(line) {
                 if shown != path && !path.ends_with(&format!("/{shown}")) {
@@ -405,7 +445,7 @@ impl Judge<'_> {
             }
             let lower = plain(line).to_lowercase();
             let words: Vec<&str> = lower
-                .split(|c: char| !c.is_ascii_alphabetic())
+                .split(|c: char| !c.is_ascii_alphabetic() && c != '_')
                 .filter(|word| !word.is_empty())
                 .collect();
             let tells = words.iter().any(|word| DONE.contains(word));

@@ -20,6 +20,8 @@ const FILLER: &str = r"^(?:(?:ok(?:ay)?|great|perfect|good|excellent|nice|now|al
 const ANNOUNCEMENT: &str = r"^(?:let me|let's|let us|i'll|i will|i am going to|i'm going to|i need to|i should|i want to|we need to|we should|we'll|time to|going to|checking|running|reading|looking|searching|updating|fixing|verifying|让我|我来|接下来|まず)";
 /// The outline of a table.
 const TABLE: &str = r"^\||\|$|^:?-{3,}:?\s*\|";
+/// How a sentence begins that needs the one before it.
+const DANGLING: &str = r"^(?:it|its|this|that|they|them|these|those|both|which|he|she|but|so|and|or|also|then|no|wait|ah)\b[,' ]";
 /// What was done to a file, behind its name.
 const ACTS: &str =
     r"^(?P<path>.+?) \((?P<acts>(?:[a-z]+ [0-9]+(?:, )?)+[^)]*)\)(?::? ?(?P<rest>.*))?$";
@@ -39,6 +41,9 @@ pub(super) struct Clutter {
     pub(super) torn_rows: Share,
     /// Lines that are one of these.
     pub(super) any: Share,
+    /// Lines that begin in the middle of a thought ("It relies on …"). Not clutter by itself: the line
+    /// before may say what it is about.
+    pub(super) dangling: Share,
 }
 
 /// Shares of a summary's tokens.
@@ -54,6 +59,7 @@ pub(super) struct Lines {
     filler: Regex,
     announcement: Regex,
     table: Regex,
+    dangling: Regex,
     acts: Regex,
     name: Regex,
     number: Regex,
@@ -66,6 +72,7 @@ impl Clutter {
         self.lead_ins.add(other.lead_ins);
         self.torn_rows.add(other.torn_rows);
         self.any.add(other.any);
+        self.dangling.add(other.dangling);
     }
 }
 
@@ -83,6 +90,7 @@ impl Lines {
             filler: pattern(FILLER)?,
             announcement: pattern(ANNOUNCEMENT)?,
             table: pattern(TABLE)?,
+            dangling: pattern(DANGLING)?,
             acts: pattern(ACTS)?,
             name: pattern(NAME)?,
             number: pattern(NUMBER)?,
@@ -100,16 +108,18 @@ impl Lines {
         for item in told {
             let text = item.lines.join("\n");
             let is_announcement = self.announces(&text);
-            let is_lead_in = text.trim_end().ends_with([':', '：']);
-            let is_torn = item
-                .lines
-                .iter()
-                .any(|line| self.table.is_match(line.trim()));
+            // What came of a call may end with anything.
+            let is_call = text.contains(" → ");
+            let is_lead_in = !is_call && text.trim_end().ends_with([':', '：']);
+            let mut lines = item.lines.iter().map(|line| line.trim());
+            let is_torn = !is_call && lines.any(|line| self.table.is_match(line));
             let any = is_announcement || is_lead_in || is_torn;
             clutter.announcements.count(is_announcement);
             clutter.lead_ins.count(is_lead_in);
             clutter.torn_rows.count(is_torn);
             clutter.any.count(any);
+            let first = text.trim_start().to_lowercase();
+            clutter.dangling.count(self.dangling.is_match(&first));
             if any {
                 fault(&text);
             }
@@ -148,6 +158,31 @@ impl Lines {
             fault(found.as_str());
         }
         names
+    }
+
+    /// The text without its names in a row: sections of names, and the symbols behind a file from the
+    /// seventh on.
+    pub(super) fn without_lists(&self, text: &str) -> String {
+        let mut kept = String::new();
+        for item in Summary::of(text).items {
+            if item.kind == Kind::Report && is_names(item.section) {
+                continue;
+            }
+            for line in &item.lines {
+                let is_file = item.kind == Kind::Report && is_files(item.section);
+                let found = self.acts.captures(line).filter(|_| is_file);
+                match found.and_then(|found| found.name("rest")) {
+                    Some(rest) => {
+                        let symbols: Vec<&str> = rest.as_str().split(", ").take(SYMBOLS).collect();
+                        kept.push_str(line.get(..rest.start()).unwrap_or_default());
+                        kept.push_str(&symbols.join(", "));
+                    }
+                    None => kept.push_str(line),
+                }
+                kept.push('\n');
+            }
+        }
+        kept
     }
 
     /// What was done to a file, if `line` says so: its path and the words in brackets.
@@ -220,7 +255,8 @@ impl Lines {
     }
 }
 
-fn is_names(section: &str) -> bool {
+/// Checks for a section of names alone.
+pub(super) fn is_names(section: &str) -> bool {
     section.starts_with("Names") || section == "Also seen"
 }
 
@@ -249,6 +285,7 @@ mod tests {
             ("- Here is what I found:", true),
             ("- | crane | 4 |", true),
             ("- ran `a | grep b`: 4 lines", false),
+            ("- grep class → class A:", false),
         ] {
             let text = told(line);
             let clutter = lines.clutter(&Summary::of(&text), |_| {});
@@ -282,6 +319,17 @@ mod tests {
             let found = [names.bare, names.numbers, names.debris].map(|share| share.kept > 0);
             assert_eq!(found, [bare, numbers, debris], "{text}");
         }
+    }
+
+    #[test]
+    fn lists_can_be_left_out() {
+        let lines = Lines::new().unwrap();
+        let text =
+            told("- found x\n## Files\n- a.rs (read 2): a, b, c, d, e, f, g\n## Names\n- y, z");
+        assert_eq!(
+            lines.without_lists(&text),
+            "found x\na.rs (read 2): a, b, c, d, e, f\n"
+        );
     }
 
     #[test]

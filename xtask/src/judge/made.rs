@@ -26,6 +26,8 @@ pub(super) struct Planted {
     pub(super) questions: Vec<&'static str>,
     /// Reasons given when refusing a call.
     pub(super) reasons: Vec<&'static str>,
+    /// The plan around the changed lines.
+    pub(super) plan: &'static str,
     /// Lines that a person changed in a plan.
     pub(super) plan_edits: Vec<&'static str>,
     /// Files whose only edit failed or was refused.
@@ -40,6 +42,7 @@ pub(super) fn plant(messages: &[Message], n: usize, from: usize, until: usize) -
         answers: Vec::new(),
         questions: Vec::new(),
         reasons: Vec::new(),
+        plan: forms::PLAN,
         plan_edits: Vec::new(),
         unedited: Vec::new(),
     };
@@ -49,7 +52,7 @@ pub(super) fn plant(messages: &[Message], n: usize, from: usize, until: usize) -
         if let Some((question, answer)) = pick(&ANSWERS, n * ANSWERS_EACH + i) {
             let form = n + 3 * i;
             groups.push(forms::answered(call(&groups), form, question, answer));
-            planted.questions.push(question);
+            planted.questions.extend([question, forms::SECOND_QUESTION]);
             planted.answers.push(answer);
         }
     }

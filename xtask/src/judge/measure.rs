@@ -54,6 +54,8 @@ pub(super) struct Score {
     pub(super) messages: Share,
     pub(super) sentences: Share,
     pub(super) identifiers: Share,
+    /// The same where names in a row do not count.
+    pub(super) told: Share,
 }
 
 impl Finder {
@@ -148,9 +150,9 @@ impl Finder {
 }
 
 impl Wanted {
-    /// How much of it `text` holds.
-    pub(super) fn score(&self, text: &str) -> Score {
-        let text = normal(text);
+    /// How much of it `text` holds, and `told`, which is `text` without names in a row.
+    pub(super) fn score(&self, text: &str, told: &str) -> Score {
+        let (text, told) = (normal(text), normal(told));
         let share = |wanted: &[String]| Share {
             kept: wanted.iter().filter(|one| text.contains(*one)).count(),
             of: wanted.len(),
@@ -158,19 +160,24 @@ impl Wanted {
         Score {
             messages: share(&self.messages),
             sentences: share(&self.sentences),
-            identifiers: Share {
-                kept: self
-                    .identifiers
-                    .iter()
-                    .filter(|one| text.contains(&one.text))
-                    .count(),
-                of: self.identifiers.len(),
-            },
+            identifiers: self.identifiers_in(&text),
+            told: self.identifiers_in(&told),
         }
     }
 }
 
 impl Wanted {
+    fn identifiers_in(&self, text: &str) -> Share {
+        let kept = self
+            .identifiers
+            .iter()
+            .filter(|one| text.contains(&one.text));
+        Share {
+            kept: kept.count(),
+            of: self.identifiers.len(),
+        }
+    }
+
     /// What `text` does not hold, one a line.
     pub(super) fn lost(&self, text: &str) -> String {
         let text = normal(text);
@@ -219,6 +226,7 @@ impl Score {
         self.messages.add(other.messages);
         self.sentences.add(other.sentences);
         self.identifiers.add(other.identifiers);
+        self.told.add(other.told);
     }
 }
 

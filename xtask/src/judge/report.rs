@@ -103,9 +103,9 @@ pub(super) fn tables(figures: &Figures) {
     for table in distinct(rows.iter().map(|row| row.table)) {
         println!("\n### {table}\n");
         println!(
-            "| budget | n | rule | user messages | user sentences | identifiers used next | tokens |"
+            "| budget | n | rule | user messages | user sentences | identifiers used next | without bare lists | tokens |"
         );
-        println!("|--:|--:|---|--:|--:|--:|--:|");
+        println!("|--:|--:|---|--:|--:|--:|--:|--:|");
         let here: Vec<&Row> = rows.iter().filter(|row| row.table == table).collect();
         for budget in distinct(here.iter().map(|row| row.budget.as_str())) {
             let mut rules: Vec<&str> = distinct(
@@ -125,11 +125,12 @@ pub(super) fn tables(figures: &Figures) {
                 let tokens =
                     rows.iter().map(|row| row.tokens).sum::<u64>() / rows.len().max(1) as u64;
                 println!(
-                    "| {budget} | {} | {rule} | {} | {} | {} | {tokens} |",
+                    "| {budget} | {} | {rule} | {} | {} | {} | {} | {tokens} |",
                     rows.len(),
                     cell(mean(&scores, |score| score.messages), all.messages),
                     cell(mean(&scores, |score| score.sentences), all.sentences),
                     cell(mean(&scores, |score| score.identifiers), all.identifiers),
+                    cell(mean(&scores, |score| score.told), all.told),
                 );
             }
         }
@@ -240,6 +241,7 @@ pub(super) fn json(figures: &Figures) {
                 "messages": share(row.score.messages),
                 "sentences": share(row.score.sentences),
                 "identifiers": share(row.score.identifiers),
+                "without_bare_lists": share(row.score.told),
             })
         })
         .collect();

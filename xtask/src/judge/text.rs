@@ -1,6 +1,6 @@
 //! A summary as its reader sees it: sections, the user's lines and the lines that report.
 //!
-//! Reads the form that tells a conversation in order, with `»! ` before the user's rules, and the older
+//! Reads the form that tells what was said and done in order, with `»! ` before the user's rules, and the older
 //! one, which put the user's words under headings of their own, so that both can be measured by the
 //! same rules.
 
@@ -56,8 +56,8 @@ impl<'t> Summary<'t> {
     pub(super) fn of(text: &'t str) -> Self {
         let mut section = "";
         let mut items: Vec<Item<'t>> = Vec::new();
-        // The first line is the sealed head.
-        for line in text.lines().skip(1) {
+        // The first line of ours is the sealed head.
+        for line in text.lines().skip(usize::from(text.starts_with('['))) {
             let heading = line.strip_prefix("## ");
             if let Some(heading) = heading.filter(|heading| SECTIONS.contains(heading)) {
                 section = heading;

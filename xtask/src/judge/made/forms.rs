@@ -6,6 +6,12 @@ use serde_json::json;
 
 use super::calls;
 
+/// What some forms ask as well.
+pub(super) const SECOND_QUESTION: &str = "Shall I go on at once?";
+/// A plan, but for its last line.
+pub(super) const PLAN: &str =
+    "# Plan\n\n1. Read the tide tables\n2. Move the parser\n3. Add a test\n";
+
 /// A question by a tool, and the person's answer in its result.
 pub(super) fn answered(id: CallId, form: usize, question: &str, answer: &str) -> Vec<Message> {
     let options =
@@ -47,9 +53,9 @@ pub(super) fn answered(id: CallId, form: usize, question: &str, answer: &str) ->
         ),
         6 => (
             "AskUserQuestion",
-            json!({"questions": [{"question": question, "options": options}, {"question": "Shall I go on at once?", "options": options}]}),
+            json!({"questions": [{"question": question, "options": options}, {"question": SECOND_QUESTION, "options": options}]}),
             format!(
-                "User has answered your questions: \"{question}\"=\"Other\" user notes: {answer}, \"Shall I go on at once?\"=\"Yes\". You can now continue with the user's answers in mind."
+                "User has answered your questions: \"{question}\"=\"Other\" user notes: {answer}, \"{SECOND_QUESTION}\"=\"Yes\". You can now continue with the user's answers in mind."
             ),
         ),
         _ => (
@@ -107,7 +113,7 @@ pub(super) fn refused(id: CallId, form: usize, path: &str, reason: &str) -> Vec<
 
 /// A plan that a person edited before approving it.
 pub(super) fn plan_edited(id: CallId, line: &str) -> Vec<Message> {
-    let plan = "# Plan\n\n1. Read the tide tables\n2. Move the parser\n3. Add a test\n";
+    let plan = PLAN;
     let arguments = json!({"plan": format!("{plan}4. Switch over on Friday\n")});
     let result = format!(
         "User has approved your plan. You can now start coding. Start with updating your todo list if applicable\n\nYour plan has been saved to: /home/ann/.claude/plans/tide.md\nYou can refer back to it if needed during implementation.\n\n## Approved Plan (edited by user):\n{plan}{line}\n"

@@ -13,7 +13,7 @@ use crate::judge::measure::Share;
 /// A measure's name, what is required of it, and its share.
 type Measure = (&'static str, &'static str, fn(&Handover) -> Share);
 
-const MEASURES: [Measure; 14] = [
+const MEASURES: [Measure; 16] = [
     ("answers present", "80 at 3 %, 95 at 8,000", |one| {
         one.answers
     }),
@@ -30,6 +30,10 @@ const MEASURES: [Measure; 14] = [
     }),
     ("of these, lead-ins", "", |one| one.clutter.lead_ins),
     ("of these, torn rows", "", |one| one.clutter.torn_rows),
+    ("lines that begin in mid-thought", "", |one| {
+        one.clutter.dangling
+    }),
+    ("items that stand twice", "", |one| one.repeated),
     ("tokens in bare lists", "≤ 5", |one| one.names.bare),
     ("tokens of numbers alone", "≤ 1", |one| one.names.numbers),
     ("failed edits told as made", "0", |one| one.false_edits),
