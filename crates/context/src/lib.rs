@@ -34,6 +34,7 @@ mod strategy;
 mod tokens;
 mod tool_spec;
 mod transcript;
+mod trim;
 mod truncate;
 mod usage;
 
@@ -82,14 +83,16 @@ pub use reply::{Delta, Reply, StopReason};
 pub use settings::{Given, Loaded, Settings, SettingsError, nearest};
 pub use stage::Stage;
 pub use stages::{
-    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit,
-    LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK,
-    SUMMARY_SHARE, Section, Sections, SessionPruneConfig, Summarize, SummaryConfig,
+    ARGUMENT_CHARS, ArgumentDigest, Author, CLEARED, Cap, ClearToolUses, ClearTrigger,
+    EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES,
+    Lines, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, Section, Sections, SessionPruneConfig,
+    Summarize, SummaryConfig,
 };
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};
 pub use tool_spec::ToolSpec;
 pub use transcript::{Released, Transcript};
+pub use trim::{Trim, TrimRole, TrimStrategy, TrimmedMessage};
 pub use truncate::{
     MIN_SIDE, Marker, NOTE_MAX, clip, head_tail, head_tail_tokens, shorten, shorten_bytes,
 };

@@ -5,11 +5,14 @@ use std::collections::HashMap;
 
 use crate::Entry;
 use crate::calls::Call;
+use crate::cues;
 use crate::format::{self, Item, Section};
 use crate::replies::{Reply, reply};
 use crate::sentences::one_line;
 use crate::speaker::{Speech, brings_a_body, speech};
 
+/// A person's words between two commands of an agent without tools are no longer than this.
+const BRIEF: usize = 1_000;
 /// Longest name of a refused call that is repeated, in bytes.
 const REFUSED_MAX: usize = 120;
 
@@ -64,7 +67,7 @@ pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
                 {}
             Entry::User(text) => {
                 let command = in_text.take();
-                if is_text_only && command.is_some() {
+                if is_text_only && command.is_some() && is_output(text) {
                     texts.push((at, observed(command, text)));
                     continue;
                 }
@@ -193,6 +196,13 @@ fn read_result<'a>(
             },
         )),
     }
+}
+
+/// Returns `true` if a message is long or looks like a program's: a person may say something between two
+/// commands.
+fn is_output(text: &str) -> bool {
+    let first = text.trim().lines().next().unwrap_or_default();
+    text.len() > BRIEF || first.starts_with("diff --git") || cues::is_machine(first)
 }
 
 /// Returns a message as the output of a command, whatever its form.

@@ -22,6 +22,8 @@ const FILES: u64 = 6;
 const NAMES: u64 = 45;
 /// Names without a file, at most.
 const BARE_NAMES: u64 = 3;
+/// The same in tokens.
+const BARE_NAMES_MAX: u64 = 80;
 /// So many tokens of a small text are the user's.
 const LEAST_SAID: u64 = 120;
 /// How much a name's length counts against it: 0 not at all, 1 in proportion.
@@ -52,7 +54,8 @@ pub(crate) fn select(
     let mut former = Lines::of(Section::Former, story, LineKind::Former, &forgotten);
     let mut findings = Lines::of(Section::Conversation, story, LineKind::Finding, &forgotten);
     let mut calls = Lines::of(Section::Conversation, story, LineKind::Call, &forgotten);
-    let mut map = Map::of(story, &forgotten, all * BARE_NAMES / 100);
+    let bare = (all * BARE_NAMES / 100).min(BARE_NAMES_MAX);
+    let mut map = Map::of(story, &forgotten, bare);
     let share = |percent: u64| all * percent / 100;
 
     if story.lines.iter().any(|line| line.kind == LineKind::Former) {
@@ -295,7 +298,7 @@ impl Candidate<'_> {
         self.is_file
             && (is_sed
                 || self.word.contains("...")
-                || !names::has_ending(last) && !head.contains('/'))
+                || !names::has_ending(last) && !self.word.starts_with('/'))
     }
 }
 

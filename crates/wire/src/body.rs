@@ -27,6 +27,7 @@ mod bound;
 mod cut;
 mod opening;
 mod standing;
+mod trim;
 
 use std::collections::BTreeSet;
 

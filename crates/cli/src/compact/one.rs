@@ -8,11 +8,12 @@ use plimsoll::config::AgentConfig;
 use plimsoll::wire::body::{Body, Cut, CutError};
 use plimsoll::wire::canonical::{Mended, Target};
 use plimsoll::{
-    AtMost, Calibration, ContextStrategy, Line, Message, Policy, SummaryConfig, TokenCounter,
-    Tokens,
+    AtMost, Calibration, ClearTrigger, ContextStrategy, Line, Message, Policy, SummaryConfig,
+    TokenCounter, Tokens,
 };
 
 use super::CompactArgs;
+use super::filter::Filter;
 use crate::chat_file::{self, ChatFile};
 use crate::exit::Stop;
 use crate::explain::Explained;
@@ -31,13 +32,21 @@ pub(super) struct Compacted {
 pub(super) struct How<'a> {
     args: &'a CompactArgs,
     counter: Arc<dyn TokenCounter>,
+    filter: Filter,
     config: Option<AgentConfig>,
 }
 
 impl<'a> How<'a> {
     pub(super) fn new(args: &'a CompactArgs) -> Result<Self, Stop> {
+        let filter = Filter::new(&args.policy, &args.options)?;
+        if args.explain && matches!(filter, Filter::Trim(_)) {
+            return Err(Stop::usage(
+                "--explain shows what each stage does, and trim has no stages; leave it out",
+            ));
+        }
         Ok(Self {
             args,
+            filter,
             counter: chat_file::counter(&args.counter)?,
             config: args.config.as_deref().map(configured).transpose()?,
         })
@@ -63,13 +72,22 @@ impl<'a> How<'a> {
         let asked = budget(&body, args)?;
         if !self.is_left_as_it_is(&body, asked)? {
             let file = chat_file::weighed(body, &self.counter);
-            let (policy, line) = self.policy(&file, asked)?;
-            let cut = file.body.cut(&file.view, &policy, &line);
+            let (cut, policy) = match &self.filter {
+                Filter::Trim(trim) if self.config.is_none() => {
+                    let max = asked.ok_or_else(no_budget)?;
+                    (file.body.trim(&file.view, trim, max), None)
+                }
+                _ => {
+                    let (policy, line) = self.policy(&file, asked)?;
+                    let cut = file.body.cut(&file.view, &policy, &line);
+                    (cut, Some((policy, line)))
+                }
+            };
             let cut = cut.map_err(|error| match error {
                 CutError::CannotFit(error) => Stop::cannot_fit(error),
                 error => Stop::failed(error),
             })?;
-            if args.explain {
+            if let (true, Some((policy, line))) = (args.explain, policy) {
                 let instructions = file.view.instructions();
                 let budget = line.budget(file.overhead, instructions, Calibration::default());
                 let planned = cut.as_ref().map_or(&file.view, |cut| &cut.planned);
@@ -98,16 +116,35 @@ impl<'a> How<'a> {
         if self.config.is_some() {
             return Ok(false);
         }
-        if self.named_policy()?.stages().is_empty() {
-            return Ok(true);
-        }
+        let enough = match &self.filter {
+            Filter::Strategy(ContextStrategy::Unlimited {}) => return Ok(true),
+            Filter::Strategy(_) => asked,
+            Filter::ClearToolUses(clear) => {
+                if asked.is_some() {
+                    return Err(Stop::usage(
+                        "clear-tool-uses has no budget: it clears above --trigger; leave the budget out",
+                    ));
+                }
+                match clear.trigger {
+                    ClearTrigger::InputTokens(tokens) => Some(tokens),
+                    ClearTrigger::ToolUses(_) => None,
+                }
+            }
+            Filter::Trim(trim) if trim.start_on.is_empty() && trim.end_on.is_empty() => asked,
+            Filter::Trim(_) => None,
+        };
         let counter = AtMost(self.counter.as_ref());
         let messages = body.messages.iter();
-        let at_most = |asked| {
+        let at_most = |enough| {
             let messages: Tokens = messages.map(|message| counter.message(message)).sum();
-            messages + body.overhead(&counter) <= asked
+            messages + body.overhead(&counter) <= enough
         };
-        Ok(!self.args.explain && asked.is_some_and(at_most))
+        Ok(!self.args.explain && enough.is_some_and(at_most))
+    }
+
+    /// Returns `true` if the policy would ask a model for a summary, which a filter does not.
+    pub(super) fn is_summarize(&self) -> bool {
+        self.filter.is_summarize()
     }
 
     /// Returns the policy and the limit that it keeps.
@@ -116,24 +153,22 @@ impl<'a> How<'a> {
             let (policy, line) = config::filter(config, system(file), asked)?;
             return Ok((policy.for_filter(), line));
         }
-        let asked = asked.ok_or_else(|| {
-            Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
-        })?;
-        let policy = self.named_policy()?.for_filter().filled();
-        Ok((policy, Line::exactly(asked)))
-    }
-
-    fn named_policy(&self) -> Result<Policy, Stop> {
-        Ok(strategy(&self.args.policy)?.policy(None, filter_summary()))
+        let strategy = match &self.filter {
+            Filter::Strategy(strategy) => strategy,
+            Filter::ClearToolUses(clear) => {
+                let policy = Policy::new(vec![Arc::new(clear.clone())]);
+                return Ok((policy, Line::exactly(Tokens::MAX)));
+            }
+            Filter::Trim(_) => return Ok((Policy::unlimited(), Line::exactly(Tokens::MAX))),
+        };
+        let policy = strategy.policy(None, filter_summary());
+        let asked = asked.ok_or_else(no_budget)?;
+        Ok((policy.for_filter().filled(), Line::exactly(asked)))
     }
 }
 
-/// The strategy of this name.
-pub(super) fn strategy(name: &str) -> Result<ContextStrategy, Stop> {
-    ContextStrategy::named(name, None).ok_or_else(|| {
-        let names = ContextStrategy::NAMES.join(", ");
-        Stop::usage(format!("there is no policy `{name}`; there is: {names}"))
-    })
+fn no_budget() -> Stop {
+    Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
 }
 
 /// What was wrong with a chat before it was cut, and what still is with its messages. The other keys

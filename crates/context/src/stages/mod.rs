@@ -3,6 +3,7 @@
 
 mod arguments;
 mod cap;
+mod clear_tool_uses;
 mod evict;
 mod fill;
 mod fit;
@@ -14,6 +15,7 @@ mod summarize;
 
 pub use arguments::{ARGUMENT_CHARS, ArgumentDigest, LEAST_ARGUMENT_CHARS};
 pub use cap::Cap;
+pub use clear_tool_uses::{CLEARED, ClearToolUses, ClearTrigger};
 pub use evict::Evict;
 pub use fill::Fill;
 pub use fit::Fit;

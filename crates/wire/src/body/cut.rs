@@ -16,7 +16,7 @@ use crate::error::WireError;
 
 /// How often a cut is made again with less room, where what had to be mended behind it weighs more
 /// than was left; what is put in is a word or two.
-const TRIES: usize = 4;
+pub(super) const TRIES: usize = 4;
 /// The number of sizes that are tried for the one that [`CannotFit`] advises.
 const SIZES: u32 = 32;
 /// So many of them are the least that the size before it asked for. The following ones grow by a
@@ -48,6 +48,9 @@ pub enum CutError {
     /// What has to stay does not fit.
     #[error(transparent)]
     CannotFit(#[from] CannotFit),
+    /// No message has a role that what is kept must begin or end with.
+    #[error("no message has a role that --start-on and --end-on ask for")]
+    NoSuchRole,
     /// What was planned cannot be done.
     #[error(transparent)]
     Plan(#[from] PlanError),
