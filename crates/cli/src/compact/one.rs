@@ -98,7 +98,7 @@ impl<'a> How<'a> {
             return config::filter(config, system(file), asked).map(Some);
         }
         let strategy = strategy(&self.args.policy)?;
-        let policy = strategy.policy(None, filter_summary());
+        let policy = strategy.filter_policy(filter_summary());
         if policy.stages().is_empty() {
             return Ok(None);
         }
