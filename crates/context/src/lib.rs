@@ -24,6 +24,7 @@ mod message;
 mod plan;
 mod policy;
 mod price;
+mod prominent_names;
 mod rendition;
 mod repair;
 mod reply;
@@ -40,8 +41,9 @@ mod usage;
 
 pub use bpe::{Bpe, PIECE_MAX, RunningCount};
 pub use budget::{
-    Budget, CannotFit, FALLBACK_WINDOW, Line, MAX_RESULT, OUTPUT_RESERVE, RESULT_SHARE, TARGET,
-    TARGET_OF_EXPLICIT, TRIGGER, Threshold,
+    Budget, COLD_TARGET, CannotFit, FALLBACK_WINDOW, Line, MAX_RESULT, OUTPUT_RESERVE,
+    RESULT_SHARE, SAFETY_MARK, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold, WORKING_TARGET,
+    WORKING_TRIGGER,
 };
 pub use cache::{
     Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
@@ -58,7 +60,7 @@ pub use counter::{
 };
 pub use draft::Draft;
 pub use economy::{
-    Economy, LEAST_TURNS, MIN_GAIN, Outlook, Pace, Price, RECENT_TURNS, Reason, SAFETY_MARK,
+    Economy, LEAST_TURNS, MIN_GAIN, Outlook, Pace, Price, RECENT_TURNS, REREADING, Reason,
     USUAL_LONGER_WRITE, USUAL_READ, batch, head, price, price_with_head,
 };
 pub use estimate::Estimate;

@@ -78,10 +78,13 @@ fn every_strip_of_the_guide_is_what_its_stage_does() {
         let head: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
         let (before, after) = (lines.next().unwrap(), lines.next().unwrap());
         let trigger = number(&head, "trigger").unwrap();
+        let target = number(&head, "target").unwrap();
         let budget = Budget {
             limit: trigger,
             trigger,
-            target: number(&head, "target").unwrap(),
+            target,
+            forced: trigger,
+            cold_target: target,
             max_result: number(&head, "max_result").unwrap_or(Tokens(100)),
             keep_recent: 1,
             overhead: Tokens(0),

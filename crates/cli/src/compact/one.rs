@@ -161,7 +161,7 @@ impl<'a> How<'a> {
             }
             Filter::Trim(_) => return Ok((Policy::unlimited(), Line::exactly(Tokens::MAX))),
         };
-        let policy = strategy.policy(None, filter_summary());
+        let policy = strategy.filter_policy(filter_summary());
         let asked = asked.ok_or_else(no_budget)?;
         Ok((policy.for_filter().filled(), Line::exactly(asked)))
     }

@@ -58,7 +58,34 @@ fn what_is_good_is_said_with_its_thresholds() {
                 "→ extract →",
             ],
         ),
-        ("", vec!["the model's window decides", "fires above 80 %"]),
+        (
+            "",
+            vec![
+                "context: extract",
+                "word for word",
+                "the model's window decides",
+                "fires when it pays, above 95 % of the room at the latest",
+                "ends at 30 % of the room, 40,000 tokens at most, or at 20,000 tokens if",
+            ],
+        ),
+        (
+            "economy = \"fixed\"",
+            vec![
+                "fires above 80 % of the room",
+                "or 80,000 tokens, whichever is less",
+            ],
+        ),
+        (
+            "context_strategy = \"summarize\"",
+            vec!["context: summarize", "written by a model"],
+        ),
+        (
+            "target = 0.55",
+            vec![
+                "fires when it pays, above 95 % of the room",
+                "ends at 55 % of the room",
+            ],
+        ),
     ] {
         let said = check(config, &[]).done();
         assert_eq!(said.err, "", "{config}");
