@@ -127,7 +127,7 @@ impl Judge<'_> {
                 let cut_here = Cut {
                     session,
                     at: cut.at,
-                    wanted: finder.wanted(&session.messages, cut.at, from, until),
+                    wanted: finder.wanted(session, cut.at, from, until),
                 };
                 let Some(summary) = session.messages.get(cut.summary_at).map(Message::text) else {
                     continue;
@@ -169,7 +169,7 @@ impl Judge<'_> {
                 let cut = Cut {
                     session,
                     at,
-                    wanted: finder.wanted(&session.messages, at, at, total),
+                    wanted: finder.wanted(session, at, at, total),
                 };
                 let views: Vec<&Message> = before(session, at).iter().collect();
                 for budget in MADE_BUDGETS {

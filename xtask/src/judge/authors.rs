@@ -66,9 +66,6 @@ const REQUEST: &str = "## My request for Codex:";
 
 /// What persons typed in a session, message by message.
 pub(super) fn typed(session: &Session) -> Vec<String> {
-    let task_only = TASK_ONLY
-        .iter()
-        .any(|source| session.id.starts_with(source));
     let users = session.as_sent.iter().enumerate().filter(|(index, _)| {
         let is_summary = |cut: &super::sessions::Compaction| cut.summary_at == *index;
         !session.compactions.iter().any(is_summary)
@@ -76,9 +73,18 @@ pub(super) fn typed(session: &Session) -> Vec<String> {
     users
         .filter(|(_, message)| message.is_user())
         .map(|(_, message)| message)
-        .take(if task_only { 1 } else { usize::MAX })
+        .take(most_typed(session))
         .filter_map(|message| typed_part(&message.text()))
         .collect()
+}
+
+/// How many messages in the user's role may be a person's.
+pub(super) fn most_typed(session: &Session) -> usize {
+    let mut task_only = TASK_ONLY.iter();
+    match task_only.any(|source| session.id.starts_with(source)) {
+        true => 1,
+        false => usize::MAX,
+    }
 }
 
 /// The part of a text in the user's role that a person typed, if any.

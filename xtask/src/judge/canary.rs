@@ -4,8 +4,11 @@
 
 mod sentences;
 
+use std::collections::HashSet;
+
 use plimsoll_context::{Message, Tokens};
 
+use super::authors::{most_typed, typed_part};
 use super::measure::{Share, normal};
 use super::sessions::Session;
 
@@ -94,17 +97,30 @@ fn plant(session: &Session, n: usize, set: Set) -> Vec<Message> {
     // From the end, so that an earlier place stays what it is.
     planted.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     let mut messages = session.messages.clone();
+    let typed: Vec<String> = messages
+        .iter()
+        .filter(|message| message.is_user())
+        .take(most_typed(session))
+        .map(Message::text)
+        .filter(|text| typed_part(text).is_some())
+        .collect();
+    let mut hosts: HashSet<String> = typed.into_iter().collect();
     for (i, (at, text)) in planted.into_iter().enumerate() {
         let at = at.min(messages.len());
         let host = (i + n).is_multiple_of(2).then(|| {
             let before = messages.get_mut(..at)?;
             // Not so far back that an update would land before what it updates.
             let near = before.iter_mut().rev().take(total * LATER / 200);
-            let mut users = near.filter(|message| message.is_user());
+            // A rule inside what a program wrote would not be the user's.
+            let mut users = near.filter(|message| hosts.contains(&message.text()));
             users.next()
         });
         match host.flatten() {
-            Some(message) => *message = Message::user(inside(&message.text(), text)),
+            Some(message) => {
+                let with_canary = inside(&message.text(), text);
+                hosts.insert(with_canary.clone());
+                *message = Message::user(with_canary);
+            }
             None => messages.insert(at, Message::user(text)),
         }
     }

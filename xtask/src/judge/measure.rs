@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use plimsoll_context::{Message, Part};
 use regex::Regex;
 
+use super::authors::{most_typed, typed_part};
+use super::sessions::Session;
 use crate::error::Error;
 
 /// Least length of a sentence, in characters.
@@ -82,19 +84,15 @@ impl Finder {
 
     /// What is wanted of a text that stands for the messages before `at`, by what the agent did
     /// between `from` (the first message after its summary, if any) and `until`.
-    pub(super) fn wanted(
-        &self,
-        messages: &[Message],
-        at: usize,
-        from: usize,
-        until: usize,
-    ) -> Wanted {
+    pub(super) fn wanted(&self, session: &Session, at: usize, from: usize, until: usize) -> Wanted {
+        let messages = &session.messages;
         let before = messages.get(..at).unwrap_or_default();
+        // What a program wrote in the user's role is not the user's.
         let users: Vec<String> = before
             .iter()
             .filter(|message| message.is_user())
-            .map(Message::text)
-            .filter(|text| !text.trim().is_empty())
+            .take(most_typed(session))
+            .filter_map(|message| typed_part(&message.text()))
             .collect();
         let after = messages.get(from..until).unwrap_or_default();
         Wanted {
@@ -387,7 +385,14 @@ mod tests {
             Message::user("look at other_name"),
             call(r#"{"path": "src/a.rs", "text": "\nold_name never_seen other_name"}"#),
         ];
-        let wanted = Finder::new().unwrap().wanted(&messages, 1, 1, 3);
+        let session = Session {
+            id: "made/one".to_owned(),
+            as_sent: messages.to_vec(),
+            messages: messages.to_vec(),
+            weights: Vec::new(),
+            compactions: Vec::new(),
+        };
+        let wanted = Finder::new().unwrap().wanted(&session, 1, 1, 3);
         let names: Vec<&str> = wanted
             .identifiers
             .iter()
