@@ -292,7 +292,11 @@ fn bad_answers() -> Vec<(&'static str, Result<Reply, Failure>, &'static str)> {
     });
     let both = vec![Part::text(good_summary("with a call")), call.clone()];
     vec![
-        ("50 KB", text(&"so much to say. ".repeat(3_200)), "headings"),
+        (
+            "50 KB",
+            text(&"so much to say. ".repeat(3_200)),
+            "repeated itself",
+        ),
         ("empty", replied(vec![], StopReason::Stop), "empty"),
         ("blank", text(" \n\t"), "empty"),
         ("call", replied(vec![call], StopReason::ToolCalls), "tool"),
@@ -409,7 +413,8 @@ fn one_that_overshoots_is_cut_with_a_marker() {
     let mut stage = Stage::new(when_due(summarizing(6_000, 20_000)));
     stage.say("task");
     until_asked(&mut stage, 0, 3_000);
-    let long = good_summary(&"very long words that go on and on. ".repeat(1_500));
+    let long: Vec<String> = (0..6_000).map(|n| format!("word {n}.")).collect();
+    let long = good_summary(&long.join(" "));
     assert!(long.len() > 50_000);
     stage.summary(&long);
     let summary = stage.seen_summaries().remove(0);

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, TrustError};
 use plimsoll::{
-    Author, ContextConfig, ContextStrategy, Counts, HistoryLimit, Line, OwnStages, Policy,
-    Summarization, Tokens,
+    Author, ContextConfig, ContextStrategy, Counts, EXTRACT_SHARE, HistoryLimit, Line, OwnStages,
+    Policy, Summarization, Tokens,
 };
 use serde_json::json;
 
@@ -317,13 +317,18 @@ fn as_text(agent: &AgentConfig) -> String {
     line(
         match summarizes && settings.summarization == Summarization::On {
             false => "summary: none, what leaves is in the archive only".into(),
+            true if author == Author::Extract && settings.summary.is_sized_by_need() => format!(
+                "summary: written without a model, as large as the user's words need and at most {} of \
+                 the target",
+                fraction(EXTRACT_SHARE.0)
+            ),
             true => format!(
                 "summary: {} tokens at most and {} of the target, written by {}",
                 grouped(settings.summary.max_summary_tokens),
                 fraction(settings.summary.share.0),
                 match author {
                     Author::Model => "a model",
-                    Author::Extract => "nobody: what was said stands word for word",
+                    Author::Extract => "Plimsoll, without a model",
                 }
             ),
         },

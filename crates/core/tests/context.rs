@@ -125,7 +125,9 @@ fn texts(request: &Value) -> Vec<&str> {
 
 /// Whether a summary stands in a request.
 fn is_compacted(request: &Value) -> bool {
-    texts(request).iter().any(|text| text.contains("[extract "))
+    texts(request)
+        .iter()
+        .any(|text| text.contains("[handover "))
 }
 
 /// What a request's messages weigh by `Chars4`, without frames.
@@ -274,7 +276,7 @@ async fn every_setting_of_how_shows_in_the_request() {
         let texts = texts(request);
         let summary = texts
             .iter()
-            .find(|text| text.contains("[extract "))
+            .find(|text| text.contains("[handover "))
             .unwrap();
         summary.len()
     };
@@ -341,7 +343,7 @@ async fn the_scope_counts_earlier_runs_of_the_session() {
         let texts = texts(request);
         let summary = texts
             .iter()
-            .find(|text| text.contains("[extract "))
+            .find(|text| text.contains("[handover "))
             .unwrap();
         let found = ["first harbour", "second harbour"].map(|said| summary.contains(said));
         assert_eq!(found, said, "{scope:?}: {summary}");

@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let old = "[extract 00000000] head\n## User's rules\n» never X\n- a list of the user\n## Context\n## Tool calls\n- bash: failed\n";
+        let old = "[handover 00000000] head\n## User's rules\n» never X\n- a list of the user\n## Context\n## Tool calls\n- bash: failed\n";
         let new = "[handover 00000000] head\n»! never X\n  - second line\n- ran `bash`: failed\n";
         for (text, lines) in [(old, 3), (new, 2)] {
             let summary = Summary::of(text);

@@ -7,7 +7,8 @@ use super::source::{Kind, Part, Source, Token};
 use super::tree::Tree;
 
 /// The crates behind the wall: folder and package.
-const WALLED: [(&str, &str); 3] = [
+const WALLED: [(&str, &str); 4] = [
+    ("handover", "plimsoll-handover"),
     ("context", "plimsoll-context"),
     ("agent", "plimsoll-agent"),
     ("wire", "plimsoll-wire"),

@@ -64,7 +64,7 @@ fn the_budget_is_honoured_and_the_rest_is_not_touched() {
             for message in raw(out) {
                 // Only results give way; all else stays byte for byte or leaves.
                 let is_result = message.contains("\"role\":\"tool\"");
-                let is_summary = policy == "extract" && message.contains("[extract ");
+                let is_summary = policy == "extract" && message.contains("[handover ");
                 let is_marker = message.contains("removed here]");
                 assert!(
                     is_result || is_summary || is_marker || originals.contains(&message),

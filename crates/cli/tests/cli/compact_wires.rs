@@ -177,7 +177,7 @@ fn a_request_that_died_comes_back_smaller_on_its_own_wire() {
                         && said.err.contains("(AM10)");
                     assert!(
                         is_result
-                            || raw.contains("[extract ")
+                            || raw.contains("[handover ")
                             || raw.contains("messages were removed here]")
                             || unbound,
                         "{raw}\n{what}"

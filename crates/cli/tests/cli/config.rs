@@ -229,7 +229,7 @@ fn a_run_is_compacted_as_configured() {
     let compacted = asked.iter().find(|request| {
         messages(request)
             .iter()
-            .any(|(_, text)| text.contains("[extract "))
+            .any(|(_, text)| text.contains("[handover "))
     });
     let compacted = messages(compacted.expect("it fired"));
     assert_eq!(compacted[1], ("user".into(), "Read on.".into()));
@@ -344,7 +344,7 @@ fn compact_sums_up_by_default_and_summarize_says_that_it_asks_nobody() {
     let home = Home::new();
     let chat = json!({"messages": chats::messages(30)}).to_string();
     let default = home.pipe(["compact", "--budget", "3000"], &chat).done();
-    assert!(default.out.contains("[extract "), "{}", default.out);
+    assert!(default.out.contains("[handover "), "{}", default.out);
     let with = |policy: &str| {
         home.pipe(["compact", "--budget", "3000", "--policy", policy], &chat)
             .done()
@@ -357,7 +357,7 @@ fn compact_sums_up_by_default_and_summarize_says_that_it_asks_nobody() {
             .err
             .contains("summarize is extract here: no model is asked")
     );
-    assert!(!with("evict").out.contains("[extract "));
+    assert!(!with("evict").out.contains("[handover "));
     // At ever smaller budgets, each on what came out before: one summary, never two.
     let mut chat = chat;
     for budget in ["6000", "4000", "2500", "1500", "900"] {
@@ -365,7 +365,7 @@ fn compact_sums_up_by_default_and_summarize_says_that_it_asks_nobody() {
         assert_eq!(chats::faults(&said.out), [""; 0], "{budget}");
         assert!(chats::weight(&said.out).0 <= budget.parse().unwrap());
         assert_eq!(
-            said.out.matches("[extract ").count(),
+            said.out.matches("[handover ").count(),
             1,
             "{budget}: {}",
             said.out
@@ -415,7 +415,7 @@ fn compact_does_as_a_configuration_says() {
         .filter_map(|message| message["tool_call_id"].as_str())
         .collect();
     assert_eq!(ids, ["call_0", "call_27", "call_28", "call_29"]);
-    assert_eq!(said.out.matches("[extract ").count(), 1);
+    assert_eq!(said.out.matches("[handover ").count(), 1);
     assert!(
         said.err.contains("cap") && said.err.contains("lines"),
         "{}",

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
+use crate::counter::{MESSAGE_OVERHEAD, SUMMARY_FRAME};
 use crate::draft::Draft;
 use crate::exchange::ExchangeKind;
 use crate::extract::{extract, person_tokens};
@@ -96,6 +97,13 @@ impl SummaryConfig {
         }
     }
 
+    /// Returns `true` if no size is set. A summary without a model is then as large as the words of the
+    /// user among the removed messages need, up to [`EXTRACT_SHARE`] of the target.
+    #[must_use]
+    pub fn is_sized_by_need(&self) -> bool {
+        self.share == SUMMARY_SHARE && self.max_summary_tokens == MAX_SUMMARY
+    }
+
     /// What a summary may weigh under this budget, message and frame included.
     #[must_use]
     pub fn most(&self, budget: &Budget) -> Tokens {
@@ -154,7 +162,7 @@ impl Summarize {
             return;
         }
         if model != Summarizer::None {
-            let span = draft.span(&chosen, most, When::Now);
+            let span = draft.span(&chosen, asked(draft, &chosen, most), When::Now);
             let ready = draft.means().ready.as_ref();
             // One that has just been written of this and does not help is not written again.
             if ready.is_none_or(|ready| ready.fingerprint != span.fingerprint) {
@@ -231,7 +239,7 @@ impl Summarize {
         let chosen = choose(draft, need + allowed);
         let most = half_of(draft, &chosen).min(allowed);
         if most >= LEAST_SUMMARY {
-            let span = draft.span(&chosen, most, When::Soon);
+            let span = draft.span(&chosen, asked(draft, &chosen, most), When::Soon);
             draft.want(span);
         }
     }
@@ -275,8 +283,7 @@ impl Summarize {
         choose: &dyn Fn(&Draft<'_>, Tokens) -> Vec<usize>,
     ) -> Tokens {
         let most = self.0.most(budget);
-        let is_set = self.0.share != SUMMARY_SHARE || self.0.max_summary_tokens != MAX_SUMMARY;
-        if self.0.author == Author::Model || is_set {
+        if self.0.author == Author::Model || !self.0.is_sized_by_need() {
             return most.min(draft.summary_limit());
         }
         let all = choose(draft, Tokens::MAX);
@@ -305,6 +312,15 @@ fn shorten_to(draft: &mut Draft<'_>, exchanges: &[usize], tokens: Tokens) -> boo
     let rest = draft.tokens().minus(draft.weight_of(exchanges));
     shorten(draft, exchanges, rest + tokens);
     draft.weight_of(exchanges) <= tokens
+}
+
+/// Returns what a model may be asked for if the summary may weigh `most` in all: the line that says what
+/// it replaces is ours.
+fn asked(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Tokens {
+    let note = draft
+        .summary_frame(chosen)
+        .minus(MESSAGE_OVERHEAD + SUMMARY_FRAME);
+    most.minus(note)
 }
 
 /// Returns half of what these exchanges weigh: a summary takes no more of what it stands for.

@@ -177,7 +177,7 @@ pub(super) const ROWS: &[Row] = &[
         scene: Scene::Work(12),
         shows: |without, with| {
             assert!(!without.summaries().is_empty() && with.summaries().is_empty());
-            assert!(text_of(with.last()).contains("[extract "));
+            assert!(text_of(with.last()).contains("[handover "));
         },
     },
     Row {

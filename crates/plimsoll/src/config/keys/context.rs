@@ -176,7 +176,7 @@ pub(super) const ROWS: &[Key] = &[
             s.summary.max_summary_tokens = tokens;
         }),
         Preset::Value("2000"),
-        "What a summary weighs in all, at most.",
+        "What a summary weighs in all, at most. One without a model has by default what the user's words need.",
     )
     .also(&[
         "compaction.max_summary_tokens",
@@ -198,7 +198,7 @@ pub(super) const ROWS: &[Key] = &[
         "share",
         Kind::Share(|s, share| s.summary.share = share),
         Preset::Value("0.25"),
-        "The share of the view's target that a summary may take, at most.",
+        "The share of the view's target that a summary may take, at most. One without a model may by default take 0.6.",
     )
     .method("summary_config"),
     key(
