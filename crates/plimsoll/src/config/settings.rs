@@ -233,8 +233,12 @@ impl AgentSettings {
         let named = self
             .strategy
             .and_then(|name| ContextStrategy::named(name, trigger));
-        let has_summarizer = self.summarizer.is_some();
-        named.unwrap_or_else(|| ContextStrategy::default_for(has_summarizer, trigger))
+        named.unwrap_or_else(|| match self.summarization {
+            Summarization::On => ContextStrategy::default_for(self.summarizer.is_some(), trigger),
+            Summarization::Off => ContextStrategy::Evict {
+                max_tokens: trigger,
+            },
+        })
     }
 
     /// How the context is kept small by its size, if it is, all that was said of it in one.

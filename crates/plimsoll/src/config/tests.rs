@@ -139,6 +139,12 @@ fn the_default_strategy_asks_a_model_only_if_one_is_configured() {
         default("[summary]\nmodel = \"openai/gpt-5-mini\""),
         ContextStrategy::Summarize { max_tokens: None }
     );
+    let max_tokens = Some(Tokens(50_000));
+    assert_eq!(
+        default("summarization = false\ntrigger = 50_000"),
+        ContextStrategy::Evict { max_tokens },
+        "the trigger was not meant for summaries"
+    );
 }
 
 #[test]
