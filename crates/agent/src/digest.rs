@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     CachePlan, MESSAGE_OVERHEAD, Message, Ppm, Ready, Reply, SUMMARY_FRAME, Span, StopReason,
-    TokenCounter, Tokens, Usage, extract, shorten,
+    TokenCounter, Tokens, Usage, extract, shorten, without_frames,
 };
 
 use crate::request::{Expects, Request, Sampling, ToolChoice};
@@ -148,7 +148,7 @@ impl Digest {
     /// that forgets or lies takes nothing away.
     fn ready(&self) -> Ready {
         let model = self.so_far.clone().unwrap_or_default();
-        let model = model.replace(WORD_FOR_WORD, "Word for word");
+        let model = without_frames(&model).replace(WORD_FOR_WORD, "Word for word");
         let frame = self.counter.text(WORD_FOR_WORD) + Tokens(4);
         let room = self.words().minus(self.counter.text(&model)).minus(frame);
         let stripped: Vec<Message> = self.messages.iter().map(|message| kept(message)).collect();

@@ -420,6 +420,8 @@ impl Run {
             limit: goal,
             trigger: goal,
             target: goal,
+            forced: goal,
+            cold_target: goal,
             max_result: goal.minus(instructions).share(RESULT_SHARE),
             keep_recent: self.setup.line.keep_recent,
             overhead: self.overhead + self.joins,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Budget, CachePlan, Calibration, CannotFit, Economy, Line, Message, Money, Outlook, Part,
-    Policy, Ppm, PriceSheet, Proposal, Reply, StopReason, TRIGGER, Threshold, Tokens, Trigger,
-    Usage,
+    Policy, Ppm, PriceSheet, Proposal, Reply, StopReason, Threshold, Tokens, Trigger, Usage,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -187,7 +186,7 @@ impl Run {
     fn keep_under_window(&self) -> Kept {
         let view = &self.state.transcript;
         let line = Line {
-            trigger: Threshold::Share(TRIGGER),
+            trigger: Threshold::Auto,
             target: None,
             ..self.line()
         };

@@ -85,7 +85,8 @@ fn what_leaves_is_offered_before_every_plan_and_told_after_it() {
         for (leaving, gone) in stage.leaving.iter().zip(&stage.gone) {
             assert_eq!(leaving.plan, gone.plan, "{name}");
             assert!(
-                leaving.items.iter().any(|item| item.leaves) || name == "evict",
+                leaving.items.iter().any(|item| item.leaves)
+                    || ["evict", "extract"].contains(&name),
                 "{name}"
             );
             for of in leaving.originals() {

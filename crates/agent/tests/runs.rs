@@ -849,7 +849,8 @@ fn an_old_exchange_does_not_kill_the_session_under_a_smaller_window() {
         .calls(&[&format!("a:write:{arguments}")])
         .done("a", "ok")
         .text("done");
-    let smaller = stage::strategy(plimsoll_context::ContextStrategy::default(), Some(4_000));
+    let evict = plimsoll_context::ContextStrategy::Evict { max_tokens: None };
+    let smaller = stage::strategy(evict, Some(4_000));
     let mut next = Stage::resume(stage.log.clone(), smaller.clone());
     next.say("and now?");
     assert_eq!(

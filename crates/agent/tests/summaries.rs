@@ -783,7 +783,7 @@ fn extract_needs_no_model() {
             ..setup.clone()
         }));
         stage.say("Port the parser.");
-        for n in 0..30 {
+        for n in 0..90 {
             stage.turn(n, 3_000, &mut |_| panic!("no model is asked"));
         }
         assert!(stage.plans() > 2);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use plimsoll::wire::WireError;
 use plimsoll::wire::body::Body;
-use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll::wire::canonical::{self, Mended, Reasoning, Target, mend};
 use plimsoll::{Bpe, Chars4, Estimate, Memo, TokenCounter, Tokens, Transcript};
+use serde_json::Value;
 
 use crate::exit::Stop;
 
@@ -39,22 +40,32 @@ pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, Stop> {
     }
 }
 
-/// Reads a chat as it is.
-pub(crate) fn parse<'a>(text: &'a str, target: &Target) -> Result<Body<'a>, Stop> {
+/// Parses a chat as JSON.
+pub(crate) fn json(text: &str) -> Result<Value, Stop> {
     if text.trim().is_empty() {
         return Err(Stop::failed(EMPTY));
     }
+    canonical::parse(text).map_err(unread)
+}
+
+/// Reads a chat as it is.
+pub(crate) fn parse<'a>(text: &'a str, target: &Target) -> Result<Body<'a>, Stop> {
     Body::read(text, target).map_err(unread)
 }
 
-/// Mends a chat; where there is no message yet, there is nothing to mend.
-pub(crate) fn mended(body: &Body<'_>, text: &str, target: &Target) -> Result<Mended, Stop> {
-    if body.is_silent() {
-        return Ok(Mended {
-            request: text.to_owned(),
-            repairs: Vec::new(),
-            faults: Vec::new(),
-        });
+/// Returns a chat in which nothing has to be repaired.
+pub(crate) fn unrepaired(text: &str) -> Mended {
+    Mended {
+        request: text.to_owned(),
+        repairs: Vec::new(),
+        faults: Vec::new(),
+    }
+}
+
+/// Repairs a chat. If it has no message yet, there is nothing to repair.
+pub(crate) fn mended(text: &str, target: &Target) -> Result<Mended, Stop> {
+    if parse(text, target)?.is_silent() {
+        return Ok(unrepaired(text));
     }
     mend(text, target, Reasoning::Keep).map_err(unread)
 }

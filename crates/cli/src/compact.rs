@@ -1,6 +1,7 @@
 //! `plimsoll compact`: a chat in, the same chat within a budget out, on any of the three wires. No
 //! model, no network, and the same bytes every time.
 
+mod filter;
 mod one;
 
 use std::io::BufRead;
@@ -13,7 +14,8 @@ use crate::explain::Explained;
 use crate::input;
 use crate::out::out;
 
-use one::{How, strategy};
+use filter::FilterOptions;
+use one::How;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +24,8 @@ Examples:
   jq -c . chats/*.json | plimsoll compact --lines --budget 8000 > smaller.jsonl
   echo '{\"budget_tokens\": 500, \"messages\": [...]}' | plimsoll compact
   plimsoll compact --budget 8000 --explain < chat.json > smaller.json
+  plimsoll compact --policy clear-tool-uses --trigger 30000 --keep 5 < chat.json > smaller.json
+  plimsoll compact --policy trim --max-tokens 8000 --start-on user < chat.json > smaller.json
 
 The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": [...]} or
 a bare array, as OpenAI Chat, OpenAI Responses or Anthropic Messages have it. It comes back in the
@@ -38,12 +42,16 @@ pub(crate) struct CompactArgs {
     pub(crate) file: Option<PathBuf>,
     /// The most tokens that the chat may have, such as 8000 or 100k; `budget_tokens` beside the messages
     /// goes before it
-    #[arg(long, value_name = "TOKENS", value_parser = crate::args::tokens, allow_hyphen_values = true)]
+    #[arg(long, visible_alias = "max-tokens", value_name = "TOKENS", value_parser = crate::args::tokens, allow_hyphen_values = true)]
     pub(crate) budget: Option<u64>,
     /// What gives way: extract (what leaves is summed up, word for word, most important first; no
-    /// model is asked), evict, sliding_window or unlimited (only repairs)
+    /// model is asked), evict, sliding_window, unlimited (only repairs), clear-tool-uses (by Anthropic's
+    /// rules) or trim (by LangChain's)
     #[arg(long, default_value = "extract", value_name = "NAME")]
     pub(crate) policy: String,
+    /// The options of clear-tool-uses and trim.
+    #[command(flatten)]
+    pub(crate) options: FilterOptions,
     /// Compact as a configuration says (see `plimsoll config`): only a chat above its threshold, down
     /// to its target; --budget is then a context that is smaller than the configuration's
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
@@ -74,7 +82,7 @@ pub(crate) struct CompactArgs {
 /// Runs the filter.
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     let how = How::new(args)?;
-    if strategy(&args.policy)?.name() == "summarize" && !args.quiet {
+    if how.is_summarize() && !args.quiet {
         crate::say(
             "summarize is extract here: no model is asked, what was said stands word for word",
         );

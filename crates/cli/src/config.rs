@@ -1,6 +1,8 @@
 //! `plimsoll config`: what a configuration comes to, every setting with its origin, a file to begin
 //! with, a schema. What settings mean is decided below this floor.
 
+mod preset;
+
 use std::fmt::Write;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -9,8 +11,8 @@ use std::sync::Arc;
 
 use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, TrustError};
 use plimsoll::{
-    Author, ContextConfig, Counts, HistoryLimit, Line, OwnStages, Policy, Summarization, Threshold,
-    Tokens,
+    Author, ContextConfig, ContextStrategy, Counts, HistoryLimit, Line, OwnStages, Policy,
+    Summarization, Tokens,
 };
 use serde_json::json;
 
@@ -282,7 +284,7 @@ fn as_text(agent: &AgentConfig) -> String {
                 "context: {}, and no [context], so the model's window decides",
                 strategy.name()
             ));
-            line(preset(agent));
+            line(preset::timing(agent));
         }
         Some(context) => {
             let compaction = &context.compaction;
@@ -302,18 +304,30 @@ fn as_text(agent: &AgentConfig) -> String {
             line(format!("summed up of earlier runs: {}", scope(&context)));
         }
     }
-    line(match settings.summarization == Summarization::On {
-        false => "summary: none, what leaves is in the archive only".into(),
-        true => format!(
-            "summary: {} tokens at most and {} of the target, written by {}",
-            grouped(settings.summary.max_summary_tokens),
-            fraction(settings.summary.share.0),
-            match settings.summary.author {
-                Author::Model => "a model",
-                Author::Extract => "nobody: what was said stands word for word",
-            }
-        ),
+    let preset = settings.context_config().is_none();
+    let preset = preset.then(|| settings.context_strategy());
+    let summarizes = preset.is_none_or(|preset| {
+        use ContextStrategy::{Extract, Summarize};
+        matches!(preset, Extract { .. } | Summarize { .. })
     });
+    let author = match preset {
+        Some(ContextStrategy::Extract { .. }) => Author::Extract,
+        _ => settings.summary.author,
+    };
+    line(
+        match summarizes && settings.summarization == Summarization::On {
+            false => "summary: none, what leaves is in the archive only".into(),
+            true => format!(
+                "summary: {} tokens at most and {} of the target, written by {}",
+                grouped(settings.summary.max_summary_tokens),
+                fraction(settings.summary.share.0),
+                match author {
+                    Author::Model => "a model",
+                    Author::Extract => "nobody: what was said stands word for word",
+                }
+            ),
+        },
+    );
     if let Some(digest) = settings.argument_digest() {
         line(format!(
             "arguments: texts of more than {} characters in old calls become digests",
@@ -331,43 +345,6 @@ fn as_text(agent: &AgentConfig) -> String {
         line(format!("stages: {}", stages.join(" → ")));
     }
     text
-}
-
-/// When a plan of a preset policy is due.
-fn preset(agent: &AgentConfig) -> String {
-    let settings = agent.settings();
-    let size = |size: Threshold| match size {
-        Threshold::Share(share) => format!("{} % of the room", share.0 / 10_000),
-        Threshold::Sent(tokens) | Threshold::Mark(tokens) => {
-            format!("{} tokens of everything that is sent", grouped(tokens))
-        }
-    };
-    let line = settings.context_strategy().line(Line::default());
-    let (trigger, target) = match (settings.eviction, settings.trigger) {
-        (Some(eviction), _) => (Threshold::Sent(eviction.max_safe_tokens), settings.target),
-        (None, Some(trigger)) => (trigger, settings.target),
-        (None, None) => (line.trigger, settings.target),
-    };
-    if trigger == Threshold::Sent(Tokens::MAX) {
-        return "compaction never fires before the provider refuses".to_owned();
-    }
-    let ends = match (trigger, target) {
-        (_, Some(target)) => size(target),
-        (Threshold::Share(_), None) => size(Threshold::Share(plimsoll::TARGET)),
-        (Threshold::Sent(tokens) | Threshold::Mark(tokens), None) => {
-            size(Threshold::Sent(tokens.share(plimsoll::TARGET_OF_EXPLICIT)))
-        }
-    };
-    let room = match trigger {
-        Threshold::Share(_) => {
-            ", which is the window less answer, system prompt and tools, or when it pays,"
-        }
-        _ => "",
-    };
-    format!(
-        "compaction fires above {}{room} and ends at {ends}",
-        size(trigger)
-    )
 }
 
 fn limits(agent: &AgentConfig) -> String {

@@ -22,7 +22,8 @@ const PREVIEW: usize = 60;
 pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
     let counter = chat_file::counter(&args.counter)?;
     let text = input::whole(input::open(args.file.as_deref())?)?;
-    let chat = chat_file::parse(&text, &repair::spoken(None, &text)?)?;
+    let target = repair::spoken(None, &chat_file::json(&text)?)?;
+    let chat = chat_file::parse(&text, &target)?;
     let weights: Vec<Tokens> = chat
         .messages
         .iter()
@@ -75,7 +76,8 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
     }
     let provider = builder.provider().map_err(Stop::usage)?;
     let text = input::whole(input::open(args.file.as_deref())?)?;
-    let chat = chat_file::parse(&text, &repair::spoken(None, &text)?)?;
+    let target = repair::spoken(None, &chat_file::json(&text)?)?;
+    let chat = chat_file::parse(&text, &target)?;
     let messages: Vec<Arc<Message>> = chat.messages.into_iter().map(Arc::new).collect();
     let request = Request {
         system: "".into(),

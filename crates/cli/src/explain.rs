@@ -1,6 +1,7 @@
 //! What `plimsoll compact --explain` says: the thresholds of a budget, and what each stage did. It
 //! says what the policy did and decides nothing.
 
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 use plimsoll::{Budget, Mark, Means, Policy, StageStep, Tokens, Transcript, Trigger};
@@ -55,26 +56,27 @@ impl Explained {
                 tokens => format!("{} at most", grouped(tokens)),
             },
         );
-        let mut line = |name: &str, tokens: Tokens, freed: Tokens, strip: &str| {
-            let freed = match freed {
-                Tokens::ZERO => String::new(),
-                freed => format!("−{}", grouped(freed)),
+        let mut line = |name: &str, tokens: Tokens, before: Tokens, strip: &str| {
+            let change = match tokens.cmp(&before) {
+                Ordering::Equal => String::new(),
+                Ordering::Less => format!("−{}", grouped(before.minus(tokens))),
+                Ordering::Greater => format!("+{}", grouped(tokens.minus(before))),
             };
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "  {name:<10}{:>10} {freed:>10}  {strip}",
+                "  {name:<10}{:>10} {change:>10}  {strip}",
                 grouped(tokens)
             );
         };
         let untouched = vec![Mark::Kept; self.messages];
-        line("", self.before, Tokens::ZERO, &strip(&untouched));
+        line("", self.before, self.before, &strip(&untouched));
         for step in &self.steps {
             let tokens = step.after + budget.overhead;
             line(
                 &step.stage,
                 tokens,
-                step.before.minus(step.after),
+                step.before + budget.overhead,
                 &strip(&step.marks),
             );
         }
@@ -99,6 +101,7 @@ impl Explained {
                     "before": step.before + budget.overhead,
                     "after": step.after + budget.overhead,
                     "freed": step.before.minus(step.after),
+                    "added": step.after.minus(step.before),
                     "messages": step.marks,
                 })
             })

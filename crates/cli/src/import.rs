@@ -41,7 +41,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
     if ExportedLog::is_one(&text) {
         return exported(store, args, &text).await;
     }
-    let target = repair::spoken(args.protocol.as_deref(), &text)?;
+    let target = repair::spoken(args.protocol.as_deref(), &chat_file::json(&text)?)?;
     let history = canonical::import(&text, &target).map_err(chat_file::unread)?;
     if history.messages.is_empty() {
         return Err(Stop::failed("there is no message in it"));

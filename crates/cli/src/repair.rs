@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll::providers::{self, ModelRef};
-use plimsoll::wire::canonical::{self, Mended, Reasoning, Target, mend};
+use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
 use serde_json::{Value, json};
 
 use crate::chat_file;
@@ -55,7 +55,8 @@ pub(crate) struct RepairArgs {
 /// Runs the filter.
 pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
     let text = input::whole(input::open(args.file.as_deref())?)?;
-    let target = target(args.model.as_deref(), args.protocol.as_deref(), &text)?;
+    let json = chat_file::json(&text)?;
+    let target = target(args.model.as_deref(), args.protocol.as_deref(), &json)?;
     let reasoning = match args.drop_thinking {
         true => Reasoning::Drop,
         false => Reasoning::Keep,
@@ -93,27 +94,19 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
 pub(crate) fn target(
     model: Option<&str>,
     protocol: Option<&str>,
-    text: &str,
+    request: &Value,
 ) -> Result<Target, Stop> {
-    if text.trim().is_empty() {
-        return Err(Stop::failed(chat_file::EMPTY));
-    }
     if let Some(model) = model {
         let model = ModelRef::parse(model).map_err(Stop::usage)?;
-        let request = canonical::parse(text).map_err(chat_file::unread)?;
-        return providers::target_of(&model, &request).map_err(Stop::usage);
+        return providers::target_of(&model, request).map_err(Stop::usage);
     }
-    spoken(protocol, text)
+    spoken(protocol, request)
 }
 
 /// What a chat is written in: as it is said, or as it looks.
-pub(crate) fn spoken(protocol: Option<&str>, text: &str) -> Result<Target, Stop> {
-    if text.trim().is_empty() {
-        return Err(Stop::failed(chat_file::EMPTY));
-    }
-    let request = canonical::parse(text).map_err(chat_file::unread)?;
+pub(crate) fn spoken(protocol: Option<&str>, request: &Value) -> Result<Target, Stop> {
     let Some(protocol) = protocol else {
-        return Ok(Target::of_request(&request));
+        return Ok(Target::of_request(request));
     };
     let model = request.get("model").and_then(Value::as_str);
     Target::of_protocol(protocol, model).ok_or_else(|| {

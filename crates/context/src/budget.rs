@@ -13,10 +13,20 @@ pub const OUTPUT_RESERVE: Tokens = Tokens(4_096);
 pub const FALLBACK_WINDOW: Tokens = Tokens(200_000);
 /// One tool result, at most, where nothing else is said.
 pub const MAX_RESULT: Tokens = Tokens(8_000);
-/// The share of room at which a plan is due.
+/// The share of room at which a plan is due, unless it pays earlier or later.
 pub const TRIGGER: Ppm = Ppm(800_000);
+/// The same in tokens, for windows in which that would be more.
+pub const WORKING_TRIGGER: Tokens = Tokens(80_000);
 /// The share of room at which a plan ends.
-pub const TARGET: Ppm = Ppm(550_000);
+pub const TARGET: Ppm = Ppm(300_000);
+/// The same in tokens, for windows in which that would be more.
+pub const WORKING_TARGET: Tokens = Tokens(40_000);
+/// Where a plan ends at most if the provider's cache has expired, so that everything is written
+/// again anyway.
+pub const COLD_TARGET: Tokens = Tokens(20_000);
+/// The share of room at which a plan is made even if it does not pay yet. The rest absorbs
+/// counting errors until the provider reports its own numbers.
+pub const SAFETY_MARK: Ppm = Ppm(950_000);
 /// The share of an explicit trigger at which a plan ends.
 pub const TARGET_OF_EXPLICIT: Ppm = Ppm(700_000);
 /// The share of room that one tool result may take.
@@ -32,7 +42,8 @@ pub struct Line {
     pub max_output: Option<Tokens>,
     /// When a plan is due.
     pub trigger: Threshold,
-    /// Where a plan ends. Default: [`TARGET`], or [`TARGET_OF_EXPLICIT`] of an explicit trigger.
+    /// Where a plan ends. Default: [`TARGET`] or [`WORKING_TARGET`], whichever is less, or
+    /// [`TARGET_OF_EXPLICIT`] of an explicit trigger.
     pub target: Option<Threshold>,
     /// One tool result, at most. Default: the smaller of [`MAX_RESULT`] and [`RESULT_SHARE`].
     pub max_result: Option<Tokens>,
@@ -44,6 +55,9 @@ pub struct Line {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threshold {
+    /// As a trigger: [`TRIGGER`] of the room, or [`WORKING_TRIGGER`] if that is less and no target
+    /// is set. Priced timing moves it. As a target: the default.
+    Auto,
     /// A share of window − output reserve − overhead.
     Share(Ppm),
     /// Tokens of everything that is sent: system prompt, schemas and messages. As a trigger it is
@@ -63,6 +77,10 @@ pub struct Budget {
     pub trigger: Tokens,
     /// A plan ends at or below this, where the protected set allows.
     pub target: Tokens,
+    /// Above this a plan is made even if it does not pay yet.
+    pub forced: Tokens,
+    /// The target of a plan that is made because the provider's cache has expired.
+    pub cold_target: Tokens,
     /// One tool result, at most.
     pub max_result: Tokens,
     /// How many of the newest complete exchanges stay.
@@ -95,7 +113,7 @@ impl Default for Line {
         Self {
             window: Some(FALLBACK_WINDOW),
             max_output: None,
-            trigger: Threshold::Share(TRIGGER),
+            trigger: Threshold::Auto,
             target: None,
             max_result: None,
             keep_recent: 1,
@@ -114,6 +132,29 @@ impl Line {
             target: Some(Threshold::Sent(tokens)),
             max_result: Some(Tokens::MAX),
             ..Self::default()
+        }
+    }
+
+    /// Returns the line moved so that exactly `tokens` may be sent, with the trigger no higher. A
+    /// target that was the trigger moves with it.
+    #[must_use]
+    pub fn allowing(self, tokens: Tokens) -> Self {
+        let moved = match self.trigger {
+            Threshold::Sent(_) => Threshold::Sent(tokens),
+            Threshold::Auto | Threshold::Share(_) | Threshold::Mark(_) => self.trigger,
+        };
+        Self {
+            // The reserve is at most a quarter of the window.
+            window: self.window.map(|_| {
+                let third = Tokens(tokens.0.div_ceil(3));
+                tokens + self.max_output.unwrap_or(OUTPUT_RESERVE).min(third)
+            }),
+            trigger: moved,
+            target: match self.target {
+                Some(target) if target == self.trigger => Some(moved),
+                target => target,
+            },
+            ..self
         }
     }
 
@@ -142,7 +183,14 @@ impl Line {
     ) -> Result<Budget, CannotFit> {
         let Ok(budget) = self.beside(overhead + instructions, calibration) else {
             // There is no room beside the instructions; the policy says how much there would have to be.
-            let budget = self.beside(overhead, calibration)?;
+            let with_instructions = |error: CannotFit| CannotFit {
+                minimum: error.minimum + instructions,
+                overhead: error.overhead + instructions,
+                ..error
+            };
+            let budget = self
+                .beside(overhead, calibration)
+                .map_err(with_instructions)?;
             return Ok(Budget {
                 instructions,
                 ..budget
@@ -157,6 +205,8 @@ impl Line {
             limit: with(budget.limit),
             trigger: with(budget.trigger),
             target: with(budget.target),
+            forced: with(budget.forced),
+            cold_target: with(budget.cold_target),
             overhead,
             instructions,
             ..budget
@@ -169,21 +219,28 @@ impl Line {
             calibration.counted(window.minus(self.reserve()))
         });
         let room = off(sendable, overhead);
-        let resolve = |threshold| match threshold {
-            Threshold::Share(_) if room == Tokens::MAX => room,
+        let is_sized = self.target.is_none_or(|target| target == Threshold::Auto);
+        let resolve = |threshold, share, working: Tokens| match threshold {
+            _ if room == Tokens::MAX
+                && !matches!(threshold, Threshold::Sent(_) | Threshold::Mark(_)) =>
+            {
+                room
+            }
+            Threshold::Auto if is_sized => room.share(share).min(working),
+            Threshold::Auto => room.share(share),
             Threshold::Share(share) => room.share(share),
             Threshold::Sent(tokens) | Threshold::Mark(tokens) => {
                 off(calibration.counted(tokens), overhead).min(room)
             }
         };
-        let trigger = resolve(self.trigger);
+        let trigger = resolve(self.trigger, TRIGGER, WORKING_TRIGGER);
         let limit = match self.trigger {
-            Threshold::Share(_) | Threshold::Mark(_) => room,
+            Threshold::Auto | Threshold::Share(_) | Threshold::Mark(_) => room,
             Threshold::Sent(_) => trigger,
         };
         if limit == Tokens::ZERO {
             let limit = match self.trigger {
-                Threshold::Share(_) | Threshold::Mark(_) => sendable,
+                Threshold::Auto | Threshold::Share(_) | Threshold::Mark(_) => sendable,
                 Threshold::Sent(tokens) => calibration.counted(tokens).min(sendable),
             };
             return Err(CannotFit {
@@ -192,13 +249,17 @@ impl Line {
                 limit,
             });
         }
-        let target = match (self.target, self.trigger) {
+        let default = |threshold| resolve(threshold, TARGET, WORKING_TARGET);
+        let target = match (self.target.filter(|_| !is_sized), self.trigger) {
             // A mark that there is no room for lies lower, and so does its target.
             (Some(target), Threshold::Mark(_)) if trigger == room => {
-                resolve(target).min(trigger.share(TARGET_OF_EXPLICIT))
+                default(target).min(trigger.share(TARGET_OF_EXPLICIT))
             }
-            (Some(target), _) => resolve(target),
-            (None, Threshold::Share(_)) => resolve(Threshold::Share(TARGET)),
+            (Some(target), _) => default(target),
+            (None, Threshold::Auto) => default(Threshold::Auto),
+            (None, Threshold::Share(_)) => {
+                default(Threshold::Auto).min(trigger.share(TARGET_OF_EXPLICIT))
+            }
             // Of the trigger as it is, which may be less than was asked for: a target at the trigger
             // would mean a plan, and a lost cache, every turn.
             (None, Threshold::Sent(tokens) | Threshold::Mark(tokens)) => off(
@@ -208,6 +269,18 @@ impl Line {
                     .share(TARGET_OF_EXPLICIT),
                 overhead,
             ),
+        };
+        let target = target.min(trigger);
+        let is_default = self.trigger == Threshold::Auto && room != Tokens::MAX;
+        let forced = if is_default {
+            room.share(SAFETY_MARK)
+        } else {
+            trigger
+        };
+        let cold_target = if is_default && is_sized {
+            target.min(COLD_TARGET)
+        } else {
+            target
         };
         let max_result = self.max_result.unwrap_or_else(|| {
             if limit == Tokens::MAX {
@@ -219,7 +292,9 @@ impl Line {
         Ok(Budget {
             limit,
             trigger,
-            target: target.min(trigger),
+            target,
+            forced,
+            cold_target,
             max_result,
             keep_recent: self.keep_recent.max(1),
             overhead,
@@ -247,9 +322,12 @@ impl CannotFit {
     /// `max_output` tokens (default [`OUTPUT_RESERVE`]), but no more than a quarter of the window.
     #[must_use]
     pub fn window(&self, max_output: Option<Tokens>) -> Tokens {
-        let reserve = max_output.unwrap_or(OUTPUT_RESERVE);
-        let third = Tokens(self.minimum.0.div_ceil(3));
-        self.minimum + reserve.min(third)
+        let line = Line {
+            max_output,
+            ..Line::default()
+        };
+        let window = line.allowing(self.minimum).window;
+        window.unwrap_or(self.minimum)
     }
 }
 
@@ -295,7 +373,9 @@ mod tests {
             "8,000 − a quarter for the answer − 1,000"
         );
         assert_eq!(budget.trigger, Tokens(4_000));
-        assert_eq!(budget.target, Tokens(2_750));
+        assert_eq!(budget.target, Tokens(1_500));
+        assert_eq!(budget.forced, Tokens(4_750));
+        assert_eq!(budget.cold_target, budget.target);
         assert_eq!(budget.max_result, Tokens(1_250));
     }
 
@@ -310,13 +390,65 @@ mod tests {
             .unwrap();
         assert_eq!(
             (budget.limit, budget.trigger, budget.target),
-            (Tokens(5_500), Tokens(4_500), Tokens(3_250)),
+            (Tokens(5_500), Tokens(4_500), Tokens(2_000)),
             "500 beside the shares of 5,000"
         );
         let exact = Line::exactly(Tokens(2_000));
         let exact = exact.budget(Tokens(500), Tokens(700), Calibration::default());
         let exact = exact.unwrap();
         assert_eq!((exact.limit, exact.target), (Tokens(1_500), Tokens(1_500)));
+    }
+
+    #[test]
+    fn a_large_window_has_a_working_size() {
+        for window in [200_000, 1_000_000] {
+            let line = Line {
+                window: Some(Tokens(window)),
+                ..Line::default()
+            };
+            let budget = line
+                .budget(Tokens(1_000), Tokens(500), Calibration::default())
+                .unwrap();
+            let sizes = (budget.trigger, budget.target, budget.cold_target);
+            let expected = (Tokens(80_500), Tokens(40_500), Tokens(20_500));
+            assert_eq!(sizes, expected, "beside instructions of 500");
+            let room = window - OUTPUT_RESERVE.0 - 1_500;
+            assert_eq!(budget.limit, Tokens(room + 500));
+            assert_eq!(budget.forced, Tokens(room).share(SAFETY_MARK) + Tokens(500));
+        }
+    }
+
+    #[test]
+    fn an_explicit_trigger_or_target_always_wins() {
+        let share = |percent: u64| Threshold::Share(Ppm(percent * 10_000));
+        let sizes = |trigger, target| {
+            let line = Line {
+                window: Some(Tokens(204_096)),
+                trigger,
+                target,
+                ..Line::default()
+            };
+            let Budget {
+                trigger,
+                target,
+                forced,
+                cold_target,
+                ..
+            } = budget(line, 0);
+            [trigger, target, forced, cold_target].map(|Tokens(tokens)| tokens / 1_000)
+        };
+        assert_eq!(sizes(Threshold::Auto, None), [80, 40, 190, 20]);
+        let auto = Some(Threshold::Auto);
+        assert_eq!(sizes(Threshold::Auto, auto), [80, 40, 190, 20]);
+        let target = Some(share(50));
+        assert_eq!(sizes(Threshold::Auto, target), [160, 100, 190, 100]);
+        let target = Some(Threshold::Sent(Tokens(120_000)));
+        assert_eq!(sizes(Threshold::Auto, target), [160, 120, 190, 120]);
+        assert_eq!(sizes(share(80), None), [160, 40, 160, 40]);
+        assert_eq!(sizes(share(10), None), [20, 14, 20, 14]);
+        assert_eq!(sizes(share(80), Some(share(55))), [160, 110, 160, 110]);
+        let sent = Threshold::Sent(Tokens(150_000));
+        assert_eq!(sizes(sent, None), [150, 105, 150, 105]);
     }
 
     #[test]

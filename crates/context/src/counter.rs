@@ -14,7 +14,7 @@ pub const CALL_OVERHEAD: Tokens = Tokens(8);
 /// Wrapping of one tool's definition.
 pub const TOOL_OVERHEAD: Tokens = Tokens(8);
 /// The sentences that `wire` puts around a summary, so that it is taken as a reference.
-pub const SUMMARY_FRAME: Tokens = Tokens(48);
+pub const SUMMARY_FRAME: Tokens = Tokens(34);
 /// What an image of unknown size weighs: 1024 × 1024 in OpenAI's tiles (85 + 4 · 170).
 pub const IMAGE_DEFAULT: Tokens = Tokens(765);
 
@@ -25,6 +25,11 @@ pub trait TokenCounter: Debug + Send + Sync {
 
     /// Tokens of a text.
     fn text(&self, text: &str) -> Tokens;
+
+    /// Returns a number of tokens that a text does not exceed, if that is quicker than to count it.
+    fn text_at_most(&self, text: &str) -> Tokens {
+        self.text(text)
+    }
 
     /// Tokens of an image. The default is OpenAI's tile rule: 85, and 170 for each tile of
     /// 512 pixels after fitting into 2048 × 2048 and a shorter side of 768; 85 for `low` detail.
@@ -81,6 +86,31 @@ pub trait TokenCounter: Debug + Send + Sync {
             + self.text(&tool.name)
             + self.text(&tool.description)
             + self.text(&tool.schema.to_string())
+    }
+}
+
+/// A counter that reports [`TokenCounter::text_at_most`] of another: never less than that would count.
+#[derive(Debug, Clone, Copy)]
+pub struct AtMost<'c>(
+    /// The other counter.
+    pub &'c dyn TokenCounter,
+);
+
+impl TokenCounter for AtMost<'_> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn text(&self, text: &str) -> Tokens {
+        self.0.text_at_most(text)
+    }
+
+    fn image(&self, image: &Image) -> Tokens {
+        self.0.image(image)
+    }
+
+    fn file(&self, file: &File) -> Tokens {
+        self.0.file(file)
     }
 }
 

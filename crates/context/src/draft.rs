@@ -46,14 +46,8 @@ pub struct Draft<'a> {
     due: bool,
     stages: Vec<String>,
     wants: Option<Span>,
-    summaries: Summaries,
-}
-
-/// Whether a draft may hold summaries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Summaries {
-    Allowed,
-    Refused,
+    /// What a new summary may weigh, at most; zero if none may stand.
+    summary_limit: Tokens,
 }
 
 #[derive(Debug)]
@@ -84,7 +78,7 @@ impl<'a> Draft<'a> {
             due: false,
             stages: Vec::new(),
             wants: None,
-            summaries: Summaries::Allowed,
+            summary_limit: Tokens::MAX,
         }
     }
 
@@ -95,16 +89,23 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// The same where a summary would be too much: every one is refused.
-    pub(crate) fn without_summaries(mut self) -> Self {
-        self.summaries = Summaries::Refused;
+    /// The same with a new summary of at most `limit` tokens, or none if that is zero.
+    pub(crate) fn with_summary_limit(mut self, limit: Tokens) -> Self {
+        self.summary_limit = limit;
         self
     }
 
-    /// Whether a stage has put a summary in.
-    pub(crate) fn has_summary(&self) -> bool {
-        let mut changes = self.changes.values();
-        changes.any(|change| matches!(change, Change::Summary { .. }))
+    /// Returns what a new summary may weigh, at most.
+    pub(crate) fn summary_limit(&self) -> Tokens {
+        self.summary_limit
+    }
+
+    /// Returns what the summary that a stage has put in weighs.
+    pub(crate) fn summary(&self) -> Option<Tokens> {
+        self.changes.values().find_map(|change| match change {
+            Change::Summary { to, .. } => Some(to.tokens),
+            _ => None,
+        })
     }
 
     /// What a stage may count on besides the view.
@@ -232,6 +233,41 @@ impl<'a> Draft<'a> {
         freed
     }
 
+    /// Returns the positions of the messages that were made lighter, oldest first.
+    pub(crate) fn shrunk(&self) -> Vec<usize> {
+        let shrunk = self.changes.iter();
+        let shrunk = shrunk.filter(|(_, change)| matches!(change, Change::Shrunk(_)));
+        shrunk.map(|(at, _)| *at).collect()
+    }
+
+    /// Gives a message that was made lighter a form that is heavier, or if there is none its own.
+    /// Refuses a form that is no heavier than it is, or no lighter than it was.
+    pub(crate) fn grow(&mut self, at: usize, to: Option<Message>) {
+        let (Some(Change::Shrunk(now)), Some(item)) = (self.changes.get(&at), self.items().get(at))
+        else {
+            return;
+        };
+        let grown = match to {
+            None => item.tokens,
+            Some(ref to) => self.counter().message(to),
+        };
+        let fits = |to: &Message| grown < item.tokens && is_form_of(to, &item.message);
+        if grown < now.tokens || !to.as_ref().is_none_or(fits) {
+            return;
+        }
+        self.left = self.left.minus(now.tokens) + grown;
+        match to {
+            None => self.changes.remove(&at),
+            Some(to) => {
+                let to = Rendition {
+                    message: Arc::new(to),
+                    tokens: grown,
+                };
+                self.changes.insert(at, Change::Shrunk(to))
+            }
+        };
+    }
+
     /// Whether an exchange may be covered by a summary: one that may be dropped, or a former
     /// summary that is not pinned.
     #[must_use]
@@ -265,7 +301,7 @@ impl<'a> Draft<'a> {
 
     /// Asks for a model's summary of this; whoever plans decides whether one is written.
     pub fn want(&mut self, span: Span) {
-        if self.summaries == Summaries::Allowed {
+        if self.summary_limit > Tokens::ZERO {
             self.wants = Some(span);
         }
     }
@@ -292,7 +328,7 @@ impl<'a> Draft<'a> {
             return Tokens::ZERO;
         };
         if freed == Tokens::ZERO
-            || self.summaries == Summaries::Refused
+            || tokens > self.summary_limit
             || self.with_their_answers(exchanges).len() < exchanges.len()
         {
             return Tokens::ZERO;

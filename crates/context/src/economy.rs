@@ -8,18 +8,21 @@ pub use outlook::{LEAST_TURNS, Outlook, Pace, RECENT_TURNS};
 pub use price::{Price, Reason, price, price_with_head};
 use serde::{Deserialize, Serialize};
 
-use crate::budget::{Budget, TRIGGER};
+use crate::budget::Budget;
 use crate::cache::CacheRetention;
 use crate::message::Message;
 use crate::price::PriceSheet;
 use crate::tokens::{Ppm, Tokens};
 use crate::transcript::Transcript;
 
-/// Where a priced view must be made smaller at the latest, as a share of its limit. The rest is for
-/// what the counter cannot see until the provider reports it.
-pub const SAFETY_MARK: Ppm = Ppm(950_000);
 /// A plan is not due for less than this share of its target, so that none is due every turn.
 pub const MIN_GAIN: Ppm = Ppm(100_000);
+/// What the model reads again of what a plan evicted, with the calls that it makes for it, as a
+/// share of the plan's target.
+///
+/// After 50 compactions of a recorded client this was about 5,000 tokens and 3 to 4 calls, in all
+/// about 20,000 tokens of fresh input where 40,000 tokens were left.
+pub const REREADING: Ppm = Ppm(400_000);
 /// What reading from a cache costs where it is not known, as a share of fresh input: the usual
 /// ratio of today's providers. Only the shape of a decision comes from it, never money.
 pub const USUAL_READ: Ppm = Ppm(100_000);
@@ -63,37 +66,32 @@ impl Economy {
         }
     }
 
-    /// The budget to plan with, made of the line's: `Priced` moves its trigger.
+    /// Returns the budget to plan with, made of the line's: `Priced` moves its trigger.
     ///
-    /// A view that is cut to its target and then grows is a saw. What a cut keeps and writes again,
-    /// `P`, is the target without what stands before every cut and stays in the cache ([`head`]),
-    /// and without what a turn brings, which is new anyway; or what the last plan rewrote
-    /// ([`Pace::planned`]), where that was less. The view may outgrow its target by
-    /// [`batch`]`(P)`, and by `1 - √(Δ/P)` of that where `Δ` more than usual has just arrived: at
+    /// A view that is cut to its target and then grows is a saw. A cut costs what it keeps and
+    /// writes again, `P`, and what the model reads again because of it, `R` ([`REREADING`] of the
+    /// target). `P` is the target without what stands before every cut and stays in the cache
+    /// ([`head`]), and without what a turn brings, which is new anyway; or what the last plan
+    /// rewrote ([`Pace::planned`]), if that was less. The view may outgrow its target by
+    /// [`batch`]`(P, R)`, and by `1 - √(Δ/P)` of that if `Δ` more than usual has just arrived: at
     /// such a turn a cut writes less again (waiting at `M` is worth `a·(M*·M - M²/2)/(g+c)`; equal
     /// to `b·(P-Δ)` at that share). It must also pay for itself in the turns that are left.
     ///
-    /// The trigger ends below the mark where a plan must be made: where one was set, there; else at
-    /// [`SAFETY_MARK`]. With a cold cache [`MIN_GAIN`] is enough.
+    /// The trigger is never above [`Budget::forced`]. If the cache has expired, a plan ends at
+    /// [`Budget::cold_target`], and is due as soon as it saves more than `R`.
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use plimsoll_context::{Budget, Chars4, Economy, Message, Outlook, Tokens, Transcript};
-    /// let line = Budget {
-    ///     limit: Tokens(100_000),
-    ///     trigger: Tokens(80_000),
-    ///     target: Tokens(55_000),
-    ///     max_result: Tokens(8_000),
-    ///     keep_recent: 1,
-    ///     overhead: Tokens(2_000),
-    ///     instructions: Tokens(0),
-    /// };
+    /// use plimsoll_context::{Budget, Chars4, Economy, Line, Message, Outlook, Tokens, Transcript};
+    /// let line = Line { window: Some(Tokens(106_096)), ..Line::default() };
+    /// let line = line.budget(Tokens(2_000), Tokens::ZERO, Default::default()).unwrap();
+    /// assert_eq!((line.trigger, line.target), (Tokens(80_000), Tokens(30_000)));
     /// let mut view = Transcript::new(Arc::new(Chars4));
     /// view.push(Message::user("What is in README.md?"));
     /// let outlook = Outlook { grows: Tokens(400), turns_left: 100, ..Outlook::default() };
-    /// // √(2 · 0.9 · 54,590 · 400 / 0.1) = 19,825 at the usual ratio of prices
+    /// // √(2 · (0.9 · 29,590 + 12,000) · 400 / 0.1) = 17,579 at the usual ratio of prices
     /// let priced = Economy::Priced.budget(&line, &view, None, &outlook);
-    /// assert_eq!(priced, Budget { trigger: Tokens(74_825), ..line });
+    /// assert_eq!(priced, Budget { trigger: Tokens(47_579), ..line });
     /// assert_eq!(Economy::Fixed.budget(&line, &view, None, &outlook), line);
     /// ```
     #[must_use]
@@ -114,11 +112,24 @@ impl Economy {
                 *line
             }
             Self::Priced => {
-                let arrived = view.unsent().iter().map(|item| item.tokens).sum();
-                let over = over(line, head(view), arrived, sheet, outlook);
-                Budget {
-                    trigger: (line.target + over).min(mark(line)),
+                let is_cold = outlook.cold_now == Ppm::ONE;
+                let line = Budget {
+                    target: if is_cold {
+                        line.cold_target
+                    } else {
+                        line.target
+                    },
                     ..*line
+                };
+                let over = if is_cold {
+                    worth_rereading(&line, sheet, outlook)
+                } else {
+                    let arrived = view.unsent().iter().map(|item| item.tokens).sum();
+                    over(&line, head(view), arrived, sheet, outlook)
+                };
+                Budget {
+                    trigger: (line.target + over.max(least(&line))).min(line.forced),
+                    ..line
                 }
             }
         }
@@ -141,42 +152,57 @@ pub fn head(transcript: &Transcript) -> Tokens {
 }
 
 /// The batch that minimises money: by how much a view that is cut to `kept` tokens, all of them
-/// written again, may grow before the next cut.
+/// written again, may grow before the next cut, if `reread` tokens are read again after each cut.
 ///
 /// A token in the view costs `a = r(1-λ) + wλ` a turn, so that a batch of `M` costs `a·M/2` a turn
-/// on average; a cut costs `b·P` with `b = (w-r)(1-λ)`, and there is one in `M/(g+c)` turns. The
-/// sum is least at `M* = √(2·b·P·(g+c)/a)`. `r` and `w` are the prices of reading and of writing
-/// the cache.
+/// on average; a cut costs `b·P + w·R` with `b = (w-r)(1-λ)`, and there is one in `M/(g+c)` turns.
+/// The sum is least at `M* = √(2·(b·P + w·R)·(g+c)/a)`. `r` and `w` are the prices of reading and of
+/// writing the cache.
 ///
 /// ```
 /// use plimsoll_context::{Outlook, Tokens, batch};
 /// let outlook = Outlook { grows: Tokens(500), ..Outlook::default() };
-/// assert_eq!(batch(None, Tokens(10_000), &outlook), Tokens(9_486)); // r = 0.1 w
+/// // r = 0.1 w
+/// assert_eq!(batch(None, Tokens(10_000), Tokens(0), &outlook), Tokens(9_486));
+/// assert_eq!(batch(None, Tokens(10_000), Tokens(4_000), &outlook), Tokens(11_401));
 /// ```
 #[must_use]
-pub fn batch(sheet: Option<&PriceSheet>, kept: Tokens, outlook: &Outlook) -> Tokens {
+pub fn batch(
+    sheet: Option<&PriceSheet>,
+    kept: Tokens,
+    reread: Tokens,
+    outlook: &Outlook,
+) -> Tokens {
     let ratio = Ratio::of(sheet);
-    let (a, b) = (ratio.reading(outlook.cold), ratio.rewriting(outlook.cold));
-    let area = b
-        .saturating_mul(u128::from(kept.0))
+    let a = ratio.reading(outlook.cold);
+    let area = ratio
+        .a_plan(kept, reread, outlook.cold)
         .saturating_mul(2)
         .saturating_mul(u128::from(outlook.growth().0));
     Tokens(u64::try_from((area / a.max(1)).isqrt()).unwrap_or(u64::MAX))
 }
 
-/// Where a plan must be made. A trigger that was set is such a mark; one that was left at its
-/// default is only a habit, and gives way to the safety mark.
-fn mark(line: &Budget) -> Tokens {
-    let room = line.limit.minus(line.instructions);
-    let is_default = line.trigger == line.instructions + room.share(TRIGGER);
-    if is_default {
-        line.instructions + room.share(SAFETY_MARK)
-    } else {
-        line.trigger
-    }
+/// Returns the least by which a view must exceed its target for a plan to be due.
+fn least(line: &Budget) -> Tokens {
+    line.target.share(MIN_GAIN).max(Tokens(1))
 }
 
-/// By how much the view may outgrow its target.
+/// Returns how much must be removed from a view that is not in the cache, so that it saves more
+/// than it costs to read again what is missed.
+fn worth_rereading(line: &Budget, sheet: Option<&PriceSheet>, outlook: &Outlook) -> Tokens {
+    let ratio = Ratio::of(sheet);
+    let costs = ratio.a_plan(Tokens::ZERO, reread(line), Ppm::ONE);
+    let later = u128::from(outlook.turns_left.saturating_sub(1));
+    let a_token = ratio.reading(Ppm::ONE) + ratio.reading(outlook.cold).saturating_mul(later);
+    Tokens(u64::try_from(costs / a_token.max(1)).unwrap_or(u64::MAX))
+}
+
+/// Returns what is read again after a plan that ends at the target.
+fn reread(line: &Budget) -> Tokens {
+    line.target.minus(line.instructions).share(REREADING)
+}
+
+/// By how much the view may outgrow its target while the cache is warm.
 fn over(
     line: &Budget,
     head: Tokens,
@@ -184,10 +210,6 @@ fn over(
     sheet: Option<&PriceSheet>,
     outlook: &Outlook,
 ) -> Tokens {
-    let least = line.target.share(MIN_GAIN).max(Tokens(1));
-    if outlook.cold_now == Ppm::ONE {
-        return least;
-    }
     let room = line.target.minus(head);
     let most = room.minus(outlook.growth());
     let kept = outlook.rewrites.map_or(most, |rewrites| rewrites.min(most));
@@ -198,20 +220,27 @@ fn over(
     let share = Ppm(Ppm::ONE
         .0
         .saturating_sub(u64::try_from(root).unwrap_or(u64::MAX)));
-    let enough = batch(sheet, kept, outlook).share(share);
-    let pays = least_that_pays(sheet, kept.min(room.minus(arrived)), outlook);
-    enough.max(pays).max(least)
+    let enough = batch(sheet, kept, reread(line), outlook).share(share);
+    enough.max(least_that_pays(
+        sheet,
+        kept.min(room.minus(arrived)),
+        reread(line),
+        outlook,
+    ))
 }
 
-/// The least batch whose removal saves, in the turns that are left, what the rewrite costs.
-fn least_that_pays(sheet: Option<&PriceSheet>, kept: Tokens, outlook: &Outlook) -> Tokens {
+/// The least batch whose removal saves, in the turns that are left, what the plan costs.
+fn least_that_pays(
+    sheet: Option<&PriceSheet>,
+    kept: Tokens,
+    reread: Tokens,
+    outlook: &Outlook,
+) -> Tokens {
     let ratio = Ratio::of(sheet);
-    let loses = ratio
-        .rewriting(outlook.cold_now)
-        .saturating_mul(u128::from(kept.0));
+    let costs = ratio.a_plan(kept, reread, outlook.cold_now);
     let turns = u128::from(outlook.turns_left.max(1));
     let a_token = ratio.reading(outlook.cold).saturating_mul(turns);
-    Tokens(u64::try_from(loses / a_token.max(1)).unwrap_or(u64::MAX))
+    Tokens(u64::try_from(costs / a_token.max(1)).unwrap_or(u64::MAX))
 }
 
 impl Ratio {
@@ -236,6 +265,13 @@ impl Ratio {
             read: u128::from(sheet.rates.cache_read?.0),
             write: u128::from(sheet.rewrite()?.0),
         })
+    }
+
+    /// What a plan costs that writes `kept` again and after which `reread` is read again.
+    fn a_plan(self, kept: Tokens, reread: Tokens, cold: Ppm) -> u128 {
+        let kept = self.rewriting(cold).saturating_mul(u128::from(kept.0));
+        let reread = (self.write * u128::from(Ppm::ONE.0)).saturating_mul(u128::from(reread.0));
+        kept.saturating_add(reread)
     }
 
     /// What a token in the view costs a turn.

@@ -8,7 +8,7 @@ use crate::draft::Draft;
 use crate::means::Means;
 use crate::message::Message;
 use crate::plan::Trigger;
-use crate::policy::Policy;
+use crate::policy::{Policy, Step};
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 
@@ -48,29 +48,20 @@ pub fn explain(
     why: Trigger,
     means: &Means,
 ) -> Vec<StageStep> {
-    let draft = || Draft::new(transcript, budget.keep_recent).with_means(means);
-    let mut first = draft();
-    let steps = steps(policy, &mut first, budget, why);
-    // As the policy does: where even a summary is too much, there is none.
-    if first.tokens() > budget.limit && first.has_summary() {
-        let mut second = draft().without_summaries();
-        return self::steps(policy, &mut second, budget, why);
-    }
-    steps
-}
-
-fn steps(policy: &Policy, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) -> Vec<StageStep> {
     let mut steps = Vec::with_capacity(policy.stages().len());
-    for stage in policy.stages() {
-        let before = draft.tokens();
-        stage.propose(draft, budget, why);
-        steps.push(StageStep {
-            stage: stage.name().to_owned(),
+    let _ = policy.drafts(transcript, budget, why, means, &mut |step| match step {
+        Step::Start => steps.clear(),
+        Step::Stage {
+            name,
+            before,
+            draft,
+        } => steps.push(StageStep {
+            stage: name.to_owned(),
             before,
             after: draft.tokens(),
             marks: marks(draft),
-        });
-    }
+        }),
+    });
     steps
 }
 

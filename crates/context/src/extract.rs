@@ -1,65 +1,115 @@
-//! [`extract`]: a summary without a model, made only of what was said and done, word for word.
-//! Not a judgement of what it means, and nothing that a model wrote for it.
+//! [`extract`]: the summary without a model, of messages. `plimsoll-handover` writes it.
 
-mod calls;
-mod choice;
-mod cues;
-mod layout;
-mod names;
-mod notes;
-mod pieces;
-mod purse;
-mod said;
-mod stale;
+use std::borrow::Cow;
+
+use plimsoll_handover::Entry;
 
 use crate::counter::TokenCounter;
-use crate::message::Message;
+use crate::gap::Gap;
+use crate::message::{File, Image, Message, Part, Source};
 use crate::tokens::Tokens;
 
-use notes::Notes;
+/// Longest address or name of a file that is repeated, in bytes.
+const NAME_MAX: usize = 120;
 
-/// How often the choice is made again with less, where the whole weighs more than its parts did.
-const TRIES: u32 = 8;
-/// How often it is made again with more, where the whole weighs less.
-const MORE: u32 = 4;
-/// Room that is not worth another try, in parts of the whole.
-const SLACK: u64 = 100;
-
-/// What stands for `messages` (those that leave the view, in order) where no model sums them up:
-/// at most `max` tokens by `counter`. `None` where nothing is worth saying or `max` is too small.
+/// Returns a summary of `messages`, in their order, without a model: at most `max` tokens by `counter`.
+/// Returns `None` if there is nothing to tell, or if `max` is too small.
 ///
-/// The user's rules and words come first, as they were said; then decisions, errors, files with
-/// the names seen in them, tool calls with their outcome, and other names, newest first as far as
-/// there is room. A value that the user updated later is left out. A [`Message::Summary`] among
-/// the messages that is a former extract is read back and carried on; any other is quoted from.
-///
-/// The same messages give the same bytes. The time is `O(n log n)` of their length.
+/// See [`plimsoll_handover`] for its form. The same messages give the same bytes.
 #[must_use]
 pub fn extract(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
-    let texts = notes::texts(messages);
-    let (notes, mut said) = Notes::of(&texts);
-    let (mut room, mut more) = (max.0, 0);
-    let mut best: Option<(u64, String)> = None;
-    for _ in 0..TRIES {
-        let Some(text) = choice::choose(&notes, &mut said, room, counter) else {
-            break;
-        };
-        let weight = counter.text(&text).0;
-        let Some(slack) = max.0.checked_sub(weight) else {
-            if best.is_some() {
-                break;
-            }
-            room = room.checked_sub((weight - max.0).max(room / 50 + 1))?;
-            continue;
-        };
-        if best.as_ref().is_none_or(|(most, _)| weight > *most) {
-            best = Some((weight, text));
+    with_entries(messages, |entries| {
+        plimsoll_handover::handover(entries, max.0, &|text| counter.text(text).0)
+    })
+}
+
+/// Returns what the words of a person among `messages` weigh, in a summary that repeats all of them.
+#[must_use]
+pub(crate) fn person_tokens(messages: &[&Message], counter: &dyn TokenCounter) -> Tokens {
+    Tokens(with_entries(messages, |entries| {
+        plimsoll_handover::person_tokens(entries, &|text| counter.text(text).0)
+    }))
+}
+
+fn with_entries<T>(messages: &[&Message], read: impl FnOnce(&[Entry<'_>]) -> T) -> T {
+    let texts: Vec<Option<Cow<'_, str>>> = messages.iter().map(|message| text(message)).collect();
+    let mut entries = Vec::new();
+    for (message, text) in messages.iter().zip(&texts) {
+        let text = text.as_deref().unwrap_or_default();
+        match message {
+            // They never leave a view.
+            Message::System { .. } => {}
+            Message::User { .. } => entries.push(Entry::User(text)),
+            Message::Assistant { parts } => entries.extend(parts.iter().filter_map(part)),
+            Message::ToolResult(result) => entries.push(Entry::ToolResult {
+                id: &result.call.0,
+                text,
+                is_error: result.is_error,
+            }),
+            Message::Notice { .. } if Gap::of(message).is_some() => {}
+            Message::Notice { text } => entries.push(Entry::Notice(text)),
+            Message::Summary { text } => entries.push(Entry::Summary(Gap::split_summary(text).1)),
         }
-        more += 1;
-        if slack * SLACK <= max.0 || more >= MORE {
-            break;
-        }
-        room += slack;
     }
-    best.map(|(_, text)| text)
+    read(&entries)
+}
+
+fn part(part: &Part) -> Option<Entry<'_>> {
+    match part {
+        Part::Text { text } => Some(Entry::Assistant(text)),
+        Part::Thinking(thinking) => Some(Entry::Thinking(&thinking.text)),
+        Part::ToolCall(call) => Some(Entry::ToolCall {
+            id: &call.id.0,
+            name: &call.name,
+            arguments: &call.arguments,
+        }),
+        Part::Image(_) | Part::File(_) | Part::Opaque(_) => None,
+    }
+}
+
+/// Returns the text of a user's message or a result, with a note for each part that is no text.
+fn text(message: &Message) -> Option<Cow<'_, str>> {
+    match message {
+        Message::User { parts } => Some(readable(parts)),
+        Message::ToolResult(result) => Some(readable(&result.parts)),
+        _ => None,
+    }
+}
+
+fn readable(parts: &[Part]) -> Cow<'_, str> {
+    if let [Part::Text { text }] = parts {
+        return Cow::Borrowed(text);
+    }
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.clone()),
+        Part::Image(image) => Some(image_note(image)),
+        Part::File(file) => Some(file_note(file)),
+        Part::Thinking(_) | Part::ToolCall(_) | Part::Opaque(_) => None,
+    });
+    Cow::Owned(texts.collect::<Vec<_>>().join("\n"))
+}
+
+fn image_note(image: &Image) -> String {
+    let size = image
+        .size
+        .map(|(width, height)| format!(" of {width} × {height}"));
+    match &image.source {
+        Source::Url { url } => format!("[image {}]", short(url)),
+        Source::Data { .. } => format!("[image{}]", size.unwrap_or_default()),
+    }
+}
+
+fn file_note(file: &File) -> String {
+    match (&file.name, &file.source) {
+        (Some(name), _) => format!("[file {}]", short(name)),
+        (None, Source::Url { url }) => format!("[file {}]", short(url)),
+        (None, Source::Data { .. }) => "[file]".to_owned(),
+    }
+}
+
+fn short(name: &str) -> &str {
+    name.lines()
+        .next()
+        .and_then(|line| line.get(..line.floor_char_boundary(NAME_MAX)))
+        .unwrap_or_default()
 }

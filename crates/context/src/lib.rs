@@ -24,6 +24,7 @@ mod message;
 mod plan;
 mod policy;
 mod price;
+mod prominent_names;
 mod rendition;
 mod repair;
 mod reply;
@@ -34,13 +35,15 @@ mod strategy;
 mod tokens;
 mod tool_spec;
 mod transcript;
+mod trim;
 mod truncate;
 mod usage;
 
 pub use bpe::{Bpe, PIECE_MAX, RunningCount};
 pub use budget::{
-    Budget, CannotFit, FALLBACK_WINDOW, Line, MAX_RESULT, OUTPUT_RESERVE, RESULT_SHARE, TARGET,
-    TARGET_OF_EXPLICIT, TRIGGER, Threshold,
+    Budget, COLD_TARGET, CannotFit, FALLBACK_WINDOW, Line, MAX_RESULT, OUTPUT_RESERVE,
+    RESULT_SHARE, SAFETY_MARK, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold, WORKING_TARGET,
+    WORKING_TRIGGER,
 };
 pub use cache::{
     Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
@@ -52,12 +55,12 @@ pub use compaction::{
     CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Summarization, Thresholds,
 };
 pub use counter::{
-    CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
+    AtMost, CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
     TokenCounter,
 };
 pub use draft::Draft;
 pub use economy::{
-    Economy, LEAST_TURNS, MIN_GAIN, Outlook, Pace, Price, RECENT_TURNS, Reason, SAFETY_MARK,
+    Economy, LEAST_TURNS, MIN_GAIN, Outlook, Pace, Price, RECENT_TURNS, REREADING, Reason,
     USUAL_LONGER_WRITE, USUAL_READ, batch, head, price, price_with_head,
 };
 pub use estimate::Estimate;
@@ -74,6 +77,7 @@ pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
 pub use plan::{Edit, Plan, PlanError, Rendition, SeqRange, Trigger};
+pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use repair::{CLOSED_CALL, Repair, Repaired, repair};
@@ -81,14 +85,16 @@ pub use reply::{Delta, Reply, StopReason};
 pub use settings::{Given, Loaded, Settings, SettingsError, nearest};
 pub use stage::Stage;
 pub use stages::{
-    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, Evict, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS,
-    LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, Section,
-    Sections, SessionPruneConfig, Summarize, SummaryConfig,
+    ARGUMENT_CHARS, ArgumentDigest, Author, CLEARED, Cap, ClearToolUses, ClearTrigger,
+    EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES,
+    Lines, MAX_SUMMARY, Prune, SOFT_MARK, SUMMARY_SHARE, Section, Sections, SessionPruneConfig,
+    Summarize, SummaryConfig,
 };
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};
 pub use tool_spec::ToolSpec;
 pub use transcript::{Released, Transcript};
+pub use trim::{Trim, TrimRole, TrimStrategy, TrimmedMessage};
 pub use truncate::{
     MIN_SIDE, Marker, NOTE_MAX, clip, head_tail, head_tail_tokens, shorten, shorten_bytes,
 };

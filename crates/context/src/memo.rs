@@ -87,6 +87,10 @@ impl<C: TokenCounter> TokenCounter for Memo<C> {
         tokens
     }
 
+    fn text_at_most(&self, text: &str) -> Tokens {
+        self.counter.text_at_most(text)
+    }
+
     fn image(&self, image: &Image) -> Tokens {
         self.counter.image(image)
     }

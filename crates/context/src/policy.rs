@@ -9,9 +9,14 @@ use crate::means::{Means, Span};
 use crate::plan::{Plan, Trigger};
 use crate::stage::Stage;
 use crate::stages::{
-    Cap, Evict, Fit, Prune, PruneWithoutTrigger, SessionPruneConfig, Summarize, SummaryConfig,
+    Cap, Evict, Fill, Fit, LEAST_EXTRACT, Prune, PruneWithoutTrigger, SessionPruneConfig,
+    Summarize, SummaryConfig,
 };
+use crate::tokens::Tokens;
 use crate::transcript::Transcript;
+
+/// How often a summary is written again, smaller, if the view does not fit with it.
+const SMALLER_SUMMARIES: u32 = 6;
 
 /// Ordered stages.
 #[derive(Debug, Clone)]
@@ -19,6 +24,19 @@ pub struct Policy {
     stages: Vec<Arc<dyn Stage>>,
     /// Whether a view that exceeds its limit is an error.
     limited: bool,
+}
+
+/// A step on the way to a plan.
+pub(crate) enum Step<'d, 'a> {
+    /// The stages begin, or begin again with a smaller summary.
+    Start,
+    /// A stage has had its turn.
+    Stage {
+        name: &'d str,
+        /// The weight of the view before it.
+        before: Tokens,
+        draft: &'d Draft<'a>,
+    },
 }
 
 /// What a policy proposes.
@@ -135,6 +153,13 @@ impl Policy {
         self
     }
 
+    /// Returns the policy with [`Fill`] as its last stage, for filters that are given a size to fill.
+    #[must_use]
+    pub fn filled(mut self) -> Self {
+        self.stages.push(Arc::new(Fill));
+        self
+    }
+
     /// The stages, in order.
     #[must_use]
     pub fn stages(&self) -> &[Arc<dyn Stage>] {
@@ -233,24 +258,60 @@ impl Policy {
         why: Trigger,
         means: &'a Means,
     ) -> Draft<'a> {
-        let new = || Draft::new(transcript, budget.keep_recent).with_means(means);
-        let mut draft = new();
-        self.take_turns(&mut draft, budget, why);
-        // Where even a summary is too much, what it stands for leaves without one.
-        if draft.tokens() > budget.limit && draft.has_summary() {
-            draft = new().without_summaries();
-            self.take_turns(&mut draft, budget, why);
+        self.drafts(transcript, budget, why, means, &mut |_| {})
+    }
+
+    /// Returns the draft that becomes the plan. `watch` sees each step on the way.
+    pub(crate) fn drafts<'a>(
+        &self,
+        transcript: &'a Transcript,
+        budget: &Budget,
+        why: Trigger,
+        means: &'a Means,
+        watch: &mut dyn FnMut(Step<'_, 'a>),
+    ) -> Draft<'a> {
+        let mut draft = Draft::new(transcript, budget.keep_recent).with_means(means);
+        self.take_turns(&mut draft, budget, why, watch);
+        // A summary is never cut. If the view does not fit with it, a smaller one is written; in the
+        // end, what it stands for leaves without one.
+        for _ in 0..SMALLER_SUMMARIES {
+            let Some(summary) = draft.summary().filter(|_| draft.tokens() > budget.limit) else {
+                return draft;
+            };
+            let over = draft.tokens().minus(budget.limit);
+            let smaller = summary.minus(over).min(Tokens(summary.0 / 2));
+            let limit = if smaller < LEAST_EXTRACT {
+                Tokens::ZERO
+            } else {
+                smaller
+            };
+            draft = Draft::new(transcript, budget.keep_recent)
+                .with_means(means)
+                .with_summary_limit(limit);
+            self.take_turns(&mut draft, budget, why, watch);
         }
         draft
     }
 
-    fn take_turns(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {
+    fn take_turns<'a>(
+        &self,
+        draft: &mut Draft<'a>,
+        budget: &Budget,
+        why: Trigger,
+        watch: &mut dyn FnMut(Step<'_, 'a>),
+    ) {
+        watch(Step::Start);
         for stage in &self.stages {
             let before = draft.tokens();
             stage.propose(draft, budget, why);
             if draft.tokens() < before {
                 draft.credit(stage.name());
             }
+            watch(Step::Stage {
+                name: stage.name(),
+                before,
+                draft,
+            });
         }
     }
 }

@@ -9,10 +9,12 @@ use crate::tokens::{Bytes, Tokens};
 use crate::truncate::{self, Marker};
 
 /// A tool result whose text has at most `max` bytes; `None` where it has no more already or
-/// cannot be made smaller. Images and files become notes, which count as text.
+/// cannot be made smaller. Images and files become notes, which count as text. The marker lists
+/// the most prominent names of what is left out.
 pub(crate) fn result_in_bytes(result: &ToolResult, max: Bytes, marker: &Marker) -> Option<Message> {
     let text = flatten(&result.parts);
     let short = marker
+        .with_names(&text, max)
         .shorten_bytes(&text, max)
         .or_else(|| all_as_text(&result.parts, text))?;
     Some(with_text(result, short))

@@ -26,7 +26,7 @@ pub enum ContextStrategy {
         )]
         max_tokens: Option<Tokens>,
     },
-    /// Old results shrink first, then the oldest exchanges leave: the default.
+    /// Old results shrink first, then the oldest exchanges leave.
     Evict {
         /// The trigger, in tokens of everything that is sent. Default: a share of room.
         #[serde(
@@ -38,7 +38,7 @@ pub enum ContextStrategy {
         )]
         max_tokens: Option<Tokens>,
     },
-    /// Over the trigger, one summary takes the place of the oldest exchanges.
+    /// Over the trigger, a model's summary takes the place of the oldest exchanges.
     Summarize {
         /// The trigger, in tokens of everything that is sent. Default: a share of room.
         #[serde(
@@ -50,7 +50,8 @@ pub enum ContextStrategy {
         )]
         max_tokens: Option<Tokens>,
     },
-    /// The same without a model: what was said stands word for word, most important first.
+    /// Old results shrink first, then a summary that needs no model takes the place of the oldest
+    /// exchanges: what was said stands word for word, most important first. The default.
     Extract {
         /// The trigger, in tokens of everything that is sent. Default: a share of room.
         #[serde(
@@ -66,11 +67,22 @@ pub enum ContextStrategy {
 
 impl Default for ContextStrategy {
     fn default() -> Self {
-        Self::Evict { max_tokens: None }
+        Self::Extract { max_tokens: None }
     }
 }
 
 impl ContextStrategy {
+    /// Returns the default strategy with this trigger: `summarize` if a model is configured to write
+    /// summaries, else `extract`.
+    #[must_use]
+    pub fn default_for(has_summarizer: bool, max_tokens: Option<Tokens>) -> Self {
+        if has_summarizer {
+            Self::Summarize { max_tokens }
+        } else {
+            Self::Extract { max_tokens }
+        }
+    }
+
     /// Every name that [`ContextStrategy::named`] knows.
     pub const NAMES: [&'static str; 5] = [
         "unlimited",
@@ -105,20 +117,35 @@ impl ContextStrategy {
         }
     }
 
-    /// Returns its stages. Every strategy prunes old results if `prune` is given; `evict` also does
-    /// if it is not, as [`SessionPruneConfig::default`] says.
+    /// Returns its stages. Every strategy prunes old results if `prune` is given; `evict` and
+    /// `extract` also do if it is not, as [`SessionPruneConfig::default`] says. `summarize` does not:
+    /// a summary that is written beside the run would be of results that are pruned by then.
     #[must_use]
     pub fn policy(self, prune: Option<SessionPruneConfig>, summary: SummaryConfig) -> Policy {
-        let policy = match self {
-            Self::Unlimited {} => Policy::unlimited(),
-            Self::SlidingWindow { .. } => Policy::sliding_window(),
+        let (policy, prune) = match self {
+            Self::Unlimited {} => (Policy::unlimited(), prune),
+            Self::SlidingWindow { .. } => (Policy::sliding_window(), prune),
             Self::Evict { .. } => return Policy::evict(prune.unwrap_or_default()),
-            Self::Summarize { .. } => Policy::summarize(summary),
-            Self::Extract { .. } => Policy::summarize(summary.without_model()),
+            Self::Summarize { .. } => (Policy::summarize(summary), prune),
+            Self::Extract { .. } => (
+                Policy::summarize(summary.without_model()),
+                Some(prune.unwrap_or_default()),
+            ),
         };
         match prune {
             Some(prune) => policy.with_prune(prune),
             None => policy,
+        }
+    }
+
+    /// Returns its stages for a filter, which cuts a chat once to the size that it is given. The
+    /// summary of a filter may take half of that size, and then contains more than pruned results
+    /// do, so `extract` does not prune.
+    #[must_use]
+    pub fn filter_policy(self, summary: SummaryConfig) -> Policy {
+        match self {
+            Self::Extract { .. } => Policy::summarize(summary.without_model()),
+            _ => self.policy(None, summary),
         }
     }
 

@@ -165,7 +165,7 @@ fn a_turn_counts_only_what_is_new() {
     for messages in [100, 10_000] {
         let counter = Arc::new(Counted::default());
         let mut view = chat(&counter, messages);
-        let (policy, budget) = preset("evict", None, 100_000_000);
+        let (policy, budget) = preset("evict", Some(100_000_000), 100_000_000);
         let mut said = 0;
         let counted = counter.since(|| {
             turn(&mut view, messages, 300);

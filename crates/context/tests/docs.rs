@@ -15,12 +15,19 @@ use std::sync::Arc;
 
 use notation::{show, view};
 use plimsoll_context::{
-    ArgumentDigest, Author, Budget, Cap, CompactionScope, Evict, Fit, HistoryLimit, Lines, Policy,
-    Ppm, Prune, Section, Sections, SessionPruneConfig, Stage, Summarize, SummaryConfig, Tokens,
-    Trigger,
+    ArgumentDigest, Author, Budget, Cap, CompactionScope, Evict, Fill, Fit, HistoryLimit, Lines,
+    Policy, Ppm, Prune, Section, Sections, SessionPruneConfig, Stage, Summarize, SummaryConfig,
+    Tokens, Trigger,
 };
 
 const DOC: &str = include_str!("../../../docs/context.md");
+
+fn stages(name: &str) -> Vec<Arc<dyn Stage>> {
+    match name {
+        "fill" => vec![Arc::new(Evict::Oldest), Arc::new(Fill)],
+        name => vec![stage(name)],
+    }
+}
 
 fn stage(name: &str) -> Arc<dyn Stage> {
     match name {
@@ -71,10 +78,13 @@ fn every_strip_of_the_guide_is_what_its_stage_does() {
         let head: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
         let (before, after) = (lines.next().unwrap(), lines.next().unwrap());
         let trigger = number(&head, "trigger").unwrap();
+        let target = number(&head, "target").unwrap();
         let budget = Budget {
             limit: trigger,
             trigger,
-            target: number(&head, "target").unwrap(),
+            target,
+            forced: trigger,
+            cold_target: target,
             max_result: number(&head, "max_result").unwrap_or(Tokens(100)),
             keep_recent: 1,
             overhead: Tokens(0),
@@ -82,7 +92,7 @@ fn every_strip_of_the_guide_is_what_its_stage_does() {
         };
         let old = view(before);
         let mut new = old.clone();
-        let policy = Policy::new(vec![stage(head[0])]);
+        let policy = Policy::new(stages(head[0]));
         let plan = policy.best_plan(&old, &budget, Trigger::Request);
         new.apply(&plan.expect(before)).unwrap();
         let shown = show(&new, &old);

@@ -27,6 +27,8 @@ fn budget(trigger: u64, target: u64) -> Budget {
         limit: Tokens(trigger),
         trigger: Tokens(trigger),
         target: Tokens(target),
+        forced: Tokens(trigger),
+        cold_target: Tokens(target),
         max_result: Tokens(100),
         keep_recent: 1,
         overhead: Tokens(0),
@@ -679,7 +681,7 @@ fn the_line_is_exact() {
     // room = 100,000 − 4,000 − 6,000
     assert_eq!(budget.limit, Tokens(90_000));
     assert_eq!(budget.trigger, Tokens(72_000));
-    assert_eq!(budget.target, Tokens(49_500));
+    assert_eq!(budget.target, Tokens(27_000));
     let policy = Policy::sliding_window();
     // Each answer weighs 1,000 tokens.
     let mut filled = view("u:task");
@@ -929,6 +931,52 @@ fn a_plan_survives_json() {
     let plan = plan.unwrap();
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+}
+
+#[test]
+fn fill_brings_back_what_still_fits() {
+    let line = Line::exactly(Tokens(300));
+    let budget = line.budget(Tokens(0), Tokens::ZERO, Calibration::default());
+    let (budget, filter) = (budget.unwrap(), |policy: Policy| {
+        policy.for_filter().filled()
+    });
+    check(
+        &filter(Policy::evict(prune())),
+        &budget,
+        &[
+            (
+                "a pruned result grows again as far as there is space",
+                "u:task a:[c1] r:c1*2000 a:[c2] r:c2*200 a:[c3] r:c3*200",
+                "u:task a:[c1] r:c1~570 a:[c2] r:c2*200 a:[c3] r:c3*200",
+            ),
+            (
+                "nothing is due",
+                "u:task a:[c1] r:c1*400 a:[c2] r:c2*200 a:[c3] r:c3*200",
+                "u:task a:[c1] r:c1*400 a:[c2] r:c2*200 a:[c3] r:c3*200",
+            ),
+        ],
+    );
+    check(
+        &filter(Policy::sliding_window()),
+        &budget,
+        &[
+            (
+                "the newest turn that was removed comes back with a shorter result",
+                "u:task a:done u:first a:[c1] r:c1*2000 a:ok u:now a:[c2] r:c2*200",
+                "u:task a:done u:first a:[c1] r:c1~730 a:ok u:now a:[c2] r:c2*200",
+            ),
+            (
+                "of a turn that is too large, the question comes back with the last step",
+                "u:task a:done u:first*2000 a:[c1] r:c1*2000 a:ok u:now a:[c2] r:c2*200",
+                "u:task a:done u:first~760 gap:2 a:ok u:now a:[c2] r:c2*200",
+            ),
+            (
+                "an answer is shortened if there is no result",
+                "u:task a:done u:first a:old*400 u:second a:large*9000 u:now a:[c2] r:c2*200",
+                "u:task gap:3 u:second a:large~800 u:now a:[c2] r:c2*200",
+            ),
+        ],
+    );
 }
 
 /// A line at exactly a size is for filters: trigger, target and limit are one.

@@ -66,7 +66,7 @@ pub struct AgentBuilder {
     hosted_tools: Vec<HostedTool>,
     counter: Option<Arc<dyn TokenCounter>>,
     window: Window,
-    strategy: ContextStrategy,
+    strategy: Option<ContextStrategy>,
     pub(crate) context: Contexts,
     policy: Option<Policy>,
     line: Line,
@@ -124,7 +124,7 @@ impl Agent {
             hosted_tools: Vec::new(),
             counter: None,
             window: Window::default(),
-            strategy: ContextStrategy::default(),
+            strategy: None,
             context: Contexts::default(),
             policy: None,
             line: Line::default(),
@@ -392,7 +392,7 @@ impl AgentBuilder {
             system: self.system.into(),
             dynamic_context: self.dynamic_context.map(Into::into),
             tools,
-            line: self.context.strategy(self.strategy).line(self.line),
+            line: self.context.strategy(beside.strategy).line(self.line),
             economy: self.context.economy(&beside, self.line),
             hosted_tools: hosted_tools.into(),
             sheet: self.sheet.map(|sheet| sheet.kept(retention)),
@@ -475,7 +475,8 @@ impl AgentBuilder {
 
     fn beside(&self) -> Beside {
         Beside {
-            strategy: self.strategy,
+            strategy: self.strategy(),
+            has_strategy: self.strategy.is_some(),
             prune: self.prune,
             summary: self.summary,
             economy: self.economy,

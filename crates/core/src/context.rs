@@ -41,6 +41,8 @@ enum Said {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beside {
     pub(crate) strategy: ContextStrategy,
+    /// Whether the strategy was chosen rather than the default.
+    pub(crate) has_strategy: bool,
     pub(crate) prune: Option<SessionPruneConfig>,
     pub(crate) summary: SummaryConfig,
     pub(crate) economy: Option<Economy>,
@@ -128,7 +130,7 @@ impl Contexts {
             (_, ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
                 if self.summarization == Summarization::Off =>
             {
-                ContextStrategy::default()
+                ContextStrategy::Evict { max_tokens: None }
             }
             (_, strategy) => strategy,
         }
@@ -206,7 +208,7 @@ impl Contexts {
         let default = Line::default();
         let is_set = self.config != Said::Nothing || self.compaction.is_some() || self.has_own();
         let has_trigger = line.trigger != default.trigger || line.target.is_some();
-        let preset = beside.strategy != ContextStrategy::default();
+        let preset = beside.has_strategy;
         twice(is_set && preset, "context_config", "context_strategy");
         twice(is_set && policy.is_some(), "context_config", "policy");
         twice(is_set && has_trigger, "context_config", "trigger or target");

@@ -248,7 +248,7 @@ async fn a_session_that_is_opened_after_an_hour_is_cut_while_its_cache_is_cold()
         (None, CacheRetention::Usual),
     ] {
         let provider = Caching::default();
-        provider.inner.lock().unwrap().answers = vec![40, 42];
+        provider.inner.lock().unwrap().answers = vec![34, 36];
         let store = MemoryStore::default();
         let agent = |store: Arc<dyn SessionStore>| {
             agent(provider.clone())

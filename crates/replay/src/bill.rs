@@ -3,6 +3,8 @@
 use plimsoll_context::{Money, Rates, Tokens, Usage};
 use serde::Serialize;
 
+use crate::retention::Retention;
+
 /// What a session would have cost under one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Bill {
@@ -20,6 +22,14 @@ pub struct Bill {
     pub kept: Tokens,
     /// Requests that stayed over the limit, because what must stay was over it.
     pub unfit: u64,
+    /// Requests of which the one before was not a prefix.
+    pub prefix_breaks: u64,
+    /// Requests that were made after the cache had expired.
+    pub expired: u64,
+    /// The largest view that was sent.
+    pub largest: Tokens,
+    /// What the views still contained of the session.
+    pub retention: Retention,
 }
 
 impl Bill {
@@ -53,6 +63,10 @@ impl Bill {
             plans: self.plans.saturating_add(other.plans),
             kept: self.kept + other.kept,
             unfit: self.unfit.saturating_add(other.unfit),
+            prefix_breaks: self.prefix_breaks.saturating_add(other.prefix_breaks),
+            expired: self.expired.saturating_add(other.expired),
+            largest: self.largest.max(other.largest),
+            retention: self.retention.combine(other.retention),
         }
     }
 }
@@ -68,6 +82,10 @@ impl Default for Bill {
             plans: 0,
             kept: Tokens::ZERO,
             unfit: 0,
+            prefix_breaks: 0,
+            expired: 0,
+            largest: Tokens::ZERO,
+            retention: Retention::default(),
         }
     }
 }

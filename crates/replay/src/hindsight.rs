@@ -5,7 +5,7 @@
 use plimsoll_context::{Budget, PriceSheet, Tokens, Usage};
 
 use crate::bill::Bill;
-use crate::meter::{Cut, Meter, billed, least};
+use crate::meter::{Cache, Cut, Made, Meter, billed, least};
 use crate::trail::{Trail, Turn};
 
 /// Requests times cuts that are considered at most; two tables of this many take 400 MB.
@@ -27,14 +27,20 @@ const NEVER: u128 = u128::MAX;
 /// than it takes to come to the target. Between cuts the view may fill the limit.
 pub(crate) fn hindsight(trail: &Trail, budget: &Budget, sheet: &PriceSheet) -> Option<Bill> {
     let schedule = schedule(trail, budget, sheet)?;
-    let mut meter = Meter::new(sheet, budget.limit);
+    let mut meter = Meter::new(sheet, budget.limit, &trail.probes);
     let mut before = trail.head;
     for (turn, from) in trail.turns.iter().zip(schedule) {
         let cut = if from > before { Cut::Made } else { Cut::None };
         before = from;
         let head = trail.head.min(turn.at);
         let view = trail.view(head, from.min(turn.at), turn.at).collect();
-        meter.request(view, turn.answer, cut);
+        meter.request(Made {
+            view,
+            length: turn.at,
+            answer: turn.answer,
+            cut,
+            cache: Cache::Warm,
+        });
     }
     Some(meter.bill())
 }
@@ -139,6 +145,8 @@ mod tests {
             limit: Tokens(limit),
             trigger: Tokens(limit),
             target: Tokens(target),
+            forced: Tokens(limit),
+            cold_target: Tokens(target),
             max_result: Tokens::MAX,
             keep_recent: 1,
             overhead: Tokens::ZERO,
@@ -147,10 +155,16 @@ mod tests {
     }
 
     fn bill(trail: &Trail, schedule: &[usize], budget: &Budget, sheet: &PriceSheet) -> Bill {
-        let mut meter = Meter::new(sheet, budget.limit);
+        let mut meter = Meter::new(sheet, budget.limit, &trail.probes);
         for (turn, from) in trail.turns.iter().zip(schedule) {
             let view = trail.view(trail.head, *from, turn.at).collect();
-            meter.request(view, Tokens::ZERO, Cut::None);
+            meter.request(Made {
+                view,
+                length: turn.at,
+                answer: Tokens::ZERO,
+                cut: Cut::None,
+                cache: Cache::Warm,
+            });
         }
         meter.bill()
     }

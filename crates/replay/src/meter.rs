@@ -1,10 +1,11 @@
 //! [`Meter`]: one pricing for all ways. What a request shares with the one before, from its
-//! beginning on, is read from the provider's cache; the rest is written to it. λ = 0: recordings
-//! have no times, so no entry ever expires.
+//! beginning on, is read from the provider's cache; the rest is written to it. If the recording
+//! has no times (λ = 0), no entry ever expires.
 
-use plimsoll_context::{PriceSheet, Tokens, Usage};
+use plimsoll_context::{Message, PriceSheet, Tokens, Usage};
 
 use crate::bill::Bill;
+use crate::retention::{Probes, RetentionTracker};
 
 /// A message as it was sent: two are the same where these are.
 pub(crate) type Sent = (u64, Tokens);
@@ -16,33 +17,74 @@ pub(crate) enum Cut {
     None,
 }
 
+/// Whether the provider's cache still holds the request before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cache {
+    Warm,
+    Expired,
+}
+
+/// One request of a session.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// The messages that are sent.
+    pub(crate) view: Vec<Sent>,
+    /// How many messages the session has by now.
+    pub(crate) length: usize,
+    /// The weight of the recorded answer.
+    pub(crate) answer: Tokens,
+    pub(crate) cut: Cut,
+    pub(crate) cache: Cache,
+}
+
 /// Reads the requests of one session and writes its bill.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct Meter<'a> {
     sheet: PriceSheet,
     limit: Tokens,
     before: Vec<Sent>,
     bill: Bill,
+    retention: RetentionTracker<'a>,
 }
 
-impl Meter {
-    pub(crate) fn new(sheet: &PriceSheet, limit: Tokens) -> Self {
+impl<'a> Meter<'a> {
+    pub(crate) fn new(sheet: &PriceSheet, limit: Tokens, probes: &'a Probes) -> Self {
         Self {
             sheet: *sheet,
             limit,
             before: Vec::new(),
             bill: Bill::default(),
+            retention: RetentionTracker::new(probes),
         }
     }
 
+    /// Notes a message of the view that is not as it was said.
+    pub(crate) fn note_edited(&mut self, sent: Sent, message: &Message) {
+        self.retention.note_edited(sent, message);
+    }
+
     /// One request more, and its recorded answer.
-    pub(crate) fn request(&mut self, messages: Vec<Sent>, answer: Tokens, cut: Cut) {
+    pub(crate) fn request(&mut self, made: Made) {
+        let Made {
+            view: messages,
+            answer,
+            cut,
+            ..
+        } = made;
+        self.retention.observe(&messages, made.length);
         let same = self.before.iter().zip(&messages);
-        let same = same.take_while(|(before, now)| before == now);
-        let common = same.map(|((_, tokens), _)| *tokens).sum();
+        let same: Vec<_> = same.take_while(|(before, now)| before == now).collect();
+        let is_prefix = same.len() == self.before.len();
+        let common = match made.cache {
+            Cache::Warm => same.iter().map(|((_, tokens), _)| *tokens).sum(),
+            Cache::Expired => Tokens::ZERO,
+        };
         let total = messages.iter().map(|(_, tokens)| *tokens).sum();
         self.before = messages;
         let bill = &mut self.bill;
+        bill.prefix_breaks += u64::from(!is_prefix);
+        bill.expired += u64::from(made.cache == Cache::Expired);
+        bill.largest = bill.largest.max(total);
         if cut == Cut::Made {
             bill.plans += 1;
             bill.kept += total;
@@ -78,6 +120,7 @@ impl Meter {
     pub(crate) fn bill(self) -> Bill {
         Bill {
             money: self.bill.usage.estimated_cost(&self.sheet.rates),
+            retention: self.retention.retention(),
             ..self.bill
         }
     }
@@ -135,12 +178,21 @@ mod tests {
     #[test]
     fn only_what_is_the_same_from_the_beginning_is_read() {
         let sheet = PriceSheet::of(plimsoll_context::Rates::FREE);
-        let mut meter = Meter::new(&sheet, Tokens(100));
+        let probes = Probes::default();
+        let mut meter = Meter::new(&sheet, Tokens(100), &probes);
         let sent = |ids: &[u64]| ids.iter().map(|id| (*id, Tokens(10))).collect();
-        meter.request(sent(&[1, 2, 3]), Tokens(5), Cut::None);
-        meter.request(sent(&[1, 2, 3, 4]), Tokens(5), Cut::None);
-        meter.request(sent(&[1, 3, 4, 5]), Tokens(5), Cut::Made);
-        meter.request(vec![(1, Tokens(10)), (3, Tokens(9))], Tokens(0), Cut::None);
+        let made = |view: Vec<Sent>, answer, cut| Made {
+            length: view.len(),
+            view,
+            answer: Tokens(answer),
+            cut,
+            cache: Cache::Warm,
+        };
+        meter.request(made(sent(&[1, 2, 3]), 5, Cut::None));
+        meter.request(made(sent(&[1, 2, 3, 4]), 5, Cut::None));
+        meter.request(made(sent(&[1, 3, 4, 5]), 5, Cut::Made));
+        let last = vec![(1, Tokens(10)), (3, Tokens(9))];
+        meter.request(made(last, 0, Cut::None));
         meter.aside(Tokens(7), Tokens(2));
         let bill = meter.bill();
         assert_eq!(bill.usage.cache_read, Tokens(30 + 10 + 10));
@@ -151,5 +203,25 @@ mod tests {
         );
         assert_eq!((bill.requests, bill.plans, bill.kept), (4, 1, Tokens(40)));
         assert_eq!((bill.answers, bill.unfit), (Tokens(15), 0));
+        assert_eq!((bill.prefix_breaks, bill.largest), (2, Tokens(40)));
+    }
+
+    #[test]
+    fn an_expired_cache_is_written_anew() {
+        let sheet = PriceSheet::of(plimsoll_context::Rates::FREE);
+        let probes = Probes::default();
+        let mut meter = Meter::new(&sheet, Tokens(100), &probes);
+        for cache in [Cache::Warm, Cache::Warm, Cache::Expired] {
+            meter.request(Made {
+                view: vec![(1, Tokens(10))],
+                length: 1,
+                answer: Tokens(0),
+                cut: Cut::None,
+                cache,
+            });
+        }
+        let bill = meter.bill();
+        assert_eq!(bill.usage.cache_write, Tokens(20));
+        assert_eq!((bill.expired, bill.prefix_breaks), (1, 0));
     }
 }

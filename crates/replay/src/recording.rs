@@ -1,10 +1,13 @@
 //! [`Recording`]: one recorded session, in the order in which it was said. Not what its agent made
 //! of it: summaries that it wrote are left out, for another policy would not have had them.
+//! [`Times`]: when its messages were written, read from the agent's own files.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use plimsoll_context::{Message, Repair, repair};
@@ -13,6 +16,7 @@ use plimsoll_wire::openai_chat;
 use serde::Deserialize;
 
 use crate::error::ReplayError;
+use crate::retention::Probes;
 
 /// A line that is longer is no session: the largest recorded ones have 3 MB.
 pub const MAX_LINE: u64 = 256 * 1024 * 1024;
@@ -26,6 +30,17 @@ pub struct Recording {
     pub messages: Vec<Arc<Message>>,
     /// What had to be mended for that; places count without the summaries.
     pub repairs: Vec<Repair>,
+    /// When each message was written, since 1970; empty or `None` if it is not known.
+    times: Vec<Option<Duration>>,
+    /// What to look for in its views.
+    pub(crate) probes: Arc<Probes>,
+}
+
+/// When messages were written, by what identifies them.
+#[derive(Debug, Clone, Default)]
+pub struct Times {
+    calls: HashMap<String, Duration>,
+    texts: HashMap<String, Duration>,
 }
 
 /// What stands beside the messages.
@@ -59,16 +74,143 @@ impl Recording {
         let said = chat.messages.into_iter().enumerate();
         let said = said.filter(|(at, _)| !is_summary(*at));
         let repaired = repair(said.map(|(_, message)| message).collect());
+        let messages = repaired.messages.into_iter();
+        let messages = messages.map(|(_, message)| Arc::new(message)).collect();
         Ok(Self {
-            id: beside.id,
             repairs: repaired.repairs,
-            messages: repaired
-                .messages
-                .into_iter()
-                .map(|(_, message)| Arc::new(message))
-                .collect(),
+            ..Self::new(beside.id, messages)
         })
     }
+
+    /// A session of these messages, which must be whole.
+    pub(crate) fn new(id: String, messages: Vec<Arc<Message>>) -> Self {
+        Self {
+            probes: Arc::new(Probes::of(messages.iter().map(Arc::as_ref))),
+            id,
+            messages,
+            repairs: Vec::new(),
+            times: Vec::new(),
+        }
+    }
+
+    /// Returns the recording with the times of its assistant messages, as far as they are known.
+    #[must_use]
+    pub fn with_times(mut self, times: &Times) -> Self {
+        let time = |message: &Arc<Message>| times.of(message);
+        self.times = self.messages.iter().map(time).collect();
+        self
+    }
+
+    /// Returns `true` if the times of at least half of its assistant messages are known.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        let is_answer = |message: &&Arc<Message>| matches!(***message, Message::Assistant { .. });
+        let answers = self.messages.iter().filter(is_answer).count();
+        let known = self.times.iter().flatten().count();
+        answers > 0 && known * 2 >= answers
+    }
+
+    /// Returns the time between the answer at `at` and the last one before it, if both are known.
+    pub(crate) fn idle_before(&self, at: usize) -> Option<Duration> {
+        let now = self.times.get(at).copied().flatten()?;
+        let earlier = self.times.get(..at)?.iter().rev().flatten().next()?;
+        now.checked_sub(*earlier)
+    }
+}
+
+impl Times {
+    /// Adds the times in a file of Claude Code or pi, plain or packed with gzip. Lines of another
+    /// form are passed over.
+    ///
+    /// # Errors
+    /// If the file cannot be read or has a line over [`MAX_LINE`].
+    pub fn read(&mut self, path: &Path) -> Result<(), ReplayError> {
+        for_each_line(path, |_, line| {
+            let line: WrittenLine = serde_json::from_str(line).unwrap_or_default();
+            let Some(time) = since_1970(&line.timestamp) else {
+                return Ok(());
+            };
+            for block in line.message.content.into_iter().flatten() {
+                let block: Block = serde_json::from_value(block).unwrap_or_default();
+                if matches!(block.kind.as_str(), "tool_use" | "toolCall") {
+                    self.calls.entry(block.id).or_insert(time);
+                } else if !block.text.trim().is_empty() {
+                    let text = block.text.trim().to_owned();
+                    self.texts.entry(text).or_insert(time);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns when an assistant message was written.
+    fn of(&self, message: &Message) -> Option<Duration> {
+        let Message::Assistant { .. } = message else {
+            return None;
+        };
+        let by_call = message.calls().find_map(|call| self.calls.get(&call.id.0));
+        let by_text = || self.texts.get(message.text().trim());
+        by_call.or_else(by_text).copied()
+    }
+}
+
+/// A line of an agent's own file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WrittenLine {
+    timestamp: String,
+    message: WrittenMessage,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WrittenMessage {
+    #[serde(deserialize_with = "list_or_none")]
+    content: Option<Vec<serde_json::Value>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: String,
+    id: String,
+    text: String,
+}
+
+/// Reads a list; anything else is `None`.
+fn list_or_none<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Vec<serde_json::Value>>, D::Error> {
+    Ok(match serde_json::Value::deserialize(from)? {
+        serde_json::Value::Array(list) => Some(list),
+        _ => None,
+    })
+}
+
+/// Parses a time such as `2026-02-17T13:34:08.867Z`.
+fn since_1970(text: &str) -> Option<Duration> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut time = time.splitn(3, ':');
+    let hours: u64 = time.next()?.parse().ok()?;
+    let minutes: u64 = time.next()?.parse().ok()?;
+    let seconds: f64 = time.next()?.parse().ok()?;
+    // Days since 1970 in the Gregorian calendar; the year begins in March.
+    let year = if month <= 2 {
+        year.checked_sub(1)?
+    } else {
+        year
+    };
+    let since_march = (month + 9) % 12;
+    let days = (365 * year + year / 4 + year / 400 + (153 * since_march + 2) / 5 + day)
+        .checked_sub(year / 100 + 719_469)?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()?
+        .checked_add(Duration::from_secs(
+            days * 86_400 + hours * 3_600 + minutes * 60,
+        ))
 }
 
 /// The sessions of a `.jsonl` file, one a line, or of one that is packed with gzip (`.gz`); empty
@@ -77,6 +219,24 @@ impl Recording {
 /// # Errors
 /// At the first line that is no session.
 pub fn read(path: &Path) -> Result<Vec<Recording>, ReplayError> {
+    let mut recordings = Vec::new();
+    for_each_line(path, |number, line| {
+        let recording = Recording::parse(line).map_err(|source| ReplayError::Line {
+            path: path.to_path_buf(),
+            line: number,
+            source,
+        })?;
+        recordings.push(recording);
+        Ok(())
+    })?;
+    Ok(recordings)
+}
+
+/// Calls `each` with the number and the text of each line that is not empty.
+fn for_each_line(
+    path: &Path,
+    mut each: impl FnMut(usize, &str) -> Result<(), ReplayError>,
+) -> Result<(), ReplayError> {
     let broken = |source| ReplayError::File {
         path: path.to_path_buf(),
         source,
@@ -88,7 +248,6 @@ pub fn read(path: &Path) -> Result<Vec<Recording>, ReplayError> {
     } else {
         Box::new(BufReader::new(file))
     };
-    let mut recordings = Vec::new();
     for number in 1.. {
         let mut line = String::new();
         let read = lines.by_ref().take(MAX_LINE + 1).read_line(&mut line);
@@ -102,15 +261,9 @@ pub fn read(path: &Path) -> Result<Vec<Recording>, ReplayError> {
                 max: MAX_LINE,
             });
         }
-        if line.trim().is_empty() {
-            continue;
+        if !line.trim().is_empty() {
+            each(number, &line)?;
         }
-        let recording = Recording::parse(&line).map_err(|source| ReplayError::Line {
-            path: path.to_path_buf(),
-            line: number,
-            source,
-        })?;
-        recordings.push(recording);
     }
-    Ok(recordings)
+    Ok(())
 }

@@ -5,7 +5,7 @@
 use plimsoll_context::{Budget, PriceSheet, Tokens};
 
 use crate::bill::Bill;
-use crate::meter::{Cut, Meter};
+use crate::meter::{Cut, Made, Meter};
 use crate::trail::Trail;
 use crate::way::{Keep, Reads};
 
@@ -22,7 +22,7 @@ pub(crate) fn window(
     limit: Tokens,
     sheet: &PriceSheet,
 ) -> Bill {
-    let mut meter = Meter::new(sheet, limit);
+    let mut meter = Meter::new(sheet, limit, &trail.probes);
     let mut from = head;
     for turn in &trail.turns {
         let head = head.min(turn.at);
@@ -31,7 +31,13 @@ pub(crate) fn window(
         let cut = if then > from { Cut::Made } else { Cut::None };
         from = then;
         let view = trail.view(head, from.min(turn.at), turn.at).collect();
-        meter.request(view, turn.answer, cut);
+        meter.request(Made {
+            view,
+            length: turn.at,
+            answer: turn.answer,
+            cut,
+            cache: turn.cache(sheet),
+        });
     }
     meter.bill()
 }
@@ -44,7 +50,7 @@ pub(crate) fn summarize(
     budget: &Budget,
     sheet: &PriceSheet,
 ) -> Bill {
-    let mut meter = Meter::new(sheet, budget.limit);
+    let mut meter = Meter::new(sheet, budget.limit, &trail.probes);
     let mut from = trail.head;
     let mut summaries = 0_u64;
     for turn in &trail.turns {
@@ -86,7 +92,13 @@ pub(crate) fn summarize(
             view.push((u64::MAX - summaries, SUMMARY));
         }
         view.extend(trail.view(0, from.min(turn.at), turn.at));
-        meter.request(view, turn.answer, cut);
+        meter.request(Made {
+            view,
+            length: turn.at,
+            answer: turn.answer,
+            cut,
+            cache: turn.cache(sheet),
+        });
     }
     meter.bill()
 }

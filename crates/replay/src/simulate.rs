@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bpe, Budget, Calibration, ContextStrategy, Economy, Line, Memo, Message, Pace, Ppm, PriceSheet,
-    SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, price,
+    Bpe, Budget, Calibration, Form, Line, Memo, Message, Pace, Ppm, PriceSheet, TokenCounter,
+    Tokens, Transcript, Trigger, price,
 };
 
 use crate::bill::Bill;
 use crate::hindsight;
-use crate::meter::{Cut, Meter};
+use crate::meter::{Cache, Cut, Made, Meter};
 use crate::recording::Recording;
 use crate::rivals;
 use crate::trail::Trail;
-use crate::way::Way;
+use crate::way::{PlimsollSettings, Way};
 
 /// What a recording would have cost under `way`, with a model of this window and these prices.
 /// `None` where the window leaves no room; for [`Way::Hindsight`] also where the cache's prices are
@@ -50,18 +50,10 @@ pub fn simulate_with(
     let budget = budget.ok()?;
     let trail = || Trail::of(recording, &budget, counter);
     Some(match way {
-        Way::Plimsoll {
-            policy,
-            economy,
-            target,
-        } => {
-            let line = Line {
-                target,
-                ..policy.line(line)
-            };
+        Way::Plimsoll(settings) => {
+            let line = settings.line(line);
             let budget = line.budget(Tokens::ZERO, instructions, Calibration::default());
-            let budget = budget.ok()?;
-            ours(recording, policy, economy, &budget, sheet, counter)
+            ours(recording, settings, &budget.ok()?, sheet, counter)
         }
         Way::Fifo => {
             let trail = trail();
@@ -77,24 +69,34 @@ pub fn simulate_with(
     })
 }
 
+impl PlimsollSettings {
+    /// Returns the line with these settings in it.
+    fn line(&self, line: Line) -> Line {
+        let line = self.policy.line(line);
+        Line {
+            trigger: self.trigger.unwrap_or(line.trigger),
+            target: self.target.or(line.target),
+            ..line
+        }
+    }
+}
+
 fn ours(
     recording: &Recording,
-    policy: ContextStrategy,
-    economy: Economy,
+    settings: PlimsollSettings,
     line: &Budget,
     sheet: &PriceSheet,
     counter: &Arc<dyn TokenCounter>,
 ) -> Bill {
-    let policy = policy.policy(None, SummaryConfig::default());
+    let policy = settings.policy.policy(settings.prune, settings.summary);
     let mut view = Transcript::new(Arc::clone(counter));
     let mut pace = Pace::default();
-    let mut meter = Meter::new(sheet, line.limit);
-    // Recordings have no times: the cache is never cold.
-    let cold = Ppm(0);
-    for message in &recording.messages {
+    let mut meter = Meter::new(sheet, line.limit, &recording.probes);
+    for (at, message) in recording.messages.iter().enumerate() {
         if matches!(**message, Message::Assistant { .. }) && !view.items().is_empty() {
+            let cold = sheet.cold_after(recording.idle_before(at));
             let outlook = pace.outlook(None, cold);
-            let budget = economy.budget(line, &view, Some(sheet), &outlook);
+            let budget = settings.economy.budget(line, &view, Some(sheet), &outlook);
             let mut cut = Cut::None;
             // What does not fit is made as small as it can be, and counted.
             if let Some(plan) = policy.best_plan(&view, &budget, Trigger::Request)
@@ -106,9 +108,23 @@ fn ours(
                 pace.planned(&price);
             }
             pace.observe(view.unsent(), cold);
+            for item in view.items() {
+                if item.form != Form::Original {
+                    meter.note_edited((item.seq.0, item.tokens), &item.message);
+                }
+            }
             let items = view.items().iter();
-            let sent = items.map(|item| (item.seq.0, item.tokens)).collect();
-            meter.request(sent, counter.message(message), cut);
+            meter.request(Made {
+                view: items.map(|item| (item.seq.0, item.tokens)).collect(),
+                length: at,
+                answer: counter.message(message),
+                cut,
+                cache: if cold == Ppm::ONE {
+                    Cache::Expired
+                } else {
+                    Cache::Warm
+                },
+            });
             view.mark_sent();
         }
         view.push(Arc::clone(message));

@@ -2,13 +2,16 @@
 //! texts. Results are capped on arrival as ours are, so that all ways carry the same.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, Cap, Exchange, Message, Policy, TokenCounter, Tokens, Transcript, Trigger,
+    Budget, Cap, Exchange, Message, Policy, Ppm, PriceSheet, TokenCounter, Tokens, Transcript,
+    Trigger,
 };
 
-use crate::meter::Sent;
+use crate::meter::{Cache, Sent};
 use crate::recording::Recording;
+use crate::retention::Probes;
 
 /// A recording as weights.
 #[derive(Debug, Default)]
@@ -25,6 +28,8 @@ pub(crate) struct Trail {
     pub(crate) system: usize,
     /// The same with the task, where it follows at once.
     pub(crate) head: usize,
+    /// What to look for in its views.
+    pub(crate) probes: Arc<Probes>,
 }
 
 /// One request.
@@ -37,6 +42,18 @@ pub(crate) struct Turn {
     pub(crate) last_cut: usize,
     /// What was answered.
     pub(crate) answer: Tokens,
+    /// The time since the request before, if it is known.
+    pub(crate) idle: Option<Duration>,
+}
+
+impl Turn {
+    pub(crate) fn cache(&self, sheet: &PriceSheet) -> Cache {
+        if sheet.cold_after(self.idle) == Ppm::ONE {
+            Cache::Expired
+        } else {
+            Cache::Warm
+        }
+    }
 }
 
 impl Trail {
@@ -60,6 +77,7 @@ impl Trail {
                     at,
                     last_cut: 0,
                     answer: counter.message(message),
+                    idle: recording.idle_before(at),
                 });
             }
             view.push(Arc::clone(message));
@@ -102,6 +120,7 @@ impl Trail {
             turns,
             system,
             head,
+            probes: Arc::clone(&recording.probes),
         }
     }
 
@@ -155,6 +174,7 @@ impl Trail {
                 at,
                 last_cut: newest,
                 answer: Tokens(exchange[0]),
+                idle: None,
             });
             newest = at;
             weights.extend(exchange);
@@ -171,6 +191,7 @@ impl Trail {
             turns,
             system: 1,
             head: 2,
+            probes: Arc::default(),
         }
     }
 }

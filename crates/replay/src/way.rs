@@ -1,20 +1,15 @@
 //! [`Way`]: how a context is kept small. Only names; `simulate.rs`, `rivals.rs` and `hindsight.rs`
 //! do what they say.
 
-use plimsoll_context::{ContextStrategy, Economy, Ppm, Threshold};
+use plimsoll_context::{
+    ContextStrategy, Economy, Ppm, SessionPruneConfig, SummaryConfig, Threshold,
+};
 
 /// How a context is kept small.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Way {
     /// Our own policies, by the code that runs live.
-    Plimsoll {
-        /// Which.
-        policy: ContextStrategy,
-        /// When its plans are due.
-        economy: Economy,
-        /// Where they end, where that is not the usual target.
-        target: Option<Threshold>,
-    },
+    Plimsoll(PlimsollSettings),
     /// Whatever is oldest is dropped, before each request, until it fits; the task too.
     Fifo,
     /// The system prompt, the task and the newest exchanges that fit, chosen before each request.
@@ -32,6 +27,23 @@ pub enum Way {
     /// The cheapest schedule of dropping the oldest exchanges, chosen by one who knows the whole
     /// session; what must stay for us stays for it, and it drops no more than we would.
     Hindsight,
+}
+
+/// The settings of one of our own policies.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PlimsollSettings {
+    /// The preset.
+    pub policy: ContextStrategy,
+    /// When its plans are due.
+    pub economy: Economy,
+    /// Where a plan is due, if not at the usual trigger.
+    pub trigger: Option<Threshold>,
+    /// Where a plan ends, if not at the usual target.
+    pub target: Option<Threshold>,
+    /// How large its summaries may be.
+    pub summary: SummaryConfig,
+    /// How old results are shortened, if the preset does not say.
+    pub prune: Option<SessionPruneConfig>,
 }
 
 /// What a summary leaves as it is.
@@ -54,10 +66,6 @@ pub enum Reads {
 
 impl Default for Way {
     fn default() -> Self {
-        Self::Plimsoll {
-            policy: ContextStrategy::default(),
-            economy: Economy::default(),
-            target: None,
-        }
+        Self::Plimsoll(PlimsollSettings::default())
     }
 }

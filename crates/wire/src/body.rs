@@ -27,6 +27,7 @@ mod bound;
 mod cut;
 mod opening;
 mod standing;
+mod trim;
 
 use std::collections::BTreeSet;
 
@@ -38,7 +39,7 @@ pub use cut::{Cut, CutError};
 
 use bound::Bound;
 
-use crate::canonical::{Reasoning, Repair, Target, mend};
+use crate::canonical::{Judged, Reasoning, Repair, Target, mend, parse};
 use crate::error::WireError;
 use crate::fault::Fault;
 use crate::{anthropic, openai_chat, openai_responses};
@@ -99,9 +100,32 @@ impl<'a> Body<'a> {
     /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
     /// wrong kind.
     pub fn read(text: &'a str, target: &Target) -> Result<Self, WireError> {
+        Self::read_parsed(text, None, target)
+    }
+
+    /// Reads a request that is valid as it is: one that [`mend`] returns unchanged. Returns `None` if
+    /// something has to be repaired.
+    ///
+    /// `json` is the same text, parsed. Costs a fraction of [`mend`] and [`Body::read`].
+    #[must_use]
+    pub fn read_valid(text: &'a str, mut json: Value, target: &Target) -> Option<Self> {
+        let judged = Judged::new(&mut json, target);
+        let list = judged.is_accepted.then(|| judged.list(json))?;
+        let mut body = Self::read_parsed(text, list, target).ok()?;
+        let messages = std::mem::take(&mut body.messages);
+        body.messages = judged.unrepaired(messages)?;
+        (!body.is_silent()).then_some(body)
+    }
+
+    /// Reads a request of which the list of messages may have been parsed already.
+    fn read_parsed(
+        text: &'a str,
+        list: Option<Vec<Value>>,
+        target: &Target,
+    ) -> Result<Self, WireError> {
         let (messages, tools, hosted_tools, wire) = match target {
             Target::Chat(_) => {
-                let mut chat = openai_chat::read(text)?;
+                let mut chat = openai_chat::read_parsed(text, list)?;
                 let messages = std::mem::take(&mut chat.messages);
                 let tools = std::mem::take(&mut chat.tools);
                 let hosted = std::mem::take(&mut chat.hosted_tools);
@@ -236,6 +260,15 @@ impl<'a> Body<'a> {
     }
 
     fn written(&self, text: String, unthinking: Vec<usize>) -> Result<Written, WireError> {
+        let json = parse(&text)?;
+        if Body::read_valid(&text, json, &self.target).is_some() {
+            return Ok(Written {
+                text,
+                unthinking,
+                repairs: Vec::new(),
+                faults: Vec::new(),
+            });
+        }
         let mended = mend(&text, &self.target, Reasoning::Keep)?;
         Ok(Written {
             text: mended.request,

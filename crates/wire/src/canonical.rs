@@ -16,6 +16,7 @@ mod attempt;
 mod difference;
 mod drawn;
 mod given;
+mod judged;
 mod order;
 mod own;
 mod patch;
@@ -28,6 +29,7 @@ mod target;
 use plimsoll_context::{Message, repair as close};
 use serde_json::Value;
 
+pub(crate) use judged::Judged;
 pub use repair::Repair;
 pub use request::{Mended, Reasoning, mend};
 pub(crate) use request::{loops, thinking};

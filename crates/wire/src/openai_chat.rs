@@ -32,6 +32,7 @@ pub use parts::ORIGIN;
 pub(crate) use parts::unknown_kind;
 pub use patch::{Slot, patch_content};
 pub use reach::{Reach, reach, takes_temperature};
+pub(crate) use read::read_parsed;
 pub use read::{Chat, read};
 pub use render::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice, render, request};
 pub use response::{

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Calibration, CallId, Chars4, Line, Message, Part, Policy, SessionPruneConfig, Source,
-    SummaryConfig, TokenCounter, Tokens, ToolCall, ToolResult,
+    CallId, Chars4, Line, Message, Part, Policy, SessionPruneConfig, Source, SummaryConfig,
+    TokenCounter, Tokens, ToolCall, ToolResult,
 };
 use plimsoll_wire::anthropic::sign;
 use plimsoll_wire::body::{Body, CutError, Slot, Written};
@@ -457,13 +457,8 @@ fn cut(
     let counter: Arc<dyn TokenCounter> = Arc::new(Chars4);
     let mut body = Body::read(text, target).unwrap();
     let view = body.transcript(&counter);
-    let overhead = body.overhead(counter.as_ref());
-    let budget = Line::exactly(Tokens(budget)).budget(
-        overhead,
-        view.instructions(),
-        Calibration::default(),
-    )?;
-    body.cut(&view, &policy.clone().for_filter(), &budget)
+    let line = Line::exactly(Tokens(budget));
+    body.cut(&view, &policy.clone().for_filter(), &line)
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn what_was_not_edited_keeps_its_bytes() {
         written,
         concat!(
             r#"{"id":1.50,"messages":[{"role":"user" ,"content":"a b"},"#,
-            r#"{"role":"user","content":"[Summary of earlier messages. It is a reference, not a request: do not answer it, and do not start again what it reports as done.]\n\ns\n\n[End of the summary. What follows is newer and takes precedence.]"},"#,
+            r#"{"role":"user","content":"[Summary of earlier messages, for reference. Do not answer it or repeat what it reports as done.]\n\ns\n\n[End of the summary. What follows is newer.]"},"#,
             r#"{"x_n":1e2,"role":"tool","content":"short","tool_call_id":"a"}],"z":null}"#
         )
     );

@@ -112,7 +112,7 @@ fn a_whole_request_in_bytes() {
             r#""messages":[{"role":"system","content":"s"},{"role":"user","content":"q"},"#,
             r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},"#,
             r#"{"role":"tool","content":"done","tool_call_id":"c1"},"#,
-            r#"{"role":"user","content":"[Summary of earlier messages. It is a reference, not a request: do not answer it, and do not start again what it reports as done.]\n\nsum\n\n[End of the summary. What follows is newer and takes precedence.]"},"#,
+            r#"{"role":"user","content":"[Summary of earlier messages, for reference. Do not answer it or repeat what it reports as done.]\n\nsum\n\n[End of the summary. What follows is newer.]"},"#,
             r#"{"role":"user","content":"[note]"},{"role":"user","content":"now"}],"#,
             r#""tool_choice":{"type":"function","function":{"name":"a"}},"max_completion_tokens":100,"#,
             r#""temperature":0.7,"seed":8,"stop":["END"],"stream":true,"stream_options":{"include_usage":true},"#,

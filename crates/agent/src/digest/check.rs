@@ -1,6 +1,8 @@
 //! Whether an answer is a summary: it has our headings and says something under them. Not whether
 //! it is true; what must not be lost stands beside it, word for word.
 
+use std::collections::BTreeSet;
+
 use plimsoll_context::{Part, Tokens};
 use serde_json::{Map, Value, json};
 
@@ -20,6 +22,12 @@ const LEAST_HEADINGS: usize = 4;
 const LEAST_TEXT: usize = 60;
 /// An answer with so many characters of the prompt in a row is the prompt.
 const ECHO: usize = 80;
+/// A text of fewer lines, or of fewer groups of words, is not judged for repetition.
+const LOOP_PARTS: usize = 12;
+/// Words in a group.
+const LOOP_WORDS: usize = 4;
+/// It repeats itself if it has only one part in so many of its own.
+const LOOP_SHARE: usize = 3;
 
 /// The summary in an answer, in our form: headings in order, what stands under them unchanged.
 ///
@@ -36,6 +44,9 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     }
     if is_echo(&text, prompt) {
         return Err("it was what it had been given".to_owned());
+    }
+    if is_loop(&text) {
+        return Err("it repeated itself".to_owned());
     }
     let sections = match serde_json::from_str::<Value>(text.trim()) {
         Ok(Value::Object(answer)) => of_object(&answer),
@@ -192,6 +203,35 @@ fn is_echo(text: &str, prompt: &str) -> bool {
     has(&start) || has(&middle) || text.contains("<transcript>")
 }
 
+/// Returns `true` if most of an answer is the same few lines or words again and again.
+fn is_loop(text: &str) -> bool {
+    let repeats = |parts: Vec<&str>| {
+        let distinct: BTreeSet<&str> = parts.iter().copied().collect();
+        parts.len() >= LOOP_PARTS && distinct.len() * LOOP_SHARE <= parts.len()
+    };
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.len() > 2)
+        .collect();
+    // Of words, groups: single ones repeat in every text.
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let groups: Vec<String> = words
+        .chunks(LOOP_WORDS)
+        .map(|group| group.join(" "))
+        .collect();
+    let shifted: Vec<String> = words
+        .get(1..)
+        .unwrap_or_default()
+        .chunks(LOOP_WORDS)
+        .map(|group| group.join(" "))
+        .collect();
+    repeats(lines)
+        || [groups, shifted]
+            .iter()
+            .any(|groups| repeats(groups.iter().map(String::as_str).collect()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +272,17 @@ mod tests {
                 "what it had been given",
             ),
             (PROMPT, "what it had been given"),
+            (
+                &format!(
+                    "## Goal\n- a\n## Constraints\n- b\n## Decisions\n- c\n## Files\n{}",
+                    "- read the file again\n".repeat(40)
+                ),
+                "repeated itself",
+            ),
+            (
+                &format!("## Goal\n- {}", "and then and then and then ".repeat(30)),
+                "repeated itself",
+            ),
             (
                 "## Goal\n- a\n## Constraints\n## Decisions\n## Files\n- b",
                 "next to nothing",

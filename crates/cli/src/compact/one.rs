@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::wire::body::{Cut, CutError};
+use plimsoll::wire::body::{Body, Cut, CutError};
 use plimsoll::wire::canonical::{Mended, Target};
 use plimsoll::{
-    Author, Calibration, ContextStrategy, Line, Message, Policy, Ppm, SummaryConfig, TokenCounter,
-    Tokens,
+    AtMost, Calibration, ClearTrigger, ContextStrategy, Line, Message, Policy, SummaryConfig,
+    TokenCounter, Tokens,
 };
 
 use super::CompactArgs;
+use super::filter::Filter;
 use crate::chat_file::{self, ChatFile};
 use crate::exit::Stop;
 use crate::explain::Explained;
@@ -31,13 +32,21 @@ pub(super) struct Compacted {
 pub(super) struct How<'a> {
     args: &'a CompactArgs,
     counter: Arc<dyn TokenCounter>,
+    filter: Filter,
     config: Option<AgentConfig>,
 }
 
 impl<'a> How<'a> {
     pub(super) fn new(args: &'a CompactArgs) -> Result<Self, Stop> {
+        let filter = Filter::new(&args.policy, &args.options)?;
+        if args.explain && matches!(filter, Filter::Trim(_)) {
+            return Err(Stop::usage(
+                "--explain shows what each stage does, and trim has no stages; leave it out",
+            ));
+        }
         Ok(Self {
             args,
+            filter,
             counter: chat_file::counter(&args.counter)?,
             config: args.config.as_deref().map(configured).transpose()?,
         })
@@ -46,35 +55,45 @@ impl<'a> How<'a> {
     /// Mends a chat and brings it within its budget.
     pub(super) fn compact(&self, text: &str) -> Result<Compacted, Stop> {
         let args = self.args;
-        let target = repair::target(args.model.as_deref(), args.protocol.as_deref(), text)?;
-        let body = chat_file::parse(text, &target)?;
-        let mended = chat_file::mended(&body, text, &target)?;
-        let body = match mended.repairs.is_empty() {
-            true => body,
-            false => chat_file::parse(&mended.request, &target)?,
+        let json = chat_file::json(text)?;
+        let target = repair::target(args.model.as_deref(), args.protocol.as_deref(), &json)?;
+        let valid = Body::read_valid(text, json, &target);
+        let mended = match &valid {
+            Some(_) => chat_file::unrepaired(text),
+            None => chat_file::mended(text, &target)?,
         };
-        let file = chat_file::weighed(body, &self.counter);
+        let body = match valid {
+            Some(body) => body,
+            None => chat_file::parse(&mended.request, &target)?,
+        };
         let mut notes = found(&mended, &target);
         let mut explained = None;
         let mut json = None;
-        if let Some((policy, line)) = self.policy(&file)? {
-            let policy = policy.for_filter();
-            let budget = line
-                .budget(
-                    file.overhead,
-                    file.view.instructions(),
-                    Calibration::default(),
-                )
-                .map_err(Stop::cannot_fit)?;
-            let cut = file.body.cut(&file.view, &policy, &budget);
+        let asked = budget(&body, args)?;
+        if !self.is_left_as_it_is(&body, asked)? {
+            let file = chat_file::weighed(body, &self.counter);
+            let (cut, policy) = match &self.filter {
+                Filter::Trim(trim) if self.config.is_none() => {
+                    let max = asked.ok_or_else(no_budget)?;
+                    (file.body.trim(&file.view, trim, max), None)
+                }
+                _ => {
+                    let (policy, line) = self.policy(&file, asked)?;
+                    let cut = file.body.cut(&file.view, &policy, &line);
+                    (cut, Some((policy, line)))
+                }
+            };
             let cut = cut.map_err(|error| match error {
                 CutError::CannotFit(error) => Stop::cannot_fit(error),
                 error => Stop::failed(error),
             })?;
-            explained = args.explain.then(|| {
+            if let (true, Some((policy, line))) = (args.explain, policy) {
+                let instructions = file.view.instructions();
+                let budget = line.budget(file.overhead, instructions, Calibration::default());
                 let planned = cut.as_ref().map_or(&file.view, |cut| &cut.planned);
-                Explained::new(&policy, planned, budget)
-            });
+                let budget = budget.map_err(Stop::cannot_fit)?;
+                explained = Some(Explained::new(&policy, planned, budget));
+            }
             if let Some(cut) = cut {
                 notes.extend(done(&file, &cut));
                 json = Some(cut.text + "\n");
@@ -91,30 +110,65 @@ impl<'a> How<'a> {
         })
     }
 
-    /// What is asked for a plan, and under which line; `None` where nothing is to give way.
-    fn policy(&self, file: &ChatFile<'_>) -> Result<Option<(Policy, Line)>, Stop> {
-        let asked = budget(file, self.args)?;
+    /// Returns `true` if it is clear without counting that the policy changes nothing: it has no
+    /// stages, or the chat has no more bytes than tokens are allowed.
+    fn is_left_as_it_is(&self, body: &Body<'_>, asked: Option<Tokens>) -> Result<bool, Stop> {
+        if self.config.is_some() {
+            return Ok(false);
+        }
+        let enough = match &self.filter {
+            Filter::Strategy(ContextStrategy::Unlimited {}) => return Ok(true),
+            Filter::Strategy(_) => asked,
+            Filter::ClearToolUses(clear) => {
+                if asked.is_some() {
+                    return Err(Stop::usage(
+                        "clear-tool-uses has no budget: it clears above --trigger; leave the budget out",
+                    ));
+                }
+                match clear.trigger {
+                    ClearTrigger::InputTokens(tokens) => Some(tokens),
+                    ClearTrigger::ToolUses(_) => None,
+                }
+            }
+            Filter::Trim(trim) if trim.start_on.is_empty() && trim.end_on.is_empty() => asked,
+            Filter::Trim(_) => None,
+        };
+        let counter = AtMost(self.counter.as_ref());
+        let messages = body.messages.iter();
+        let at_most = |enough| {
+            let messages: Tokens = messages.map(|message| counter.message(message)).sum();
+            messages + body.overhead(&counter) <= enough
+        };
+        Ok(!self.args.explain && enough.is_some_and(at_most))
+    }
+
+    /// Returns `true` if the policy would ask a model for a summary, which a filter does not.
+    pub(super) fn is_summarize(&self) -> bool {
+        self.filter.is_summarize()
+    }
+
+    /// Returns the policy and the limit that it keeps.
+    fn policy(&self, file: &ChatFile<'_>, asked: Option<Tokens>) -> Result<(Policy, Line), Stop> {
         if let Some(config) = &self.config {
-            return config::filter(config, system(file), asked).map(Some);
+            let (policy, line) = config::filter(config, system(file), asked)?;
+            return Ok((policy.for_filter(), line));
         }
-        let strategy = strategy(&self.args.policy)?;
-        let policy = strategy.policy(None, filter_summary());
-        if policy.stages().is_empty() {
-            return Ok(None);
-        }
-        let asked = asked.ok_or_else(|| {
-            Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
-        })?;
-        Ok(Some((policy, Line::exactly(asked))))
+        let strategy = match &self.filter {
+            Filter::Strategy(strategy) => strategy,
+            Filter::ClearToolUses(clear) => {
+                let policy = Policy::new(vec![Arc::new(clear.clone())]);
+                return Ok((policy, Line::exactly(Tokens::MAX)));
+            }
+            Filter::Trim(_) => return Ok((Policy::unlimited(), Line::exactly(Tokens::MAX))),
+        };
+        let policy = strategy.filter_policy(filter_summary());
+        let asked = asked.ok_or_else(no_budget)?;
+        Ok((policy.for_filter().filled(), Line::exactly(asked)))
     }
 }
 
-/// The strategy of this name.
-pub(super) fn strategy(name: &str) -> Result<ContextStrategy, Stop> {
-    ContextStrategy::named(name, None).ok_or_else(|| {
-        let names = ContextStrategy::NAMES.join(", ");
-        Stop::usage(format!("there is no policy `{name}`; there is: {names}"))
-    })
+fn no_budget() -> Stop {
+    Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
 }
 
 /// What was wrong with a chat before it was cut, and what still is with its messages. The other keys
@@ -176,8 +230,8 @@ fn system(file: &ChatFile<'_>) -> Tokens {
 }
 
 /// `budget_tokens` beside the messages goes before `--budget`.
-fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
-    let beside = file.body.key("budget_tokens").map(|raw| {
+fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
+    let beside = body.key("budget_tokens").map(|raw| {
         serde_json::from_str::<u64>(raw).map_err(|_| {
             Stop::failed(format!(
                 "budget_tokens: expected a whole number of tokens, got {raw}"
@@ -193,12 +247,10 @@ fn budget(file: &ChatFile<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Sto
     Ok(budget.map(Tokens))
 }
 
-/// A filter is given a size to fill: half of it may tell what the rest of the chat was.
+/// A filter has no model: the summary is made of what was said, in the size that the user's words need.
 fn filter_summary() -> SummaryConfig {
     SummaryConfig {
-        max_summary_tokens: Tokens::MAX,
-        share: Ppm(500_000),
         soft_mark: None,
-        author: Author::Extract,
+        ..SummaryConfig::default().without_model()
     }
 }

@@ -58,7 +58,34 @@ fn what_is_good_is_said_with_its_thresholds() {
                 "→ extract →",
             ],
         ),
-        ("", vec!["the model's window decides", "fires above 80 %"]),
+        (
+            "",
+            vec![
+                "context: extract",
+                "word for word",
+                "the model's window decides",
+                "fires when it pays, above 95 % of the room at the latest",
+                "ends at 30 % of the room, 40,000 tokens at most, or at 20,000 tokens if",
+            ],
+        ),
+        (
+            "economy = \"fixed\"",
+            vec![
+                "fires above 80 % of the room",
+                "or 80,000 tokens, whichever is less",
+            ],
+        ),
+        (
+            "context_strategy = \"summarize\"",
+            vec!["context: summarize", "written by a model"],
+        ),
+        (
+            "target = 0.55",
+            vec![
+                "fires when it pays, above 95 % of the room",
+                "ends at 55 % of the room",
+            ],
+        ),
     ] {
         let said = check(config, &[]).done();
         assert_eq!(said.err, "", "{config}");
@@ -262,13 +289,13 @@ fn compact_explains_what_it_did() {
     assert!(
         lines[0].starts_with("explain: limit 3,000 tokens │ fires above 3,000 │ ends at 3,000")
     );
-    let stages: Vec<&str> = lines[2..6]
+    let stages: Vec<&str> = lines[2..7]
         .iter()
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
-    assert_eq!(stages, ["cap", "extract", "evict", "fit"]);
+    assert_eq!(stages, ["cap", "extract", "evict", "fit", "fill"]);
     assert!(lines[1].ends_with("███") && lines[3].contains('S') && lines[3].contains('·'));
-    assert!(lines[6].contains("S summaries: 1"), "{}", lines[6]);
+    assert!(lines[7].contains("S summaries: 1"), "{}", lines[7]);
     let json = home
         .pipe(
             ["compact", "--budget", "3000", "--explain", "--json"],
@@ -282,11 +309,12 @@ fn compact_explains_what_it_did() {
     assert_eq!(json["before"], before);
     assert_eq!(json["limit"], 3_000);
     let stages = json["stages"].as_array().unwrap();
-    let freed: u64 = stages
-        .iter()
-        .map(|stage| stage["freed"].as_u64().unwrap())
-        .sum();
-    assert_eq!(stages[3]["after"], before - freed);
+    let sum = |key: &str| -> u64 {
+        let each = stages.iter().map(|stage| stage[key].as_u64().unwrap());
+        each.sum()
+    };
+    let freed = sum("freed") - sum("added");
+    assert_eq!(stages[4]["after"], before - freed);
     // What is read back is a user message, without the frame that a summary is weighed with.
     assert!(before - freed <= 3_000 && after <= 3_000);
     assert_eq!(json["messages"]["summaries"], 1);

@@ -9,7 +9,7 @@ use super::command::Home;
 
 /// What the server holds, and what the user says that it does.
 const WINDOW: u64 = 16_000;
-const SAID_WINDOW: u64 = 24_000;
+const SAID_WINDOW: u64 = 40_000;
 const TURNS: usize = 30;
 const TASK: &str = "Read all parts.";
 const POLICIES: [&str; 2] = ["evict", "extract"];

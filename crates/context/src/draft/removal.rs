@@ -49,17 +49,49 @@ impl Draft<'_> {
     /// may be removed one by one, and the question only together with the last of them.
     #[must_use]
     pub fn removable(&self, turn_limit: Tokens) -> Vec<Vec<usize>> {
+        let weight = |steps: &[usize]| self.weight_of(steps);
+        self.entries(turn_limit, |index| self.is_removable(index), weight)
+    }
+
+    /// Returns the exchanges that were removed, oldest first, in entries like those of
+    /// [`Draft::removable`].
+    pub(crate) fn removed(&self, turn_limit: Tokens) -> Vec<Vec<usize>> {
+        let weight = |steps: &[usize]| {
+            let positions = self.positions(steps).into_iter();
+            let items = positions.filter_map(|at| self.items().get(at));
+            items.map(|item| item.tokens).sum()
+        };
+        self.entries(turn_limit, |index| self.is_removed(index), weight)
+    }
+
+    /// Puts exchanges that were removed back as they were.
+    pub(crate) fn restore(&mut self, exchanges: &[usize]) {
+        let mut removed = exchanges.to_vec();
+        removed.retain(|index| self.is_removed(*index));
+        for at in self.positions(&removed) {
+            if let (Some(Change::Dropped), Some(item)) =
+                (self.changes.remove(&at), self.items().get(at))
+            {
+                self.left += item.tokens;
+            }
+        }
+        self.markers.set(None);
+    }
+
+    fn entries(
+        &self,
+        turn_limit: Tokens,
+        is_member: impl Fn(usize) -> bool,
+        weight: impl Fn(&[usize]) -> Tokens,
+    ) -> Vec<Vec<usize>> {
         let mut entries: Vec<Vec<usize>> = Vec::new();
         for turn in &self.structure().turns {
-            let mut steps: Vec<usize> = turn
-                .clone()
-                .filter(|index| self.is_removable(*index))
-                .collect();
+            let mut steps: Vec<usize> = turn.clone().filter(|index| is_member(*index)).collect();
             if !steps.first().is_some_and(|first| self.is_question(*first)) {
                 entries.extend(steps.into_iter().map(|step| vec![step]));
                 continue;
             }
-            if steps.len() > 2 && self.weight_of(&steps) > turn_limit {
+            if steps.len() > 2 && weight(&steps) > turn_limit {
                 let last = steps.split_off(steps.len() - 1);
                 let mut steps = steps.into_iter();
                 let question = steps.next();
@@ -245,6 +277,13 @@ impl Draft<'_> {
             structure::is_step(found.kind)
                 && self.current(found.at.start).is_some()
                 && !self.is_covered(found)
+        })
+    }
+
+    fn is_removed(&self, exchange: usize) -> bool {
+        self.exchanges().get(exchange).is_some_and(|found| {
+            let change = self.changes.get(&found.at.start);
+            found.kind != ExchangeKind::Gap && matches!(change, Some(Change::Dropped))
         })
     }
 

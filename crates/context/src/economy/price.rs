@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Outlook, Ratio, mark};
+use super::{Outlook, Ratio};
 use crate::budget::Budget;
 use crate::item::Seq;
 use crate::plan::{Edit, Plan, Trigger};
@@ -95,7 +95,7 @@ pub fn price_with_head(
         Trigger::Asked => Reason::Asked,
         Trigger::Overflow => Reason::Must,
         _ if rewrites == Tokens::ZERO => Reason::Free,
-        _ if plan.before > mark(line) => Reason::Must,
+        _ if plan.before > line.forced => Reason::Must,
         _ if outlook.cold_now == Ppm::ONE => Reason::Cold,
         _ if saves >= loses => Reason::Pays,
         _ => Reason::Configured,

@@ -84,7 +84,7 @@ impl ArgumentDigest {
 
 /// Positions of assistant messages whose calls are all answered and read, except the newest batch
 /// and loops in which a thought is signed.
-fn old_calls(draft: &Draft<'_>) -> Vec<usize> {
+pub(super) fn old_calls(draft: &Draft<'_>) -> Vec<usize> {
     let exchanges = draft.exchanges();
     let is_batch = |exchange: &Exchange| {
         exchange.kind == ExchangeKind::Pending

@@ -2,7 +2,10 @@
 //! It needs no model and acts only where the view would be refused otherwise.
 
 use crate::budget::Budget;
+use crate::counter::TokenCounter;
 use crate::draft::Draft;
+use crate::extract::extract;
+use crate::gap::Gap;
 use crate::message::Message;
 use crate::plan::Trigger;
 use crate::rendition;
@@ -11,7 +14,7 @@ use crate::tokens::Tokens;
 
 /// A result keeps at least this many tokens: fewer say nothing, and hold no marker between a head
 /// and a tail of a script that takes a token a byte.
-const LEAST_RESULT: Tokens = Tokens(64);
+pub(super) const LEAST_RESULT: Tokens = Tokens(64);
 /// The divisor of the largest allowed result that gives the least size of one that has just arrived.
 const ARRIVAL_SHARE: u64 = 8;
 /// A protected text gives way only where it takes more than this part of the budget.
@@ -78,7 +81,7 @@ fn level_results(draft: &mut Draft<'_>, limit: Tokens, from: usize, least: Token
 }
 
 /// The highest level at which `sum(min(weight, level)) <= room`.
-fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
+pub(super) fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
     weights.sort_unstable();
     let mut room = room;
     let mut left = weights.len() as u64;
@@ -93,11 +96,17 @@ fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
     Tokens::MAX
 }
 
-/// Cuts texts of over a quarter of the budget, the largest first, by no more than is needed.
+/// Cuts texts of over a quarter of the budget, the largest first, by no more than is needed. A former
+/// summary is not cut but summarised again; a new one gets another size from the policy.
 fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
     let floor = Tokens(limit.0 / TEXT_SHARE);
+    let has_new_summary = draft.summary().is_some();
+    let is_summary = |message: &Message| matches!(message, Message::Summary { .. });
     let mut large = shrinkable(draft);
-    large.retain(|(_, weight)| *weight > floor);
+    large.retain(|(at, weight)| {
+        let message = draft.current(*at).map(|(message, _)| message);
+        *weight > floor && !(has_new_summary && message.is_some_and(is_summary))
+    });
     large.sort_by_key(|(at, weight)| (std::cmp::Reverse(*weight), *at));
     let weights = large.iter().map(|(_, weight)| *weight);
     let rest = draft.tokens().minus(weights.clone().sum());
@@ -109,12 +118,29 @@ fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
         let Some((message, _)) = draft.current(at) else {
             continue;
         };
-        if let Some(short) =
+        let short = if is_summary(message) {
+            summarized(message, level, draft.counter())
+        } else {
             rendition::text_in_tokens(message, level, draft.counter(), &draft.marker(at))
-        {
+        };
+        if let Some(short) = short {
             draft.shrink(at, short);
         }
     }
+}
+
+/// Returns a summary of a summary, of at most `max` tokens.
+fn summarized(message: &Message, max: Tokens, counter: &dyn TokenCounter) -> Option<Message> {
+    let Message::Summary { text } = message else {
+        return None;
+    };
+    let (gap, _) = Gap::split_summary(text);
+    let frame = Message::Summary {
+        text: gap.map_or(String::new(), |gap| gap.with_summary("")),
+    };
+    let words = extract(&[message], max.minus(counter.message(&frame)), counter)?;
+    let text = gap.map_or(words.clone(), |gap| gap.with_summary(&words));
+    Some(Message::Summary { text })
 }
 
 /// Returns positions and weights of the messages that are left, neither instructions nor pinned.

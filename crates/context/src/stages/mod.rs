@@ -3,7 +3,9 @@
 
 mod arguments;
 mod cap;
+mod clear_tool_uses;
 mod evict;
+mod fill;
 mod fit;
 mod history;
 mod lines;
@@ -13,13 +15,17 @@ mod summarize;
 
 pub use arguments::{ARGUMENT_CHARS, ArgumentDigest, LEAST_ARGUMENT_CHARS};
 pub use cap::Cap;
+pub use clear_tool_uses::{CLEARED, ClearToolUses, ClearTrigger};
 pub use evict::Evict;
+pub use fill::Fill;
 pub use fit::Fit;
 pub use history::HistoryLimit;
 pub use lines::{LINE_BYTES, Lines};
 pub(crate) use prune::PruneWithoutTrigger;
 pub use prune::{Prune, SessionPruneConfig};
 pub use sections::{Section, Sections};
+pub(crate) use summarize::LEAST_EXTRACT;
 pub use summarize::{
-    Author, LEAST_SUMMARY, MAX_SUMMARY, SOFT_MARK, SUMMARY_SHARE, Summarize, SummaryConfig,
+    Author, EXTRACT_SHARE, LEAST_SUMMARY, MAX_SUMMARY, SOFT_MARK, SUMMARY_SHARE, Summarize,
+    SummaryConfig,
 };

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Budget;
 use crate::draft::Draft;
 use crate::exchange::ExchangeKind;
-use crate::extract::extract;
+use crate::extract::{extract, person_tokens};
 use crate::fingerprint::Fingerprint;
 use crate::item::Seq;
 use crate::means::{Ready, Summarizer, When};
 use crate::message::Message;
 use crate::plan::Trigger;
 use crate::stage::Stage;
+use crate::stages::fill::shorten;
 use crate::tokens::{Ppm, Tokens};
-use crate::truncate;
 
 /// A summary, at most, where nothing else is said.
 pub const MAX_SUMMARY: Tokens = Tokens(2_000);
@@ -22,6 +22,19 @@ pub const MAX_SUMMARY: Tokens = Tokens(2_000);
 pub const SUMMARY_SHARE: Ppm = Ppm(250_000);
 /// The share of the trigger from which on a summary is written beside the run.
 pub const SOFT_MARK: Ppm = Ppm(850_000);
+/// The share of the view's target that a summary without a model may take if the words of the user
+/// need it: they go before the newest exchanges that nothing protects.
+pub const EXTRACT_SHARE: Ppm = Ppm(600_000);
+/// Messages of a talk weigh no more than this on average.
+const TALK_MESSAGE: u64 = 150;
+/// A filter lets a turn stay in part if more than this share of its size would be left.
+const SPARE: Ppm = Ppm(20_000);
+/// The share that it may take in any case.
+const EXTRACT_FLOOR: Ppm = Ppm(60_000);
+/// What such a summary may weigh beside the user's words, in percent of them.
+const EXTRACT_PERCENT: u64 = 170;
+/// The least that a summary without a model may have: its frame and a line or two.
+pub(crate) const LEAST_EXTRACT: Tokens = Tokens(96);
 /// How often a summary without a model is written again of fewer exchanges, at most.
 const REWRITES: u32 = 2;
 /// A summary of fewer tokens says nothing that is worth a request, and has no room for its frame and
@@ -126,13 +139,18 @@ impl Summarize {
             return;
         }
         let need = draft.tokens().minus(budget.target);
-        let mut chosen = choose(draft, need + self.0.most(budget));
+        let allowed = self.allowed(draft, budget, choose);
+        let mut chosen = choose(draft, need + allowed);
         // Where nothing may be chosen, a summary stands that would be a second one.
         if chosen.is_empty() || self.splice(draft, budget, &chosen) {
             return;
         }
-        let most = self.most_of(draft, &chosen, budget);
-        if most < LEAST_SUMMARY {
+        let most = half_of(draft, &chosen).min(allowed);
+        let least = match self.0.author {
+            Author::Model => LEAST_SUMMARY,
+            Author::Extract => LEAST_EXTRACT,
+        };
+        if most < least {
             return;
         }
         if model != Summarizer::None {
@@ -152,9 +170,9 @@ impl Summarize {
             }
             let fewer = choose(draft, need + *weighs);
             let left = draft.tokens().minus(draft.weight_of(&fewer));
-            let room = self.most_of(draft, &fewer, budget);
+            let room = half_of(draft, &fewer).min(allowed);
             let room = room.min(budget.target.minus(left));
-            if fewer.len() >= chosen.len() || room < LEAST_SUMMARY {
+            if fewer.len() >= chosen.len() || room < least {
                 break;
             }
             let Some(shorter) = self::words(draft, &fewer, room) else {
@@ -162,9 +180,33 @@ impl Summarize {
             };
             (chosen, words) = (fewer, Some(shorter));
         }
-        if let Some((words, _)) = words {
-            draft.summarize(&chosen, words);
+        let Some((words, weighs)) = words else {
+            return;
+        };
+        // A filter is given a size to fill: the newest turn that would leave whole stays in part.
+        if self.0.author == Author::Extract && budget.limit == budget.target {
+            let left = draft.tokens().minus(draft.weight_of(&chosen)) + weighs;
+            let spare = budget.target.minus(left);
+            if let Some(newest) = draft
+                .removable(budget.target)
+                .into_iter()
+                .rfind(|together| together.iter().all(|index| chosen.contains(index)))
+                && spare > budget.target.share(SPARE)
+                && shorten_to(draft, &newest, spare)
+            {
+                let fewer: Vec<usize> = chosen
+                    .iter()
+                    .copied()
+                    .filter(|index| !newest.contains(index))
+                    .collect();
+                let shorter = self::words(draft, &fewer, weighs.min(half_of(draft, &fewer)));
+                if let Some((words, _)) = shorter {
+                    draft.summarize(&fewer, words);
+                    return;
+                }
+            }
         }
+        draft.summarize(&chosen, words);
     }
 
     /// Asks for the summary that will be wanted at the trigger, a little before it.
@@ -185,8 +227,9 @@ impl Summarize {
             return;
         }
         let need = budget.trigger.minus(budget.target);
-        let chosen = choose(draft, need + self.0.most(budget));
-        let most = self.most_of(draft, &chosen, budget);
+        let allowed = self.allowed(draft, budget, choose);
+        let chosen = choose(draft, need + allowed);
+        let most = half_of(draft, &chosen).min(allowed);
         if most >= LEAST_SUMMARY {
             let span = draft.span(&chosen, most, When::Soon);
             draft.want(span);
@@ -203,9 +246,11 @@ impl Summarize {
             return false;
         };
         let frame = draft.summary_frame(&chosen);
-        let room = self.most_of(draft, &chosen, budget).minus(frame);
-        let text = truncate::shorten(&ready.text, room, draft.counter());
-        let text = text.unwrap_or_else(|| ready.text.to_string());
+        let room = half_of(draft, &chosen)
+            .min(self.0.most(budget))
+            .minus(frame);
+        // It was asked for in the size that there was; a summary is never cut blindly.
+        let text = ready.text.to_string();
         if draft.counter().text(&text) > room {
             return false;
         }
@@ -221,14 +266,62 @@ impl Summarize {
         enough && draft.summarize(&chosen, text) > Tokens::ZERO
     }
 
-    /// What a summary of these may weigh: no more than half of what it stands for.
-    fn most_of(&self, draft: &Draft<'_>, chosen: &[usize], budget: &Budget) -> Tokens {
-        Tokens(draft.weight_of(chosen).0 / 2).min(self.0.most(budget))
+    /// Returns what the summary may weigh. One without a model gets the size that the words of the user
+    /// among what may leave call for, unless a size was set.
+    fn allowed(
+        &self,
+        draft: &Draft<'_>,
+        budget: &Budget,
+        choose: &dyn Fn(&Draft<'_>, Tokens) -> Vec<usize>,
+    ) -> Tokens {
+        let most = self.0.most(budget);
+        let is_set = self.0.share != SUMMARY_SHARE || self.0.max_summary_tokens != MAX_SUMMARY;
+        if self.0.author == Author::Model || is_set {
+            return most.min(draft.summary_limit());
+        }
+        let all = choose(draft, Tokens::MAX);
+        let said = person_tokens(&messages(draft, &all), draft.counter());
+        let wanted = Tokens(said.0.saturating_mul(EXTRACT_PERCENT) / 100);
+        let frame = draft.summary_frame(&all);
+        let is_talk = is_talk(&messages(draft, &all), draft.weight_of(&all));
+        let most_of_it = if is_talk {
+            // What stays is protected: everything else may go into the summary.
+            let stays = draft.tokens().minus(draft.weight_of(&all));
+            budget.target.minus(stays)
+        } else {
+            budget.target.share(EXTRACT_SHARE)
+        };
+        (wanted + frame)
+            .max(most)
+            .max(budget.target.share(EXTRACT_FLOOR))
+            .min(most_of_it)
+            .min(draft.summary_limit())
     }
 }
 
-/// A summary without a model of these exchanges, and what it weighs; at most `most`.
-fn words(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Option<(String, Tokens)> {
+/// Shortens the largest messages of these exchanges until they weigh at most `tokens`. Returns `false` if
+/// they cannot.
+fn shorten_to(draft: &mut Draft<'_>, exchanges: &[usize], tokens: Tokens) -> bool {
+    let rest = draft.tokens().minus(draft.weight_of(exchanges));
+    shorten(draft, exchanges, rest + tokens);
+    draft.weight_of(exchanges) <= tokens
+}
+
+/// Returns half of what these exchanges weigh: a summary takes no more of what it stands for.
+fn half_of(draft: &Draft<'_>, chosen: &[usize]) -> Tokens {
+    Tokens(draft.weight_of(chosen).0 / 2)
+}
+
+/// Returns `true` if messages of this weight are a talk rather than work: short, and without tools.
+fn is_talk(messages: &[&Message], weight: Tokens) -> bool {
+    let has_results = messages
+        .iter()
+        .any(|message| matches!(message, Message::ToolResult(_)));
+    !has_results && weight.0 <= TALK_MESSAGE.saturating_mul(messages.len() as u64)
+}
+
+/// Returns the messages of these exchanges.
+fn messages<'d>(draft: &'d Draft<'_>, chosen: &[usize]) -> Vec<&'d Message> {
     let items = draft.items();
     let at = chosen
         .iter()
@@ -236,9 +329,13 @@ fn words(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Option<(String, T
     let items = at
         .filter_map(|exchange| items.get(exchange.at.clone()))
         .flatten();
-    let messages: Vec<&Message> = items.map(|item| item.message.as_ref()).collect();
+    items.map(|item| item.message.as_ref()).collect()
+}
+
+/// A summary without a model of these exchanges, and what it weighs; at most `most`.
+fn words(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Option<(String, Tokens)> {
     let frame = draft.summary_frame(chosen);
-    let words = extract(&messages, most.minus(frame), draft.counter())?;
+    let words = extract(&messages(draft, chosen), most.minus(frame), draft.counter())?;
     let weighs = draft.counter().text(&words) + frame;
     Some((words, weighs))
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling};
-use plimsoll_context::{Author, Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, Threshold, Tokens};
+use plimsoll_context::{
+    Author, Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, TRIGGER, Threshold, Tokens,
+};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
@@ -103,7 +105,7 @@ impl AgentBuilder {
         fault(
             self.summary.max_summary_tokens < LEAST_SUMMARY,
             format!(
-                "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 52",
+                "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 38",
                 self.summary.max_summary_tokens
             ),
         );
@@ -133,7 +135,7 @@ impl AgentBuilder {
             !(0.0..=Sampling::MAX_TEMPERATURE).contains(&temperature),
             format!("temperature is {temperature}; choose a number from 0 to 2"),
         );
-        let trigger = self.strategy.line(self.line).trigger;
+        let trigger = self.strategy().line(self.line).trigger;
         fault(
             matches!(trigger, Threshold::Share(share) if share.0 == 0),
             "the trigger is 0, so that a plan would be due before every call; choose a share above 0".into(),
@@ -145,6 +147,9 @@ impl AgentBuilder {
             }
             (Threshold::Share(trigger), Some(Threshold::Share(target))) => {
                 (target > trigger).then(|| (percent(target), percent(trigger)))
+            }
+            (Threshold::Auto, Some(Threshold::Share(target))) => {
+                (target > TRIGGER).then(|| (percent(target), percent(TRIGGER)))
             }
             _ => None,
         };

@@ -14,10 +14,17 @@ use crate::agent::{Archive, RecallNames};
 use crate::provider::Provider;
 
 impl AgentBuilder {
-    /// The preset policy. Default: `evict`.
+    /// The preset policy. Default: `extract`, or `summarize` if a [`summarizer`](Self::summarizer)
+    /// is set.
     pub fn context_strategy(mut self, strategy: ContextStrategy) -> Self {
-        self.strategy = strategy;
+        self.strategy = Some(strategy);
         self
+    }
+
+    /// Returns the preset policy that was chosen, or the default one.
+    pub(super) fn strategy(&self) -> ContextStrategy {
+        let default = || ContextStrategy::default_for(self.summarizer.is_some(), None);
+        self.strategy.unwrap_or_else(default)
     }
 
     /// First-in-first-out eviction under a bound: [`ContextStrategy::SlidingWindow`] by Ambi's name.
@@ -39,7 +46,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Where a plan ends.
+    /// Where a plan ends. Without it, and without a trigger, the sizes follow from the window and from
+    /// what money they save: see [`plimsoll_context::WORKING_TARGET`].
     pub fn target(mut self, target: Threshold) -> Self {
         self.line.target = Some(target);
         self
@@ -57,7 +65,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Shortens old tool results, under any strategy. Default: only `evict` does.
+    /// How old tool results are shortened, under any strategy. Default: as
+    /// [`SessionPruneConfig::default`] says under `extract` and `evict`, not at all under others.
     pub fn session_prune(mut self, prune: SessionPruneConfig) -> Self {
         self.prune = Some(prune);
         self
@@ -69,7 +78,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Who writes summaries, a cheaper model say. Default: the agent's own model.
+    /// Who writes summaries, a cheaper model say. The default strategy is then `summarize`. Without
+    /// it, `summarize` asks the agent's own model.
     pub fn summarizer(mut self, provider: Arc<dyn Provider>) -> Self {
         self.summarizer = Some(provider);
         self

@@ -233,9 +233,8 @@ impl AgentSettings {
         let named = self
             .strategy
             .and_then(|name| ContextStrategy::named(name, trigger));
-        named.unwrap_or(ContextStrategy::Evict {
-            max_tokens: trigger,
-        })
+        let has_summarizer = self.summarizer.is_some();
+        named.unwrap_or_else(|| ContextStrategy::default_for(has_summarizer, trigger))
     }
 
     /// How the context is kept small by its size, if it is, all that was said of it in one.
@@ -338,6 +337,7 @@ impl AgentSettings {
         }
         builder = match self.eviction {
             Some(eviction) => builder.with_eviction_strategy(eviction),
+            None if self.has_context && self.strategy.is_none() => builder,
             None => builder.context_strategy(self.context_strategy()),
         };
         if let Some(trigger @ Threshold::Share(_)) = self.trigger {

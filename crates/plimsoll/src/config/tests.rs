@@ -130,6 +130,18 @@ fn names_of_other_systems_are_read_and_warned_of_once() {
 }
 
 #[test]
+fn the_default_strategy_asks_a_model_only_if_one_is_configured() {
+    let default = |snippet: &str| settings(snippet).context_strategy();
+    let extract = |max_tokens| ContextStrategy::Extract { max_tokens };
+    assert_eq!(default(""), extract(None));
+    assert_eq!(default("trigger = 50_000"), extract(Some(Tokens(50_000))));
+    assert_eq!(
+        default("[summary]\nmodel = \"openai/gpt-5-mini\""),
+        ContextStrategy::Summarize { max_tokens: None }
+    );
+}
+
+#[test]
 fn every_value_has_its_forms() {
     let read = settings(
         "max_duration = 1.5\nmax_total_tokens = \"none\"\ntrigger = 0.7\ntarget = 9_000\nat_limit = \"rollback\"\n\

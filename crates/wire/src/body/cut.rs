@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CannotFit, Edit, Gap, Message, Part, Plan, PlanError, Policy, Seq, TokenCounter,
-    Tokens, Transcript, Trigger,
+    Budget, Calibration, CannotFit, Edit, Gap, Line, Message, Part, Plan, PlanError, Policy, Seq,
+    TokenCounter, Tokens, Transcript, Trigger,
 };
 use thiserror::Error;
 
@@ -16,7 +16,12 @@ use crate::error::WireError;
 
 /// How often a cut is made again with less room, where what had to be mended behind it weighs more
 /// than was left; what is put in is a word or two.
-const TRIES: usize = 4;
+pub(super) const TRIES: usize = 4;
+/// The number of sizes that are tried for the one that [`CannotFit`] advises.
+const SIZES: u32 = 32;
+/// So many of them are the least that the size before it asked for. The following ones grow by a
+/// quarter at least, so that the search ends.
+const EXACT_SIZES: u32 = 8;
 
 /// A body that was cut.
 #[derive(Debug, Clone)]
@@ -43,6 +48,9 @@ pub enum CutError {
     /// What has to stay does not fit.
     #[error(transparent)]
     CannotFit(#[from] CannotFit),
+    /// No message has a role that what is kept must begin or end with.
+    #[error("no message has a role that --start-on and --end-on ask for")]
+    NoSuchRole,
     /// What was planned cannot be done.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -70,13 +78,55 @@ impl Body<'_> {
     ///
     /// # Errors
     ///
-    /// [`CutError::CannotFit`] where what has to stay exceeds the budget.
+    /// [`CutError::CannotFit`] if what must stay exceeds the line. A cut to the size that it advises
+    /// was made and did fit.
     pub fn cut(
         &self,
         view: &Transcript,
         policy: &Policy,
-        budget: &Budget,
+        line: &Line,
     ) -> Result<Option<Cut>, CutError> {
+        match self.cut_to(view, policy, line) {
+            Err(CutError::CannotFit(error)) => Err(self.advised(view, policy, line, error).into()),
+            cut => cut,
+        }
+    }
+
+    /// Returns the error with the smallest size at which a cut succeeds.
+    ///
+    /// What must stay may weigh more in a larger budget, since texts are cut by a share of it. So
+    /// the least of one size is tried as the next, until one fits.
+    fn advised(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        line: &Line,
+        error: CannotFit,
+    ) -> CannotFit {
+        let mut minimum = error.minimum;
+        for size in 0..SIZES {
+            let Err(CutError::CannotFit(next)) = self.cut_to(view, policy, &line.allowing(minimum))
+            else {
+                break;
+            };
+            let step = match size < EXACT_SIZES {
+                true => Tokens(1),
+                false => Tokens(minimum.0 / 4 + 1),
+            };
+            minimum = next.minimum.max(minimum + step);
+        }
+        CannotFit { minimum, ..error }
+    }
+
+    fn cut_to(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        line: &Line,
+    ) -> Result<Option<Cut>, CutError> {
+        let overhead = self.overhead(view.counter().as_ref());
+        let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
+        let budget = &budget;
         let mut room = *budget;
         let mut weighs = view.tokens();
         for _ in 0..TRIES {

@@ -369,8 +369,13 @@ pub(super) fn is_valid(given: &Given<'_>, target: &Target) -> bool {
 /// The faults of a request; a history is judged as if somebody sent it, with no keys but its own.
 pub(super) fn judge(text: &str, target: &Target) -> Vec<Fault> {
     let mut request: Value = serde_json::from_str(text).unwrap_or_default();
+    judge_parsed(&mut request, target)
+}
+
+/// The faults of a request, which is made the one that is judged.
+pub(super) fn judge_parsed(request: &mut Value, target: &Target) -> Vec<Fault> {
     if request.is_array() && matches!(target, Target::Messages(_)) {
-        request = json!({"messages": request});
+        *request = json!({"messages": request.take()});
     }
     let history = request.get("model").is_none();
     if let Some(keys) = request.as_object_mut() {
@@ -384,7 +389,7 @@ pub(super) fn judge(text: &str, target: &Target) -> Vec<Fault> {
             output.or_insert_with(|| profile.default_output.into());
         }
     }
-    target.validate(&request)
+    target.validate(request)
 }
 
 /// Takes the thinking out of a message; says whether there was any.

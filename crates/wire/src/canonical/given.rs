@@ -123,49 +123,17 @@ impl<'a> Given<'a> {
     /// The target for this request: a history may end as it likes, and who thinks is never given
     /// the beginning of its answer.
     pub(super) fn target(&self, target: &Target) -> Target {
-        let history = !self.is_request();
-        match target {
-            Target::Chat(dialect) if history || self.asks_to_go_on(dialect) => {
-                Target::Chat(openai_chat::Dialect {
-                    prefill: Prefill::Allowed,
-                    ..dialect.clone()
-                })
-            }
-            Target::Messages(profile) => {
-                let thinks = self.key("thinking").is_some_and(|thinking| {
-                    let thinking: Value = serde_json::from_str(thinking).unwrap_or_default();
-                    let kind = thinking.get("type").and_then(Value::as_str);
-                    matches!(kind, Some("enabled" | "adaptive"))
-                });
-                let prefill = match (history, thinks) {
-                    (true, _) => Prefill::Allowed,
-                    (false, true) => Prefill::Refused,
-                    (false, false) => profile.prefill,
-                };
-                let unasked_thinking = match history {
-                    true => anthropic::UnaskedThinking::Accepted,
-                    false => profile.unasked_thinking,
-                };
-                Target::Messages(anthropic::Profile {
-                    prefill,
-                    unasked_thinking,
-                    ..profile.clone()
-                })
-            }
-            other => other.clone(),
-        }
-    }
-
-    /// Whether the last message is one that the model shall go on with, as Mistral has it.
-    fn asks_to_go_on(&self, dialect: &openai_chat::Dialect) -> bool {
-        if dialect.voice != openai_chat::Voice::Mistral {
-            return false;
-        }
-        let messages = self.key("messages").unwrap_or_default();
-        let messages: Vec<&RawValue> = serde_json::from_str(messages).unwrap_or_default();
-        let last = messages.last().map(|last| last.get()).unwrap_or_default();
-        let last: Value = serde_json::from_str(last).unwrap_or_default();
-        openai_chat::is_prefix(&last)
+        let thinking = || {
+            let thinking = self.key("thinking").unwrap_or_default();
+            serde_json::from_str(thinking).unwrap_or_default()
+        };
+        let last = || {
+            let messages = self.key("messages").unwrap_or_default();
+            let messages: Vec<&RawValue> = serde_json::from_str(messages).unwrap_or_default();
+            let last = messages.last().map(|last| last.get()).unwrap_or_default();
+            serde_json::from_str(last).unwrap_or_default()
+        };
+        adapted(target, self.is_request(), &thinking, &last)
     }
 
     fn units(&mut self, raws: Vec<(String, &'a str)>, target: &Target) -> Result<(), WireError> {
@@ -221,6 +189,49 @@ impl<'a> Given<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the target for a request or a history, whose setting `thinking` and whose last message
+/// decide whether it may end with the beginning of an answer.
+pub(super) fn adapted(
+    target: &Target,
+    is_request: bool,
+    thinking: &dyn Fn() -> Value,
+    last: &dyn Fn() -> Value,
+) -> Target {
+    match target {
+        // A last message that the model shall go on with, as Mistral has it.
+        Target::Chat(dialect)
+            if !is_request
+                || (dialect.voice == openai_chat::Voice::Mistral
+                    && openai_chat::is_prefix(&last())) =>
+        {
+            Target::Chat(openai_chat::Dialect {
+                prefill: Prefill::Allowed,
+                ..dialect.clone()
+            })
+        }
+        Target::Messages(profile) => {
+            let thinking = thinking();
+            let kind = thinking.get("type").and_then(Value::as_str);
+            let thinks = matches!(kind, Some("enabled" | "adaptive"));
+            let prefill = match (is_request, thinks) {
+                (false, _) => Prefill::Allowed,
+                (true, true) => Prefill::Refused,
+                (true, false) => profile.prefill,
+            };
+            let unasked_thinking = match is_request {
+                false => anthropic::UnaskedThinking::Accepted,
+                true => profile.unasked_thinking,
+            };
+            Target::Messages(anthropic::Profile {
+                prefill,
+                unasked_thinking,
+                ..profile.clone()
+            })
+        }
+        other => other.clone(),
     }
 }
 

@@ -70,10 +70,14 @@ pub fn mend(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended,
 }
 
 fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, WireError> {
-    let mut spelled = spelled(text, target);
-    if !spelled.repairs.is_empty() && is_fine(text, target, reasoning) {
-        spelled = Spelled::untouched(text);
+    if is_fine(text, target, reasoning) {
+        return Ok(Mended {
+            request: text.to_owned(),
+            repairs: Vec::new(),
+            faults: Vec::new(),
+        });
     }
+    let spelled = spelled(text, target);
     let given = Given::read(&spelled, target)?;
     let target = given.target(target);
     let mut stripped = match reasoning {

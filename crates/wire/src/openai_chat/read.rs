@@ -40,6 +40,12 @@ pub(super) enum Shape<'a> {
 /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
 /// wrong kind.
 pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
+    read_parsed(text, None)
+}
+
+/// Reads a chat of which the list of messages may have been parsed already.
+pub(crate) fn read_parsed(text: &str, list: Option<Vec<Value>>) -> Result<Chat<'_>, WireError> {
+    let mut parsed = list.unwrap_or_default().into_iter();
     let not_json = |error: serde_json::Error| WireError::not_json(&error);
     let (shape, list, place) = match text.trim_start().as_bytes().first() {
         Some(b'{') => {
@@ -61,7 +67,10 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
     let mut messages = Vec::with_capacity(originals.len());
     let mut legacy = Legacy::default();
     for (index, raw) in originals.iter().enumerate() {
-        let value: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+        let value: Value = match parsed.next() {
+            Some(value) => value,
+            None => serde_json::from_str(raw.get()).map_err(not_json)?,
+        };
         let place = format!("{place}[{index}]");
         messages.push(message(value, &place, index, &mut legacy)?);
     }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    ArgumentDigest, Author, Calibration, Line, Policy, Ppm, SessionPruneConfig, Stage,
-    SummaryConfig, TokenCounter, Tokens,
+    ArgumentDigest, Line, Policy, SessionPruneConfig, Stage, SummaryConfig, TokenCounter, Tokens,
 };
 use plimsoll_wire::body::{Body, Cut, CutError};
 use plimsoll_wire::canonical::Target;
@@ -12,24 +11,22 @@ use plimsoll_wire::canonical::Target;
 /// What a filter does, a configuration's stages among it.
 pub(crate) fn policies() -> Vec<Policy> {
     let summary = SummaryConfig {
-        max_summary_tokens: Tokens::MAX,
-        share: Ppm(500_000),
         soft_mark: None,
-        author: Author::Extract,
+        ..SummaryConfig::default().without_model()
     };
     let digest = ArgumentDigest { over_chars: 500 };
     let mut digested = Policy::evict(SessionPruneConfig::default())
         .stages()
         .to_vec();
     digested.insert(1, Arc::new(digest) as Arc<dyn Stage>);
-    [
+    let named = [
         Policy::summarize(summary),
         Policy::evict(SessionPruneConfig::default()),
         Policy::sliding_window(),
-        Policy::new(digested),
-    ]
-    .map(Policy::for_filter)
-    .to_vec()
+    ];
+    let named = named.map(|policy| policy.for_filter().filled());
+    let configured = Policy::new(digested).for_filter();
+    named.into_iter().chain([configured]).collect()
 }
 
 /// Cuts a valid request to a budget.
@@ -42,10 +39,7 @@ pub(crate) fn cut(
 ) -> Result<Option<Cut>, CutError> {
     let mut body = Body::read(text, target).unwrap();
     let view = body.transcript(counter);
-    let overhead = body.overhead(counter.as_ref());
-    let line = Line::exactly(Tokens(budget));
-    let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
-    body.cut(&view, policy, &budget)
+    body.cut(&view, policy, &Line::exactly(Tokens(budget)))
 }
 
 /// Returns the weight of a whole request.

@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Key] = &[
             ],
             |s, name| s.strategy = Some(name),
         ),
-        Preset::Value("\"evict\""),
+        Preset::Words("`extract`, or `summarize` where `summary.model` is set"),
         "What happens when the context fills.",
     )
     .also(&["context_strategy"])
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Key] = &[
         AGENT,
         "trigger",
         Kind::Size(|s, size| s.trigger = Some(size)),
-        Preset::Words("0.8 of the room, or when a plan pays"),
+        Preset::Words("when a plan pays, at 0.95 of the room at the latest"),
         "When a plan is due: tokens of everything that is sent, or a share of the room.",
     )
     .also(&["context_strategy.max_tokens"])
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Key] = &[
         AGENT,
         "target",
         Kind::Size(|s, size| s.target = Some(size)),
-        Preset::Words("0.55 of the room, or 0.7 of a trigger in tokens"),
+        Preset::Words("0.3 of the room and 40,000 at most; 0.7 of a trigger in tokens"),
         "Where a plan ends: tokens of everything that is sent, or a share of the room.",
     )
     .old(&["context_token_limit"])

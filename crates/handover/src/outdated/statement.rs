@@ -13,20 +13,20 @@ const FRAME_MAX: usize = 6;
 
 /// That something has a value.
 #[derive(Debug)]
-pub(super) struct Statement {
+pub(crate) struct Statement {
     /// The words that name the thing, sorted.
-    pub(super) frame: Vec<String>,
-    pub(super) value: String,
+    pub(crate) frame: Vec<String>,
+    pub(crate) value: String,
     /// The value, and with what it is called by ("postgres 14").
-    pub(super) values: Vec<String>,
-    pub(super) form: Form,
-    pub(super) look: Look,
+    pub(crate) values: Vec<String>,
+    pub(crate) form: Form,
+    pub(crate) look: Look,
     /// Whether it says of itself that it changes something.
-    pub(super) is_update: bool,
+    pub(crate) is_update: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// "X is V", "X = V", "set X to V".
     Assigned,
     /// "… the X V …".
@@ -35,7 +35,7 @@ pub(super) enum Form {
 
 /// What a value looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(crate) enum Look {
     /// With a digit.
     Number,
     /// A path, an address, an identifier, a word in capitals.
@@ -45,7 +45,7 @@ pub(super) enum Look {
 }
 
 /// A word of a sentence.
-pub(super) struct Word {
+pub(crate) struct Word {
     low: String,
     /// What the tables say of it.
     class: u16,
@@ -55,7 +55,7 @@ pub(super) struct Word {
 }
 
 impl Statement {
-    pub(super) fn of(words: &[Word]) -> Option<Self> {
+    pub(crate) fn of(words: &[Word]) -> Option<Self> {
         // What must not be is no value that another could replace.
         let forbids = words.windows(2).any(|pair| match pair {
             [a, b] => b.low == "not" && MODALS.split('|').any(|modal| modal == a.low),
@@ -108,7 +108,7 @@ impl Statement {
 }
 
 /// Whether a sentence says of itself that it changes something.
-pub(super) fn is_update(words: &[Word]) -> bool {
+pub(crate) fn is_update(words: &[Word]) -> bool {
     // "Now run test 2" is the next thing to do, no other test 1.
     let says = |(n, word): (usize, &Word)| word.is(UPDATES) && (n > 0 || word.low != "now");
     words.iter().enumerate().any(says)
@@ -156,7 +156,7 @@ fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
 }
 
 /// The values that a sentence says are gone ("instead of V", "no longer V").
-pub(super) fn gone(words: &[Word]) -> Vec<String> {
+pub(crate) fn gone(words: &[Word]) -> Vec<String> {
     let mut gone = Vec::new();
     let mut before: Option<&Word> = None;
     for word in words.iter().filter(|word| word.is_gone) {
@@ -173,7 +173,7 @@ pub(super) fn gone(words: &[Word]) -> Vec<String> {
 
 /// The words of a sentence without the signs around them; CJK runs are parted from the rest, and
 /// `A=1` is three words.
-pub(super) fn words(sentence: &str) -> Vec<Word> {
+pub(crate) fn words(sentence: &str) -> Vec<Word> {
     let mut words = Vec::new();
     for run in sentence.split_whitespace() {
         let mut rest = run;
@@ -285,6 +285,11 @@ fn mark_gone(words: &mut [Word]) {
 }
 
 impl Word {
+    /// Returns `true` if the word forbids something.
+    pub(crate) fn forbids(&self) -> bool {
+        self.is(FORBIDS)
+    }
+
     fn is(&self, class: u16) -> bool {
         self.class & class != 0
     }
@@ -327,7 +332,7 @@ fn cjk_class(word: &str) -> u16 {
     sets | updates
 }
 
-fn is_cjk(c: char) -> bool {
+pub(crate) fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
 }
 

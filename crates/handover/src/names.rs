@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::calls::Deeds;
+use crate::story::Deeds;
 
 /// Only the beginning of a line is read: one-line giants repeat themselves or are no text.
 const LINE_MAX: usize = 4_000;
@@ -17,7 +17,7 @@ const PATH_MAX: usize = 200;
 
 /// Who wrote a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(crate) enum Who {
     User,
     /// The agent, in its text.
     Agent,
@@ -28,7 +28,7 @@ pub(super) enum Who {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Path,
     File,
     /// `snake_case`.
@@ -41,8 +41,8 @@ pub(super) enum Kind {
 
 /// What is known of one name. Ages are in messages from the end; none where it never was.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Name {
-    pub(super) kind: Kind,
+pub(crate) struct Name {
+    pub(crate) kind: Kind,
     /// How often the agent wrote it.
     wrote: u32,
     wrote_age: Option<u32>,
@@ -51,20 +51,20 @@ pub(super) struct Name {
     shown: u32,
     shown_age: Option<u32>,
     /// The file in which it was last seen, by its number.
-    pub(super) home: Option<u32>,
+    pub(crate) home: Option<u32>,
 }
 
 /// All names of a span.
 #[derive(Default)]
-pub(super) struct Names<'t> {
-    pub(super) found: HashMap<&'t str, Name>,
+pub(crate) struct Names<'t> {
+    pub(crate) found: HashMap<&'t str, Name>,
     homes: Vec<String>,
     home_of: HashMap<String, u32>,
 }
 
 impl<'t> Names<'t> {
     /// The number of a file.
-    pub(super) fn home(&mut self, path: &str) -> u32 {
+    pub(crate) fn home(&mut self, path: &str) -> u32 {
         if let Some(home) = self.home_of.get(path) {
             return *home;
         }
@@ -75,13 +75,13 @@ impl<'t> Names<'t> {
     }
 
     /// The path of a number.
-    pub(super) fn path(&self, home: u32) -> Option<&str> {
+    pub(crate) fn path(&self, home: u32) -> Option<&str> {
         self.homes.get(home as usize).map(String::as_str)
     }
 
     /// Notes the names of `text`, which `who` wrote `age` messages before the end, and which is
     /// (of) the file `home`.
-    pub(super) fn read(&mut self, text: &'t str, who: Who, age: u32, home: Option<u32>) {
+    pub(crate) fn read(&mut self, text: &'t str, who: Who, age: u32, home: Option<u32>) {
         for line in text.lines() {
             let line = line
                 .get(..line.floor_char_boundary(LINE_MAX))
@@ -135,7 +135,7 @@ impl Name {
 
     /// How likely the agent goes on with it, in no unit: the odds of a logistic fit over cuts in
     /// sessions of several agents, rounded to what all of them agree on.
-    pub(super) fn likely(&self, word: &str, deeds: Option<&Deeds>) -> f64 {
+    pub(crate) fn likely(&self, word: &str, deeds: Option<&Deeds>) -> f64 {
         let recent = |age: Option<u32>| age.map_or(0.0, |age| 1.0 / (1.0 + f64::from(age).ln_1p()));
         let is = |holds: bool| if holds { 1.0 } else { 0.0 };
         let kind = match self.kind {
@@ -170,11 +170,11 @@ impl Name {
 }
 
 /// Every name of `line`, in order.
-pub(super) fn each<'t>(line: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
+pub(crate) fn each<'t>(line: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
     let is_inside =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-' | '~' | '@' | '+');
-    for run in line.split(|c: char| !is_inside(c)) {
-        let run = run
+    for found in line.split(|c: char| !is_inside(c)) {
+        let run = without_debris(line, found)
             .trim_start_matches(['-', '+'])
             .trim_end_matches(['.', '-', '+', '/', '@', '~']);
         if run.len() < 3 {
@@ -191,6 +191,37 @@ pub(super) fn each<'t>(line: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
         } else {
             within(run, tell);
         }
+    }
+}
+
+/// Returns a run of letters without the rest of an escape before it: of `\nLet`, `\uD83D` and the
+/// colour `[31mTest` only `Let`, nothing and `Test` are text.
+fn without_debris<'t>(line: &'t str, run: &'t str) -> &'t str {
+    let at = (run.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
+    let before = line.get(..at).and_then(|before| before.chars().next_back());
+    let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match before {
+        Some('\\') => {
+            let code = run
+                .strip_prefix('u')
+                .and_then(|rest| rest.split_at_checked(4));
+            let byte = run
+                .strip_prefix('x')
+                .and_then(|rest| rest.split_at_checked(2));
+            match code.or(byte) {
+                Some((digits, rest)) if is_hex(digits) => rest,
+                _ => run.strip_prefix(['n', 't', 'r', 'b', 'f']).unwrap_or(run),
+            }
+        }
+        Some('[' | ';') => {
+            let digits = run.trim_start_matches(|c: char| c.is_ascii_digit());
+            let is_colour = digits.len() < run.len() && run.len() - digits.len() <= 3;
+            digits
+                .strip_prefix('m')
+                .filter(|_| is_colour)
+                .unwrap_or(run)
+        }
+        _ => run,
     }
 }
 
@@ -228,7 +259,10 @@ fn word_kind(word: &str) -> Option<Kind> {
     }
     let hump =
         |pair: &[u8]| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase());
-    (word.len() >= 4 && bytes.windows(2).any(hump)).then_some(Kind::Camel)
+    // Not `0xA0` or `AwEB`, which are digits of something.
+    let letters = bytes.iter().filter(|b| b.is_ascii_lowercase()).count();
+    let is_word = letters >= 3 && !bytes.first().is_some_and(u8::is_ascii_digit);
+    (is_word && bytes.windows(2).any(hump)).then_some(Kind::Camel)
 }
 
 fn is_path(run: &str) -> bool {
@@ -255,7 +289,7 @@ fn is_place(head: &str) -> bool {
 }
 
 /// Whether it ends like a file's name does.
-fn has_ending(run: &str) -> bool {
+pub(crate) fn has_ending(run: &str) -> bool {
     let Some((stem, ending)) = run.rsplit_once('.') else {
         return false;
     };
@@ -293,6 +327,11 @@ mod tests {
             ),
             ("在main.rs中", &[("main.rs", Kind::File)]),
             ("plain words, e.g. none", &[]),
+            (r"\nLetMe \uD83D\uDE00 x", &[("LetMe", Kind::Camel)]),
+            (
+                "\u{1b}[31mtestOne\u{1b}[0;1mtest_two",
+                &[("testOne", Kind::Camel), ("test_two", Kind::Snake)],
+            ),
         ] {
             let mut names = Vec::new();
             each(text, &mut |word, kind| names.push((word, kind)));

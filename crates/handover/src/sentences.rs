@@ -1,17 +1,15 @@
-//! Cutting prose into sentences, and words on one line. Not what a sentence is worth.
+//! Sentences of a text, and texts on one line.
 
+use std::borrow::Cow;
 use std::ops::Range;
-
-use crate::tokens::Bytes;
-use crate::truncate::clip;
 
 /// A sentence longer than this is cut at blanks: one-line giants have no stops.
 const PIECE_MAX: usize = 600;
 
-/// Where the sentences of `text` are. Together they are all of it: each takes along the blanks and
-/// line ends behind it. They end at line ends and behind `.`, `!`, `?` before whitespace, and their
-/// CJK forms.
-pub(super) fn pieces(text: &str) -> Vec<Range<usize>> {
+/// Returns the places of the sentences of `text`. Together they cover it: each includes the blanks and
+/// line ends behind it. A sentence ends at a line end and behind `.`, `!` and `?` before whitespace, or
+/// their CJK forms.
+pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut chars = text.char_indices().peekable();
@@ -40,12 +38,13 @@ pub(super) fn pieces(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// `text` on one line of at most `max` bytes: whitespace and control characters become single
-/// blanks, and `…` stands for what is cut off its end.
-pub(super) fn one_line(text: &str, max: usize) -> String {
+/// Returns `text` on one line of at most `max` bytes. Whitespace and control characters become single
+/// blanks, terminal colours are removed, and `…` stands for a cut end.
+pub(crate) fn one_line(text: &str, max: usize) -> String {
     let mut line = String::new();
     // What is far behind the bound cannot matter.
-    let near = clip(text, Bytes(8 * max as u64 + 64));
+    let plain = without_escapes(clip(text, 8 * max + 64));
+    let near = plain.as_ref();
     for word in near.split(|c: char| c.is_whitespace() || c.is_control()) {
         if word.is_empty() {
             continue;
@@ -58,16 +57,45 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
             break;
         }
     }
-    if line.len() <= max && near.len() == text.len() {
+    if line.len() <= max && text.len() <= 8 * max + 64 {
         return line;
     }
-    let mut cut = clip(&line, Bytes(max.saturating_sub('…'.len_utf8()) as u64)).to_owned();
+    let mut cut = clip(&line, max.saturating_sub('…'.len_utf8())).to_owned();
     cut.push('…');
     cut
 }
 
-/// `text` in lower case with single blanks, to compare by.
-pub(super) fn normal(text: &str) -> String {
+/// Returns the beginning of `text`, at most `max` bytes.
+pub(crate) fn clip(text: &str, max: usize) -> &str {
+    text.get(..text.floor_char_boundary(max)).unwrap_or(text)
+}
+
+/// Returns `text` without the escape sequences of a terminal.
+pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once('\u{1b}') {
+        plain.push_str(before);
+        rest = match escape.strip_prefix('[') {
+            // Parameters, then one letter.
+            Some(sequence) => {
+                let letter = sequence.find(|c: char| c.is_ascii_alphabetic());
+                letter
+                    .and_then(|at| sequence.get(at + 1..))
+                    .unwrap_or_default()
+            }
+            None => escape,
+        };
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
+}
+
+/// Returns `text` in lower case with single blanks, for comparison.
+pub(crate) fn normal(text: &str) -> String {
     // `str::to_lowercase` is much quicker on ASCII than going by characters.
     let low = text.to_lowercase();
     let mut normal = String::with_capacity(low.len());
@@ -85,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_the_whole() {
+    fn sentences_cover_the_text() {
         for (text, cuts) in [
             ("", &[][..]),
             ("one", &["one"]),
@@ -96,14 +124,14 @@ mod tests {
             ("a\n\n  b\n", &["a\n\n  ", "b\n"]),
             ("不要。必须！", &["不要。", "必须！"]),
         ] {
-            let found: Vec<&str> = pieces(text)
+            let found: Vec<&str> = sentences(text)
                 .into_iter()
                 .map(|at| text.get(at).unwrap())
                 .collect();
             assert_eq!(found, cuts);
         }
         let giant = "x".repeat(10_000);
-        assert_eq!(pieces(&giant).len(), 9);
+        assert_eq!(sentences(&giant).len(), 9);
     }
 
     #[test]

@@ -4,8 +4,10 @@
 
 use std::collections::HashMap;
 
+mod mention;
 mod statement;
 
+use mention::Mention;
 use statement::{Form, Look, Statement, gone, is_update, words};
 
 /// A longer sentence states no value.
@@ -16,17 +18,18 @@ const SENTENCE_MAX: usize = 240;
 const NAMED_MAX: usize = 24;
 
 /// What a sentence says of values.
-pub(super) struct Told {
+pub(crate) struct Told {
     statement: Option<Statement>,
     /// What its last clause says alone, where the sentence says that something changes: "sorry, my
     /// fault: the port is …". Without that, the rest of the sentence says of which port.
     clause: Option<Statement>,
     gone: Vec<String>,
+    mention: Mention,
 }
 
 impl Told {
-    /// `None` where it says nothing of any.
-    pub(super) fn of(sentence: &str) -> Option<Self> {
+    /// Reads a sentence, of a message that is brief or not. Returns `None` if it says nothing of values.
+    pub(crate) fn of(sentence: &str, is_brief: bool) -> Option<Self> {
         if sentence.len() > SENTENCE_MAX || sentence.starts_with('#') {
             return None;
         }
@@ -48,24 +51,32 @@ impl Told {
             statement,
             clause,
             gone: gone(&words),
+            mention: if is_brief {
+                Mention::of(sentence, &words)
+            } else {
+                Mention::default()
+            },
         };
         let is_some = told.statement.is_some() || told.clause.is_some();
-        (is_some || !told.gone.is_empty()).then_some(told)
+        (is_some || !told.gone.is_empty() || !told.mention.is_empty()).then_some(told)
     }
 
     /// Whether it states a value, so that a later one could update it.
-    pub(super) fn is_stated(&self) -> bool {
+    pub(crate) fn is_stated(&self) -> bool {
         let statement = self.statement.as_ref();
         statement.is_some_and(|one| one.form == Form::Assigned || one.is_update)
     }
 }
 
 /// Which sentences are stale. Each is named by its message and its place in that, in order.
-pub(super) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
+pub(crate) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
     let mut stale = Vec::new();
     let mut live = Live::default();
     // Where each value was stated, oldest first.
     let mut values: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+    stale.extend(mention::outdated(
+        told.iter().map(|(at, told)| (*at, &told.mention)),
+    ));
     for (at, told) in told {
         let is_stated = told.is_stated();
         for gone in told.gone {
@@ -175,7 +186,7 @@ mod tests {
 
     fn is_updated(sentences: &[&str]) -> Vec<usize> {
         let told = sentences.iter().enumerate();
-        let told = told.filter_map(|(m, one)| Some(((m, 0), Told::of(one)?)));
+        let told = told.filter_map(|(m, one)| Some(((m, 0), Told::of(one, true)?)));
         stale(told.collect()).into_iter().map(|(m, _)| m).collect()
     }
 

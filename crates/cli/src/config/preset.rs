@@ -1,0 +1,81 @@
+//! What `plimsoll config check` prints of a preset policy: when a plan is due and where it ends.
+
+use plimsoll::config::AgentConfig;
+use plimsoll::{Economy, Line, Threshold, Tokens};
+
+use super::grouped;
+
+/// Returns when a plan of a preset policy is due, and where it ends.
+pub(super) fn timing(agent: &AgentConfig) -> String {
+    let settings = agent.settings();
+    let size = |size: Threshold| match size {
+        Threshold::Auto => default_target(),
+        Threshold::Share(share) => format!("{} % of the room", share.0 / 10_000),
+        Threshold::Sent(tokens) | Threshold::Mark(tokens) => {
+            format!("{} tokens of everything that is sent", grouped(tokens))
+        }
+    };
+    let line = settings.context_strategy().line(Line::default());
+    let (trigger, target) = match (settings.eviction, settings.trigger) {
+        (Some(eviction), _) => (Threshold::Sent(eviction.max_safe_tokens), settings.target),
+        (None, Some(trigger)) => (trigger, settings.target),
+        (None, None) => (line.trigger, settings.target),
+    };
+    if trigger == Threshold::Sent(Tokens::MAX) {
+        return "compaction never fires before the provider refuses".to_owned();
+    }
+    let ends = match (trigger, target) {
+        (_, Some(target)) => size(target),
+        (Threshold::Auto | Threshold::Share(_), None) => size(Threshold::Auto),
+        (Threshold::Sent(tokens) | Threshold::Mark(tokens), None) => {
+            size(Threshold::Sent(tokens.share(plimsoll::TARGET_OF_EXPLICIT)))
+        }
+    };
+    let room = "which is the window less answer, system prompt and tools";
+    match (trigger, settings.economy) {
+        (Threshold::Auto, None | Some(Economy::Priced)) => {
+            let cold = match target {
+                None => format!(
+                    ", or at {} tokens if the provider's cache has expired",
+                    grouped(plimsoll::COLD_TARGET)
+                ),
+                Some(_) => String::new(),
+            };
+            format!(
+                "compaction fires when it pays, above {} % of the room at the latest, {room}, and \
+                 ends at {ends}{cold}",
+                plimsoll::SAFETY_MARK.0 / 10_000
+            )
+        }
+        (Threshold::Auto, _) => {
+            let tokens = match target {
+                None => format!(
+                    " or {} tokens, whichever is less,",
+                    grouped(plimsoll::WORKING_TRIGGER)
+                ),
+                Some(_) => String::new(),
+            };
+            format!(
+                "compaction fires above {} % of the room, {room},{tokens} and ends at {ends}",
+                plimsoll::TRIGGER.0 / 10_000
+            )
+        }
+        (Threshold::Share(_), _) => format!(
+            "compaction fires above {}, {room}, or when it pays, and ends at {ends}",
+            size(trigger)
+        ),
+        _ => format!(
+            "compaction fires above {} and ends at {ends}",
+            size(trigger)
+        ),
+    }
+}
+
+/// Where a plan ends by default.
+fn default_target() -> String {
+    format!(
+        "{} % of the room, {} tokens at most",
+        plimsoll::TARGET.0 / 10_000,
+        grouped(plimsoll::WORKING_TARGET)
+    )
+}

@@ -1,0 +1,105 @@
+//! [`Fill`]: brings back what still fits after other stages removed or shortened more than they had
+//! to. The newest comes first.
+
+use crate::budget::Budget;
+use crate::draft::Draft;
+use crate::message::Message;
+use crate::plan::Trigger;
+use crate::rendition;
+use crate::stage::Stage;
+use crate::stages::fit::{LEAST_RESULT, level};
+use crate::tokens::{Ppm, Tokens};
+
+/// A view of this share of its target is full.
+const FULL: Ppm = Ppm(985_000);
+/// The number of messages and turns that are tried. Each costs a look at all edits of the draft.
+const TRIES: usize = 64;
+
+/// Uses what the stages before it left of the target.
+///
+/// Shortened messages become longer, then removed turns come back, in each case the newest first. The
+/// first that does not fit whole comes back shortened. For filters, which are given a size to fill: an
+/// agent's view is cut below its limit on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fill;
+
+impl Stage for Fill {
+    fn name(&self) -> &str {
+        "fill"
+    }
+
+    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
+        let target = budget.target;
+        let is_full = |draft: &Draft<'_>| draft.tokens() >= target.share(FULL);
+        for at in draft.shrunk().into_iter().rev().take(TRIES) {
+            if is_full(draft) {
+                break;
+            }
+            grow(draft, at, target);
+        }
+        for exchanges in draft.removed(target).into_iter().rev().take(TRIES) {
+            let was_full = is_full(draft);
+            draft.restore(&exchanges);
+            // In a full view, what is lighter than the marker in its place still fits.
+            if !was_full {
+                shorten(draft, &exchanges, target);
+            }
+            if draft.tokens() > target {
+                draft.drop_exchanges(&exchanges);
+            }
+        }
+    }
+}
+
+/// Makes a shortened message as long as fits.
+fn grow(draft: &mut Draft<'_>, at: usize, target: Tokens) {
+    let (Some((_, now)), Some(item)) = (draft.current(at), draft.items().get(at)) else {
+        return;
+    };
+    let allowed = now + target.minus(draft.tokens());
+    if item.tokens <= allowed {
+        draft.grow(at, None);
+        return;
+    }
+    let marker = draft.marker(at);
+    let longer = rendition::text_in_tokens(&item.message, allowed, draft.counter(), &marker);
+    if longer.is_some() {
+        draft.grow(at, longer);
+    }
+}
+
+/// Shortens the largest messages of these exchanges so that the view fits, if it can: results before
+/// texts.
+pub(super) fn shorten(draft: &mut Draft<'_>, exchanges: &[usize], target: Tokens) {
+    let found = exchanges
+        .iter()
+        .filter_map(|index| draft.exchanges().get(*index));
+    let positions: Vec<usize> = found.flat_map(|exchange| exchange.at.clone()).collect();
+    let is_result = |at: &usize| {
+        let item = draft.items().get(*at);
+        item.is_some_and(|item| matches!(*item.message, Message::ToolResult(_)))
+    };
+    let (results, texts): (Vec<usize>, Vec<usize>) = positions.into_iter().partition(is_result);
+    for positions in [results, texts] {
+        if draft.tokens() <= target {
+            return;
+        }
+        let weight = |at: &usize| draft.current(*at).map(|(_, weight)| weight);
+        let weights: Vec<Tokens> = positions.iter().filter_map(weight).collect();
+        let rest = draft.tokens().minus(weights.iter().copied().sum());
+        let level = level(weights, target.minus(rest)).max(LEAST_RESULT);
+        for at in positions {
+            let Some((message, weight)) = draft.current(at) else {
+                continue;
+            };
+            if weight <= level {
+                continue;
+            }
+            let marker = draft.marker(at);
+            if let Some(short) = rendition::text_in_tokens(message, level, draft.counter(), &marker)
+            {
+                draft.shrink(at, short);
+            }
+        }
+    }
+}

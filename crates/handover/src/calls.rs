@@ -1,0 +1,584 @@
+//! Tool calls: what was called, on one line, and which files it reads or changes.
+
+use serde_json::Value;
+
+use crate::sentences::one_line;
+
+/// Longest signature, in bytes.
+const SIGNATURE_MAX: usize = 200;
+/// Longest argument in it, in bytes.
+const ARGUMENT_MAX: usize = 140;
+/// A longer argument is content, which no signature repeats.
+const CONTENT: usize = 1_000;
+/// How deep arguments may be nested; deeper ones are not read.
+const DEPTH: usize = 32;
+/// So many files of one patch are noted.
+const FILES_MAX: usize = 64;
+
+/// What a call does to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Act {
+    Read,
+    Written,
+    Edited,
+}
+
+/// What kind of tool is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    Command(Command),
+    /// It searches or lists.
+    Search,
+    /// It reads or changes files.
+    File,
+    Other,
+}
+
+/// A command of a shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Command {
+    /// The program and its subcommand, such as `cargo test`: a later success of the same family
+    /// settles a failure.
+    pub(crate) family: String,
+    /// Whether it only shows files, logs or matches.
+    pub(crate) is_reader: bool,
+    /// Whether it builds, checks or tests.
+    pub(crate) is_test: bool,
+}
+
+/// One tool call.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) signature: String,
+    pub(crate) kind: CallKind,
+    /// The files that it is about, and what it does to them.
+    pub(crate) files: Vec<(Act, String)>,
+    /// The texts in its arguments, without JSON's escapes.
+    pub(crate) text: String,
+    pub(crate) arguments: Value,
+}
+
+impl Call {
+    pub(crate) fn new(name: &str, arguments: &str) -> Self {
+        let value = serde_json::from_str::<Value>(arguments).unwrap_or(Value::Null);
+        let command = command_of(name, &value);
+        let mut texts = Vec::new();
+        if value.is_null() {
+            texts.push(arguments.to_owned());
+        }
+        leaves(&value, 0, &mut texts);
+        let text = texts.join("\n");
+        if let Some(command) = command {
+            return Self {
+                text,
+                arguments: value.clone(),
+                ..Self::command(name, &command)
+            };
+        }
+        let path = PATHS
+            .iter()
+            .find_map(|key| value.get(key).and_then(Value::as_str));
+        let act = act_of(name, &value);
+        let mut files: Vec<(Act, String)> = path
+            .filter(|path| !path.trim().is_empty() && !path.contains('\n'))
+            .and_then(|path| Some((act?, one_line(path, SIGNATURE_MAX))))
+            .into_iter()
+            .collect();
+        if files.is_empty() {
+            files = patched(&text);
+        }
+        let kind = if is_search(name) {
+            CallKind::Search
+        } else if files.is_empty() {
+            CallKind::Other
+        } else {
+            CallKind::File
+        };
+        Self {
+            name: name.to_owned(),
+            signature: signature(name, &value, arguments, act, &files),
+            kind,
+            files,
+            text,
+            arguments: value,
+        }
+    }
+
+    /// A command of a shell, by a tool of this name.
+    pub(crate) fn command(name: &str, command: &str) -> Self {
+        let mut files = written_by_shell(command);
+        files.extend(patched(command));
+        // What a here-document holds is content.
+        let shown = command
+            .split_once("<<")
+            .map_or(command, |(head, _)| head.trim());
+        let shown = shown.trim_end().trim_end_matches("\"$(cat").trim_end();
+        let shown = without_preparation(if shown.is_empty() { command } else { shown });
+        Self {
+            name: name.to_owned(),
+            signature: one_line(shown, SIGNATURE_MAX),
+            kind: CallKind::Command(Command::new(command)),
+            files,
+            text: command.to_owned(),
+            arguments: Value::Null,
+        }
+    }
+}
+
+impl Call {
+    /// Returns what a later success must be of to settle a failure of this call: the family of its
+    /// command, its file, or the call itself.
+    pub(crate) fn key(&self) -> String {
+        match (&self.kind, self.files.first()) {
+            (CallKind::Command(command), _) if !command.family.is_empty() => command.family.clone(),
+            (CallKind::File, Some((_, path))) => path.clone(),
+            _ => self.signature.clone(),
+        }
+    }
+}
+
+impl Command {
+    fn new(command: &str) -> Self {
+        let mut family = String::new();
+        let (mut is_reader, mut is_test) = (true, false);
+        for part in command.split(['\n', ';', '&']) {
+            let stage = part.split('|').next().unwrap_or_default();
+            let words = program(stage);
+            let Some(program) = words.first() else {
+                continue;
+            };
+            if ASIDE_PROGRAMS.contains(program) {
+                continue;
+            }
+            let second = words.get(1).copied().unwrap_or_default();
+            let reads = READERS.contains(program)
+                || (*program == "git" && GIT_READERS.contains(&second))
+                || (*program == "sed" && !stage.contains("-i"));
+            is_reader &= reads;
+            is_test |= !reads && words.iter().any(|word| is_test_word(word));
+            if family.is_empty() || !reads {
+                family = words.iter().take(3).copied().collect::<Vec<_>>().join(" ");
+            }
+            if command.contains("<<") {
+                break;
+            }
+        }
+        Self {
+            family,
+            is_reader,
+            is_test,
+        }
+    }
+}
+
+/// Returns a command without the change of directory before it and the redirection behind it.
+fn without_preparation(command: &str) -> &str {
+    let command = command.trim();
+    let behind = command
+        .strip_prefix("cd ")
+        .and_then(|rest| rest.split_once("&&"));
+    let command = behind.map_or(command, |(_, rest)| rest.trim());
+    command.strip_suffix("2>&1").unwrap_or(command).trim()
+}
+
+/// Returns the program of a stage and its plain words: without variables, options and paths of the
+/// program.
+fn program(stage: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    for word in stage.split_whitespace() {
+        let is_wrapper = words.is_empty()
+            && (WRAPPERS.contains(&word)
+                || word.contains('=')
+                || word.chars().all(|c| c.is_ascii_digit() || c == 's'));
+        if is_wrapper || word.starts_with('-') || word.starts_with(['>', '<', '"', '\'', '$', '('])
+        {
+            continue;
+        }
+        if words.is_empty() {
+            words.push(word.rsplit('/').next().unwrap_or(word));
+        } else if words.len() < 4
+            && word
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':'))
+        {
+            words.push(word);
+        }
+    }
+    words
+}
+
+fn is_test_word(word: &str) -> bool {
+    let low = word.to_lowercase();
+    TESTS
+        .iter()
+        .any(|test| low.split(['-', '_', ':', '.']).any(|part| part == *test))
+}
+
+/// Returns the command of a shell tool.
+fn command_of(name: &str, value: &Value) -> Option<String> {
+    let low = name.to_lowercase();
+    let is_shell = SHELLS.iter().any(|shell| low.contains(shell));
+    let found = ["command", "cmd", "script", "input"]
+        .iter()
+        .find_map(|key| value.get(key));
+    let command = match found? {
+        Value::String(text) => text.clone(),
+        // ["bash", "-lc", "cargo test"]
+        Value::Array(list) => {
+            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+            match words.as_slice() {
+                [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => {
+                    (*script).to_owned()
+                }
+                words => words.join(" "),
+            }
+        }
+        _ => return None,
+    };
+    // An editor with several commands has one word here.
+    (is_shell && !command.trim().is_empty()).then_some(command)
+}
+
+/// Returns what a tool does to the file that it names.
+fn act_of(tool: &str, arguments: &Value) -> Option<Act> {
+    let command = arguments.get("command").and_then(Value::as_str);
+    let tool = tool.to_lowercase();
+    let words = match command.filter(|command| !command.contains(' ')) {
+        Some(command) => format!("{tool} {command}"),
+        None => tool,
+    };
+    let has = |cues: &[&str]| cues.iter().any(|cue| words.contains(cue));
+    if words.ends_with(" view") {
+        Some(Act::Read)
+    } else if has(&["grep", "glob", "search", "find", "list", "shell", "bash"]) {
+        None
+    } else if words.ends_with(" create") || has(&["write", "create", "save"]) {
+        Some(Act::Written)
+    } else if has(&[
+        "edit",
+        "patch",
+        "replace",
+        "insert",
+        "modify",
+        "update_file",
+        "append",
+    ]) {
+        Some(Act::Edited)
+    } else if has(&["read", "view", "open", "cat"]) {
+        Some(Act::Read)
+    } else {
+        None
+    }
+}
+
+fn is_search(tool: &str) -> bool {
+    let tool = tool.to_lowercase();
+    ["grep", "glob", "search", "find_file", "list", "ls"]
+        .iter()
+        .any(|word| {
+            tool.split(['_', '-']).any(|part| part == *word)
+                || (word.len() > 3 && tool.contains(word))
+        })
+}
+
+/// Returns the files that a patch names.
+fn patched(text: &str) -> Vec<(Act, String)> {
+    if !text.contains("*** ") {
+        return Vec::new();
+    }
+    let files = text.lines().filter_map(|line| {
+        let edited = line.strip_prefix("*** Update File: ");
+        let deleted = line.strip_prefix("*** Delete File: ");
+        let added = line.strip_prefix("*** Add File: ");
+        let edited = edited.or(deleted).map(|path| (Act::Edited, path));
+        let (act, path) = edited.or(added.map(|path| (Act::Written, path)))?;
+        Some((act, one_line(path.trim(), SIGNATURE_MAX)))
+    });
+    files.take(FILES_MAX).collect()
+}
+
+/// Returns the files that a command writes by a here-document or edits in place.
+fn written_by_shell(command: &str) -> Vec<(Act, String)> {
+    let mut files = Vec::new();
+    let head = command.lines().next().unwrap_or_default();
+    let is_path = |word: &str| {
+        !word.is_empty() && !word.starts_with(['/', '&', '-'])
+            || word.starts_with("/") && !word.starts_with("/dev/")
+    };
+    if command.contains("<<") {
+        let words: Vec<&str> = head.split_whitespace().collect();
+        for pair in words.windows(2) {
+            if let [sign, path] = pair
+                && matches!(*sign, ">" | ">>" | "tee")
+                && is_path(path)
+            {
+                let act = if *sign == ">>" {
+                    Act::Edited
+                } else {
+                    Act::Written
+                };
+                files.push((act, one_line(path, SIGNATURE_MAX)));
+            }
+        }
+    }
+    if let Some((_, behind)) = head.split_once("sed -i") {
+        let end = behind.find(['&', ';', '|']).unwrap_or(behind.len());
+        let last = behind
+            .get(..end)
+            .unwrap_or_default()
+            .split_whitespace()
+            .next_back();
+        let path = last.filter(|word| word.contains(['.', '/']) && !word.contains(['\'', '"']));
+        files.extend(path.map(|path| (Act::Edited, one_line(path, SIGNATURE_MAX))));
+    }
+    files
+}
+
+/// Returns the call on one line.
+fn signature(
+    name: &str,
+    value: &Value,
+    arguments: &str,
+    act: Option<Act>,
+    files: &[(Act, String)],
+) -> String {
+    if let (Some(act), [(_, path)]) = (act, files) {
+        let verb = match act {
+            Act::Read => "read",
+            Act::Written => "write",
+            Act::Edited => "edit",
+        };
+        return one_line(&format!("{verb} {path}"), SIGNATURE_MAX);
+    }
+    let mut shown = vec![one_line(name, SIGNATURE_MAX)];
+    if let Value::Object(map) = value {
+        for (key, value) in map {
+            let Some(text) = scalar(value) else {
+                continue;
+            };
+            let is_plain = PLAIN.contains(&key.as_str());
+            let is_told = map.contains_key("command") && ASIDE.contains(&key.as_str());
+            if is_told || text.is_empty() || (text.len() > CONTENT && !is_plain) {
+                continue;
+            }
+            let text = one_line(&text, ARGUMENT_MAX);
+            if is_plain || PATHS.contains(&key.as_str()) {
+                shown.push(text);
+            } else {
+                shown.push(format!("{}={text}", one_line(key, 40)));
+            }
+        }
+    } else {
+        shown.push(one_line(arguments, ARGUMENT_MAX));
+    }
+    one_line(&shown.join(" "), SIGNATURE_MAX)
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => truth.then(|| truth.to_string()),
+        Value::Array(list) if list.len() <= 8 => {
+            let all: Option<Vec<String>> = list
+                .iter()
+                .map(|one| match one {
+                    Value::String(text) if text.len() <= 80 => Some(text.clone()),
+                    Value::Number(number) => Some(number.to_string()),
+                    _ => None,
+                })
+                .collect();
+            all.map(|all| all.join(" "))
+        }
+        _ => None,
+    }
+}
+
+fn leaves(value: &Value, depth: usize, out: &mut Vec<String>) {
+    if depth > DEPTH {
+        return;
+    }
+    match value {
+        Value::String(text) => out.push(text.clone()),
+        Value::Number(number) => out.push(number.to_string()),
+        Value::Array(list) => list.iter().for_each(|one| leaves(one, depth + 1, out)),
+        Value::Object(map) => map.values().for_each(|one| leaves(one, depth + 1, out)),
+        Value::Bool(_) | Value::Null => {}
+    }
+}
+
+/// Words in the names of tools that run a shell.
+const SHELLS: [&str; 6] = [
+    "bash",
+    "shell",
+    "exec",
+    "terminal",
+    "run_command",
+    "command",
+];
+/// Programs that stand before the one that counts.
+const WRAPPERS: [&str; 10] = [
+    "sudo", "time", "timeout", "env", "nohup", "npx", "exec", "then", "do", "!",
+];
+/// Programs that prepare or accompany others.
+const ASIDE_PROGRAMS: [&str; 11] = [
+    "cd", "export", "source", "set", "sleep", "echo", "pwd", "true", ".", "printf", "1",
+];
+/// Programs that only show something.
+const READERS: [&str; 31] = [
+    "cat", "head", "tail", "less", "grep", "rg", "ag", "find", "fd", "ls", "tree", "wc", "stat",
+    "file", "which", "whereis", "type", "jq", "sort", "uniq", "cut", "awk", "diff", "ps", "df",
+    "du", "env", "nl", "test", "[", "history",
+];
+/// Subcommands of git that only show something.
+const GIT_READERS: [&str; 10] = [
+    "log",
+    "show",
+    "diff",
+    "grep",
+    "status",
+    "blame",
+    "branch",
+    "ls-files",
+    "rev-parse",
+    "remote",
+];
+/// Words in commands that build, check or test.
+const TESTS: [&str; 27] = [
+    "test",
+    "tests",
+    "pytest",
+    "jest",
+    "vitest",
+    "mocha",
+    "tox",
+    "nextest",
+    "check",
+    "build",
+    "clippy",
+    "tsc",
+    "lint",
+    "eslint",
+    "make",
+    "gradle",
+    "gradlew",
+    "mvn",
+    "ruff",
+    "mypy",
+    "biome",
+    "unittest",
+    "rspec",
+    "ctest",
+    "typecheck",
+    "compile",
+    "vet",
+];
+/// Keys of a path.
+const PATHS: &[&str] = &[
+    "path",
+    "file_path",
+    "filepath",
+    "filePath",
+    "filename",
+    "file",
+    "notebook_path",
+    "target_file",
+    "absolute_path",
+    "relative_path",
+    "file_name",
+];
+/// Keys that say nothing beside a command.
+const ASIDE: &[&str] = &["description", "timeout", "timeout_ms"];
+/// Keys that say nothing that the value does not.
+const PLAIN: &[&str] = &[
+    "command",
+    "cmd",
+    "query",
+    "pattern",
+    "url",
+    "prompt",
+    "description",
+    "subject",
+    "code",
+    "thought",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_have_families() {
+        for (command, family, is_reader, is_test) in [
+            (
+                "cargo test -p a 2>&1 | tail -5",
+                "cargo test a",
+                false,
+                true,
+            ),
+            (
+                "cd /x && RUST_LOG=1 cargo build",
+                "cargo build",
+                false,
+                true,
+            ),
+            ("git log --oneline -3", "git log", true, false),
+            ("grep -rn 'error' src | head", "grep src", true, false),
+            ("npm run lint", "npm run lint", false, true),
+            ("python3 run.py", "python3", false, false),
+        ] {
+            let found = Command::new(command);
+            assert_eq!(
+                (found.family.as_str(), found.is_reader, found.is_test),
+                (family, is_reader, is_test),
+                "{command}"
+            );
+        }
+    }
+
+    #[test]
+    fn files_are_known_by_the_call() {
+        for (name, arguments, files) in [
+            (
+                "Edit",
+                r#"{"file_path": "a.rs", "old_string": "x"}"#,
+                &[(Act::Edited, "a.rs")][..],
+            ),
+            (
+                "str_replace_editor",
+                r#"{"command": "view", "path": "/a"}"#,
+                &[(Act::Read, "/a")],
+            ),
+            (
+                "str_replace_editor",
+                r#"{"command": "create", "path": "/a"}"#,
+                &[(Act::Written, "/a")],
+            ),
+            (
+                "bash",
+                r#"{"command": "cat > b.py <<'EOF'\nx\nEOF"}"#,
+                &[(Act::Written, "b.py")],
+            ),
+            (
+                "bash",
+                r#"{"command": "sed -i 's/a/b/' src/c.py && ls"}"#,
+                &[(Act::Edited, "src/c.py")],
+            ),
+            (
+                "apply_patch",
+                r#"{"input": "*** Begin Patch\n*** Update File: d.rs\n@@"}"#,
+                &[(Act::Edited, "d.rs")],
+            ),
+            ("Grep", r#"{"pattern": "x", "path": "src"}"#, &[]),
+        ] {
+            let call = Call::new(name, arguments);
+            let found: Vec<(Act, &str)> = call
+                .files
+                .iter()
+                .map(|(act, path)| (*act, path.as_str()))
+                .collect();
+            assert_eq!(found, files, "{arguments}");
+        }
+    }
+}

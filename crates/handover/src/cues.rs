@@ -1,0 +1,288 @@
+//! What the words of a sentence are signs of: rules, facts, findings, announcements. The word lists
+//! are in `words/cues.txt`. A sentence that is taken for a rule without being one costs tokens; one that
+//! is missed may be lost.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// How much of a rule a sentence is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rule {
+    /// A wish.
+    Wish,
+    /// A value that was stated.
+    Value,
+    /// Something that must or must not be.
+    Must,
+}
+
+/// The signs of one sentence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Signs(u8);
+
+const WORDS: &str = include_str!("words/cues.txt");
+const MUST: u8 = 1;
+const WISH: u8 = 2;
+const FACT: u8 = 4;
+const FINDING: u8 = 8;
+const ANNOUNCEMENT: u8 = 16;
+/// The lists of `cues.txt`.
+const LISTS: [(&str, u8); 5] = [
+    ("must", MUST),
+    ("wish", WISH),
+    ("fact", FACT),
+    ("finding", FINDING),
+    ("announcement", ANNOUNCEMENT),
+];
+/// Fewer words do not make a statement.
+const STATEMENT_WORDS: usize = 4;
+/// Nor do fewer characters, in scripts without blanks.
+const STATEMENT_CHARS: usize = 8;
+/// What the agent says before it does something.
+const ANNOUNCES: [&str; 17] = [
+    "let me",
+    "i'll",
+    "i will",
+    "let's",
+    "going to",
+    "i need to",
+    "i should",
+    "we need to",
+    "we'll",
+    "we should",
+    "i want to",
+    "running",
+    "checking",
+    "looking",
+    "time to",
+    "让我",
+    "我来",
+];
+
+/// The words that may follow a first word, and the sign that the phrase is.
+type Phrases = Vec<(Vec<&'static str>, u8)>;
+
+struct Cues {
+    /// Phrases by their first word.
+    phrases: HashMap<&'static str, Phrases>,
+    /// Texts that count wherever they stand.
+    anywhere: Vec<(&'static str, u8)>,
+}
+
+static CUES: LazyLock<Cues> = LazyLock::new(|| {
+    let mut cues = Cues {
+        phrases: HashMap::new(),
+        anywhere: Vec::new(),
+    };
+    let mut list = (0, false);
+    for line in WORDS
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'))
+        {
+            let bare = name.strip_suffix("_anywhere").unwrap_or(name);
+            let sign = LISTS.iter().find(|(of, _)| *of == bare);
+            list = (sign.map_or(0, |(_, sign)| *sign), bare != name);
+            continue;
+        }
+        let (sign, is_anywhere) = list;
+        for phrase in line.split('|') {
+            if is_anywhere {
+                cues.anywhere.push((phrase, sign));
+                continue;
+            }
+            let mut words = phrase.split(' ');
+            let first = words.next().unwrap_or_default();
+            cues.phrases
+                .entry(first)
+                .or_default()
+                .push((words.collect(), sign));
+        }
+    }
+    cues
+});
+
+impl Signs {
+    fn of(sentence: &str) -> Self {
+        let mut signs = 0;
+        let plain = sentence.to_lowercase().replace('’', "'");
+        let is_inside = |c: char| c.is_alphanumeric() || c == '\'';
+        let words: Vec<&str> = plain
+            .split(|c: char| !is_inside(c))
+            .filter(|word| !word.is_empty())
+            .collect();
+        for (n, word) in words.iter().enumerate() {
+            for (rest, sign) in CUES.phrases.get(word).into_iter().flatten() {
+                // An announcement begins with its words.
+                let counts = *sign != ANNOUNCEMENT || n == 0;
+                let behind = words.get(n + 1..).unwrap_or_default();
+                if counts && behind.starts_with(rest) {
+                    signs |= sign;
+                }
+            }
+        }
+        if !sentence.is_ascii() {
+            for (cue, sign) in &CUES.anywhere {
+                if sentence.contains(cue) {
+                    signs |= sign;
+                }
+            }
+        }
+        Self(signs)
+    }
+
+    fn has(self, sign: u8) -> bool {
+        self.0 & sign != 0
+    }
+}
+
+/// Returns how strong a rule `sentence` is. Stated values are found in `outdated.rs`.
+pub(crate) fn rule(sentence: &str) -> Option<Rule> {
+    let signs = Signs::of(sentence);
+    if signs.has(MUST) {
+        Some(Rule::Must)
+    } else {
+        signs.has(WISH).then_some(Rule::Wish)
+    }
+}
+
+/// Returns `true` if a person says something about himself, his work or his wishes.
+pub(crate) fn is_fact(sentence: &str) -> bool {
+    let signs = Signs::of(sentence);
+    signs.has(FACT | MUST | WISH) || sentence.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Returns what a sentence of the agent is worth: whether it says what was found, decided or done.
+/// Returns `None` for announcements, lead-ins, headings, rows of tables and fragments.
+pub(crate) fn statement(sentence: &str) -> Option<f64> {
+    let text = sentence.trim();
+    let words = text.split_whitespace().count();
+    let chars = text.chars().count();
+    let is_wide = !text.is_ascii() && text.chars().any(|c| c as u32 >= 0x2e80);
+    let is_fragment = if is_wide {
+        chars < STATEMENT_CHARS
+    } else {
+        words < STATEMENT_WORDS
+    };
+    let begins_as_row = text.starts_with([
+        '|', '#', '>', '<', '{', '}', '`', '+', '=', '\u{2500}', '\u{2502}', '\u{250c}',
+        '\u{2514}', '\u{251c}',
+    ]);
+    let ends_open = text.ends_with(['?', '？', ':', '：', ',', '(', '{', '|', '、', '，'])
+        || text.ends_with("...");
+    if is_fragment || begins_as_row || ends_open || is_machine(text) {
+        return None;
+    }
+    let signs = Signs::of(text);
+    if signs.has(ANNOUNCEMENT) && announces(text) {
+        return None;
+    }
+    let certain = if is_hedged(text) { 0.3 } else { 1.0 };
+    let worth = match (signs.has(FINDING), signs.has(ANNOUNCEMENT)) {
+        (true, false) => Some(1.0),
+        (false, false) => Some(0.4),
+        // "Now the tests pass because …" is more than an announcement, "Let me fix the bug." is not.
+        (true, true) => Some(0.6),
+        (false, true) => None,
+    };
+    worth.map(|worth| worth * certain)
+}
+
+/// Returns `true` if a sentence thinks aloud: it weighs what may be, or hangs on the one before it.
+fn is_hedged(text: &str) -> bool {
+    let low = text.to_lowercase();
+    let mut words = low.split(|c: char| !(c.is_alphanumeric() || c == '\''));
+    let first = words.next().unwrap_or_default();
+    [
+        "if",
+        "but",
+        "so",
+        "or",
+        "also",
+        "then",
+        "however",
+        "and",
+        "actually",
+        "maybe",
+        "perhaps",
+        "otherwise",
+        "yes",
+        "no",
+    ]
+    .contains(&first)
+        || words.any(|word| {
+            [
+                "might", "maybe", "perhaps", "could", "probably", "seems", "would",
+            ]
+            .contains(&word)
+        })
+}
+
+/// Returns `true` if a sentence only says what the agent is about to do, or greets.
+fn announces(text: &str) -> bool {
+    let low = text.to_lowercase().replace('’', "'");
+    ANNOUNCES.iter().any(|cue| low.contains(cue))
+}
+
+/// Returns `true` if a machine wrote the line rather than a person: a log, a stack, code.
+pub(crate) fn is_machine(line: &str) -> bool {
+    let line = line.trim();
+    let (mut signs, mut all) = (0, 0);
+    for c in line.chars() {
+        all += 1;
+        signs += usize::from(!c.is_alphanumeric() && !c.is_whitespace());
+    }
+    signs * 4 > all.max(24)
+        || line.starts_with("at ")
+        || line.ends_with(['{', ';', '}', '('])
+        || line.ends_with(',') && line.contains(": ")
+        || line.starts_with("@@")
+        || line.starts_with(['<', '{', '}', '|', '$', '+'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_known_by_their_words() {
+        for (text, found) in [
+            ("Never touch X.", Some(Rule::Must)),
+            ("please don’t push", Some(Rule::Must)),
+            ("DO NOT MODIFY: tests", Some(Rule::Must)),
+            ("under no\ncircumstances", Some(Rule::Must)),
+            ("I prefer tabs", Some(Rule::Wish)),
+            ("不要修改文件", Some(Rule::Must)),
+            ("設定ファイルだけ編集", Some(Rule::Must)),
+            ("ok, continue", None),
+            ("nevertheless it ran", None),
+        ] {
+            assert_eq!(rule(text), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn announcements_are_no_statements() {
+        for text in [
+            "Let me check the file.",
+            "Now I'll fix the bug.",
+            "The changes are:",
+            "| a | b |",
+            "## Summary",
+            "Great! I found it, let me fix it.",
+            "Done.",
+        ] {
+            assert_eq!(statement(text), None, "{text}");
+        }
+        for text in [
+            "The root cause is that parse_header trusts raw_length.",
+            "We decided to keep the old lexer because macros need it.",
+            "All 12 tests pass and the build is green.",
+        ] {
+            assert!(statement(text).is_some(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A summary of a conversation without a model: the user's words, what was done, the state of the work.
+//!
+//! [`handover`] takes the messages that leave a context window and writes the text that takes their
+//! place. Everything in it was said or done in the conversation; nothing is paraphrased. The same
+//! input gives the same bytes. `docs/handover.md` explains the rules with one example.
+
+mod calls;
+mod cues;
+mod entries;
+mod format;
+mod names;
+mod outcome;
+mod outdated;
+mod replies;
+mod said;
+mod select;
+mod sentences;
+mod speaker;
+mod state;
+mod story;
+mod tokens;
+
+pub use format::without_frames;
+use story::Story;
+
+/// One message, or one part of a message, of the conversation.
+#[derive(Debug, Clone, Copy)]
+pub enum Entry<'a> {
+    /// A message in the user's role. Hosts put texts of their own there; they are recognised.
+    User(&'a str),
+    /// Text that the model wrote.
+    Assistant(&'a str),
+    /// The model's reasoning. Only names are taken from it.
+    Thinking(&'a str),
+    /// A tool call.
+    ToolCall {
+        /// The id that its result repeats.
+        id: &'a str,
+        /// The tool.
+        name: &'a str,
+        /// The arguments, as JSON.
+        arguments: &'a str,
+    },
+    /// The result of a tool call.
+    ToolResult {
+        /// The id of the call.
+        id: &'a str,
+        /// Its text.
+        text: &'a str,
+        /// Whether the provider or the host marked it as an error.
+        is_error: bool,
+    },
+    /// A note of the host to the model.
+    Notice(&'a str),
+    /// An earlier summary. One that [`handover`] wrote is read back; any other is quoted from.
+    Summary(&'a str),
+}
+
+/// How often the selection is repeated with fewer tokens if the text is heavier than its parts were.
+const SMALLER: u32 = 8;
+/// How often it is repeated with more tokens if the text is lighter.
+const LARGER: u32 = 4;
+/// Unused tokens that are not worth another attempt, as a divisor of the maximum.
+const SLACK: u64 = 100;
+
+/// Returns a summary of `entries` of at most `max` tokens as `count` counts them. Returns `None` if
+/// there is nothing to tell, or if `max` is too small.
+///
+/// The time is `O(n log n)` in the length of the text. Of a long conversation only what may be told is
+/// counted.
+///
+/// ```
+/// use plimsoll_handover::{Entry, handover};
+/// let entries = [
+///     Entry::User("Port the parser. Never touch src/legacy."),
+///     Entry::ToolCall { id: "1", name: "bash", arguments: r#"{"command": "cargo test"}"# },
+///     Entry::ToolResult { id: "1", text: "error[E0425]: cannot find value `raw`", is_error: true },
+/// ];
+/// let text = handover(&entries, 200, &|text| text.len() as u64 / 4).unwrap();
+/// assert!(text.contains("»! Port the parser. Never touch src/legacy.\n"));
+/// assert!(text.ends_with("- Last failure: cargo test → failed: error[E0425]: cannot find value `raw`"));
+/// ```
+#[must_use]
+pub fn handover(entries: &[Entry<'_>], max: u64, count: &dyn Fn(&str) -> u64) -> Option<String> {
+    let texts = entries::texts(entries);
+    let (story, mut said) = Story::of(&texts);
+    let (mut tokens, mut larger) = (max, 0);
+    let mut best: Option<(u64, String)> = None;
+    for _ in 0..SMALLER {
+        let Some(text) = select::select(&story, &mut said, tokens, count) else {
+            break;
+        };
+        let weight = count(&text);
+        let Some(slack) = max.checked_sub(weight) else {
+            if best.is_some() {
+                break;
+            }
+            tokens = tokens.checked_sub((weight - max).max(tokens / 50 + 1))?;
+            continue;
+        };
+        if best.as_ref().is_none_or(|(most, _)| weight > *most) {
+            best = Some((weight, text));
+        }
+        larger += 1;
+        if slack * SLACK <= max || larger >= LARGER {
+            break;
+        }
+        tokens += slack;
+    }
+    let mut text = best.map(|(_, text)| text)?;
+    text.truncate(text.trim_end().len());
+    Some(text)
+}
+
+/// Returns the share of `entries` that a person wrote, in tokens: what a summary should have space
+/// for if it is to repeat all of it.
+#[must_use]
+pub fn person_tokens(entries: &[Entry<'_>], count: &dyn Fn(&str) -> u64) -> u64 {
+    let texts = entries::texts(entries);
+    let (_, said) = Story::of(&texts);
+    said.weight(count)
+}

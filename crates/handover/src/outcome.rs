@@ -1,0 +1,409 @@
+//! What came of a tool call: whether it failed, and the line that says why.
+//!
+//! An error flag of the provider is believed. Without one, the exit code decides, then what a failing
+//! program prints at its end. Searches, logs and the contents of files never make a failure.
+
+use serde_json::Value;
+
+use crate::calls::{Call, CallKind};
+use crate::sentences::{one_line, without_escapes};
+
+/// Longest outcome, in bytes.
+const OUTCOME_MAX: usize = 100;
+/// Longest error, in bytes.
+const ERROR_MAX: usize = 240;
+/// A result that is longer than this and not flagged is content, however it begins.
+const MESSAGE_MAX: usize = 1_500;
+/// Lines at the end of an output in which a summary of tests stands.
+const SUMMARY_LINES: usize = 15;
+/// A longer line is data.
+const LINE_MAX: usize = 1_000;
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It failed; the line that says why.
+    Failed(String),
+    /// It succeeded; what it said, in few words.
+    Done(String),
+}
+
+/// Judges a result.
+pub(crate) fn outcome(call: Option<&Call>, text: &str, is_error: bool) -> Outcome {
+    let plain = without_escapes(text);
+    let text = plain.trim();
+    let failed = match call.map(|call| &call.kind) {
+        _ if is_error => true,
+        Some(CallKind::Command(command)) => {
+            let fails = |code: i64| match code {
+                0 => !command.is_reader && tests_failed(text),
+                // `grep` and `diff` report an empty or a differing result so.
+                1 => !command.is_reader,
+                _ => true,
+            };
+            exit_code(text).map_or_else(
+                || {
+                    let ran =
+                        tests_failed(text) || program_failed(text) || text.starts_with("error: ");
+                    (ran && !command.is_reader) || shell_failed(text)
+                },
+                fails,
+            )
+        }
+        Some(CallKind::Search) => false,
+        Some(CallKind::File | CallKind::Other) | None => {
+            let bare = bare(text);
+            bare.len() <= MESSAGE_MAX && (is_failure_text(bare) || is_failure_json(bare))
+        }
+    };
+    if failed {
+        return Outcome::Failed(error_line(text));
+    }
+    Outcome::Done(match call.map(|call| &call.kind) {
+        // The contents of a file are no outcome.
+        Some(CallKind::File) => String::new(),
+        _ => said(text),
+    })
+}
+
+/// Returns an output without the wrappers of hosts.
+fn bare(text: &str) -> &str {
+    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+    let text = text.strip_suffix("</tool_use_error>").unwrap_or(text);
+    let text = text.strip_prefix("OBSERVATION:").unwrap_or(text);
+    let text = text.trim().strip_prefix("<output>").unwrap_or(text);
+    text.strip_suffix("</output>").unwrap_or(text).trim()
+}
+
+/// Returns the exit code that a host or a shell reports.
+fn exit_code(text: &str) -> Option<i64> {
+    if text.starts_with('{')
+        && let Ok(value) = serde_json::from_str::<Value>(text)
+    {
+        let at = |value: &Value| {
+            value
+                .get("exit_code")
+                .or_else(|| value.get("exitCode"))
+                .and_then(Value::as_i64)
+        };
+        return at(&value).or_else(|| value.get("metadata").and_then(at));
+    }
+    let ends = text.lines().take(2).chain(text.lines().rev().take(4));
+    ends.filter(|line| line.len() <= LINE_MAX).find_map(|line| {
+        let low = line.to_lowercase();
+        EXIT_CODES.iter().find_map(|mark| {
+            let (_, behind) = low.split_once(mark)?;
+            let behind = behind.trim_start_matches([':', ' ', '=', '"', '>']);
+            let end = behind
+                .find(|c: char| !(c.is_ascii_digit() || c == '-'))
+                .unwrap_or(behind.len());
+            behind.get(..end)?.parse().ok()
+        })
+    })
+}
+
+/// Returns `true` if the end of an output is the summary of a failed build or test.
+fn tests_failed(text: &str) -> bool {
+    text.lines().rev().take(SUMMARY_LINES).any(|line| {
+        line.len() <= LINE_MAX
+            && (line.starts_with("error: ")
+                || line.starts_with("error[")
+                || TEST_FAILURES
+                    .lines()
+                    .any(|mark| !mark.is_empty() && line.contains(mark))
+                || counts_failures(line))
+    })
+}
+
+/// Returns `true` for `3 failed`, `Found 2 errors` and `failures=1`, but not for `0 failed`.
+fn counts_failures(line: &str) -> bool {
+    let words: Vec<&str> = line
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let count = |word: &str| word.parse::<u64>().is_ok_and(|count| count > 0);
+    let is_summary = words.iter().any(|word| {
+        [
+            "passed", "total", "Tests", "tests", "Found", "FAILED", "failures",
+        ]
+        .contains(word)
+    }) || line.starts_with("===");
+    words.windows(2).any(|pair| match pair {
+        [a, "failed" | "failing" | "failures"] if count(a) => is_summary,
+        [a, "error" | "errors"] if count(a) => {
+            words.contains(&"Found") || words.contains(&"generated")
+        }
+        ["failures" | "errors", b] if count(b) => line.contains('='),
+        _ => false,
+    })
+}
+
+/// Returns `true` if the last lines are those of a program that ended by an exception.
+fn program_failed(text: &str) -> bool {
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    let Some(last) = last.filter(|line| line.len() <= LINE_MAX) else {
+        return false;
+    };
+    let head = last.split(':').next().unwrap_or_default();
+    let is_exception = (head.ends_with("Error") || head.ends_with("Exception"))
+        && !head.contains(char::is_whitespace)
+        && text.contains("Traceback (most recent call last)");
+    is_exception
+        || last.contains("panicked at ")
+        || text.starts_with("Traceback (most recent call last)")
+}
+
+/// Returns `true` if the shell could not do what it was told: a short output that says so.
+fn shell_failed(text: &str) -> bool {
+    let text = bare(text);
+    let lines = text.lines().count();
+    lines <= 3
+        && text.lines().any(|line| {
+            line.len() <= LINE_MAX
+                && (SHELL_FAILURES.iter().any(|mark| line.contains(mark))
+                    || line.starts_with("fatal: "))
+        })
+}
+
+fn is_failure_text(text: &str) -> bool {
+    FAILURE_OPENINGS
+        .lines()
+        .any(|opening| !opening.is_empty() && text.starts_with(opening))
+}
+
+fn is_failure_json(text: &str) -> bool {
+    if !text.starts_with('{') {
+        return false;
+    }
+    let Ok(Value::Object(map)) = serde_json::from_str::<Value>(text) else {
+        return false;
+    };
+    let is_set = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        _ => true,
+    };
+    map.get("error").is_some_and(is_set)
+        || map.get("isError").is_some_and(is_set)
+        || map.get("success") == Some(&Value::Bool(false))
+}
+
+/// Returns the line of a failed result that says why.
+fn error_line(text: &str) -> String {
+    let text = bare(text);
+    let lines = || {
+        text.lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && line.len() <= LINE_MAX)
+            .filter(|line| !line.to_lowercase().starts_with("exit code"))
+    };
+    // The exception stands last, the first error of a compiler first.
+    let exception = text
+        .contains("Traceback (most recent call last)")
+        .then(|| {
+            lines().rfind(|line| {
+                line.split(':')
+                    .next()
+                    .is_some_and(|head| head.ends_with("Error") || head.ends_with("Exception"))
+            })
+        })
+        .flatten();
+    let says = |line: &&str| {
+        let low = line.to_lowercase();
+        ERROR_WORDS.iter().any(|word| low.contains(word))
+    };
+    let found = exception
+        .or_else(|| lines().find(says))
+        .or_else(|| lines().next());
+    let found = found.unwrap_or("no output");
+    // "ERROR:" alone says nothing: what follows it does.
+    if found.split_whitespace().count() < 2
+        && let Some(next) = lines().skip_while(|line| *line != found).nth(1)
+    {
+        return one_line(&format!("{found} {next}"), ERROR_MAX);
+    }
+    one_line(found.trim_end_matches(['|', ':', ' ']), ERROR_MAX)
+}
+
+/// Returns what a successful call said, in few words.
+fn said(text: &str) -> String {
+    let text = bare(text);
+    if text.is_empty() {
+        return "ok".to_owned();
+    }
+    if text.len() <= OUTCOME_MAX {
+        // A line that opens a block is no lead-in here.
+        return one_line(
+            text.trim_end_matches([':', '{', '(', '|', ' ']),
+            OUTCOME_MAX,
+        );
+    }
+    // Tests and builds say last how it went.
+    let last = text.lines().next_back().unwrap_or_default();
+    let low = last.to_lowercase();
+    if last.len() <= OUTCOME_MAX && END_WORDS.iter().any(|word| low.contains(word)) {
+        return one_line(last, OUTCOME_MAX);
+    }
+    match text.lines().count() {
+        1 => String::new(),
+        lines => format!("{lines} lines"),
+    }
+}
+
+const EXIT_CODES: [&str; 7] = [
+    "exit code",
+    "exited with code",
+    "exit status",
+    "returncode",
+    "return code",
+    "exit_code",
+    "exited with status",
+];
+const TEST_FAILURES: &str = include_str!("words/test_failures.txt");
+const FAILURE_OPENINGS: &str = include_str!("words/failure_openings.txt");
+const SHELL_FAILURES: [&str; 6] = [
+    "command not found",
+    "No such file or directory",
+    "Permission denied",
+    "Is a directory",
+    "cannot access",
+    "Operation not permitted",
+];
+const ERROR_WORDS: [&str; 14] = [
+    "error",
+    "fail",
+    "exception",
+    "panicked",
+    "not found",
+    "no such",
+    "denied",
+    "cannot",
+    "can't",
+    "unable",
+    "invalid",
+    "错误",
+    "エラー",
+    "오류",
+];
+const END_WORDS: [&str; 12] = [
+    "pass",
+    "ok",
+    "done",
+    "success",
+    "finished",
+    "complete",
+    "built",
+    "compiled",
+    "up to date",
+    "created",
+    "updated",
+    "total",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(name: &str, arguments: &str, text: &str, is_error: bool) -> bool {
+        let call = Call::new(name, arguments);
+        matches!(outcome(Some(&call), text, is_error), Outcome::Failed(_))
+    }
+
+    #[test]
+    fn contents_are_no_failures() {
+        for (name, arguments, text) in [
+            (
+                "Grep",
+                r#"{"pattern": "Error"}"#,
+                "src/a.rs:12: return Err(anyhow!(\"failed to open\"))",
+            ),
+            (
+                "Bash",
+                r#"{"command": "git log --oneline -3"}"#,
+                "ab12cd3 fix: error in crane timeout",
+            ),
+            (
+                "Bash",
+                r#"{"command": "cat build.log"}"#,
+                "error: could not compile `x`",
+            ),
+            (
+                "Read",
+                r#"{"file_path": "a.rs"}"#,
+                "1\tthrow new Error('failed')",
+            ),
+            (
+                "Bash",
+                r#"{"command": "cargo test"}"#,
+                "test result: ok. 12 passed; 0 failed; 0 ignored",
+            ),
+            ("Bash", r#"{"command": "grep x a"}"#, "Exit code 1"),
+        ] {
+            assert!(!failed(name, arguments, text, false), "{text}");
+        }
+    }
+
+    #[test]
+    fn failures_are_known_by_flag_code_and_summary() {
+        for (name, arguments, text, is_error) in [
+            ("Write", r#"{"file_path": "a"}"#, "ok, written", true),
+            (
+                "Bash",
+                r#"{"command": "cargo test"}"#,
+                "test result: FAILED. 1 passed; 1 failed",
+                false,
+            ),
+            (
+                "bash",
+                r#"{"command": "pytest"}"#,
+                "==== 2 failed, 3 passed in 1s ====",
+                false,
+            ),
+            (
+                "bash",
+                r#"{"command": "make"}"#,
+                "gcc x\nExit code: 2",
+                false,
+            ),
+            (
+                "bash",
+                r#"{"command": "./x"}"#,
+                "bash: ./x: No such file or directory",
+                false,
+            ),
+            (
+                "bash",
+                r#"{"command": "python a.py"}"#,
+                "Traceback (most recent call last):\n  File\nValueError: x",
+                false,
+            ),
+            (
+                "shell",
+                r#"{"command": ["bash", "-lc", "make"]}"#,
+                r#"{"output": "x", "metadata": {"exit_code": 1}}"#,
+                false,
+            ),
+            ("get_user", r#"{"id": "x"}"#, "Error: user not found", false),
+            (
+                "get_user",
+                r#"{"id": "x"}"#,
+                r#"{"error": "user not found"}"#,
+                false,
+            ),
+            (
+                "edit",
+                r#"{"path": "a"}"#,
+                "String to replace not found in file.",
+                false,
+            ),
+        ] {
+            assert!(failed(name, arguments, text, is_error), "{text}");
+        }
+        let call = Call::new("bash", r#"{"command": "python a.py"}"#);
+        let text = "Traceback (most recent call last):\n  File \"a\"\nValueError: x";
+        assert_eq!(
+            outcome(Some(&call), text, false),
+            Outcome::Failed("ValueError: x".into())
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! What a sentence is about, by its rarer words. A later sentence that says that something changed, is
+//! about the same thing as exactly one earlier sentence, and has another value of the same kind,
+//! replaces it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::statement::{Word, is_cjk};
+
+/// A word that stands in more messages names no single thing.
+const RARE: usize = 4;
+/// English words are compared by so many letters: "meet" and "meeting" are one.
+const PREFIX: usize = 4;
+/// A longer sentence tells more than a value.
+const MENTION_MAX: usize = 160;
+/// So many earlier sentences about a word are looked at.
+const EARLIER_MAX: usize = 16;
+
+/// Words that say that something changed.
+const CHANGES: &str = include_str!("../words/changes.txt");
+
+/// What a sentence is about.
+#[derive(Debug, Default)]
+pub(crate) struct Mention {
+    terms: BTreeSet<String>,
+    numbers: BTreeSet<String>,
+    /// Names: words with a capital letter inside a sentence, paths and identifiers.
+    names: BTreeSet<String>,
+    changes: bool,
+    forbids: bool,
+    is_wide: bool,
+}
+
+impl Mention {
+    pub(crate) fn of(sentence: &str, words: &[Word]) -> Self {
+        if sentence.len() > MENTION_MAX || sentence.trim_end().ends_with(['?', '？']) {
+            return Self::default();
+        }
+        let low = sentence.to_lowercase();
+        // "Now run test 2" is the next thing to do, no other test 1.
+        let low = low.strip_prefix("now ").unwrap_or(&low);
+        let mut mention = Self {
+            changes: CHANGES
+                .lines()
+                .filter(|change| !change.is_empty())
+                .any(|change| has_phrase(low, change)),
+            forbids: words.iter().any(Word::forbids),
+            is_wide: sentence.chars().any(is_cjk),
+            ..Self::default()
+        };
+        let runs = sentence
+            .split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | '@')));
+        for (n, run) in runs.filter(|run| !run.is_empty()).enumerate() {
+            let run = run.trim_matches(['.', '-', '/']);
+            if run.chars().any(is_cjk) {
+                mention.read_wide(run);
+            } else if run.contains(|c: char| c.is_ascii_digit()) {
+                mention.numbers.insert(run.to_owned());
+            } else if (n > 0 && run.starts_with(char::is_uppercase))
+                || run.contains(['_', '/', '@'])
+            {
+                mention.names.insert(run.to_owned());
+            } else if run.len() >= PREFIX && !is_plain(run) {
+                let low = run.to_lowercase();
+                mention.terms.extend(low.get(..PREFIX).map(str::to_owned));
+            }
+        }
+        mention
+    }
+
+    /// Reads a run of a script without blanks: its digits are values, each two characters a word.
+    fn read_wide(&mut self, run: &str) {
+        let digits = run
+            .split(|c: char| !c.is_ascii_digit())
+            .filter(|part| !part.is_empty());
+        self.numbers.extend(digits.map(str::to_owned));
+        let chars: Vec<char> = run.chars().filter(|c| is_cjk(*c)).collect();
+        for pair in chars.windows(2) {
+            // Kana are endings and particles.
+            if !pair.iter().any(|c| matches!(c, '\u{3040}'..='\u{309f}')) {
+                self.terms.insert(pair.iter().collect());
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Returns `true` if both have a value of the same kind, and not the same one.
+    fn has_another_value(&self, old: &Self) -> bool {
+        match (self.numbers.is_empty(), old.numbers.is_empty()) {
+            (false, false) => self
+                .numbers
+                .iter()
+                .any(|number| !old.numbers.contains(number)),
+            (true, true) if self.is_wide && old.is_wide => true,
+            (true, true) => {
+                !old.names.is_empty() && self.names.iter().any(|name| !old.names.contains(name))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Words that are too general to name a thing.
+fn is_plain(word: &str) -> bool {
+    let low = word.to_lowercase();
+    PLAIN.split('|').any(|plain| plain == low)
+}
+
+const PLAIN: &str = "that|this|with|from|have|will|would|should|could|just|about|there|here|they|them|then|than|\
+    what|when|where|which|your|ours|into|over|only|also|some|more|most|make|made|need|want|like|please|\
+    thanks|thank|okay|sure|yes|actually|instead|correction|change|changed|plan|heard|after|before|again|now|\
+    been|were|does|done|going|goes|took|send|keep|very|much|well|good|great|really|still|time|today";
+
+fn has_phrase(text: &str, phrase: &str) -> bool {
+    if !phrase.is_ascii() {
+        return text.contains(phrase);
+    }
+    text.match_indices(phrase).any(|(at, found)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let behind = text
+            .get(at + found.len()..)
+            .and_then(|text| text.chars().next());
+        !before.is_some_and(char::is_alphanumeric) && !behind.is_some_and(char::is_alphanumeric)
+    })
+}
+
+/// Returns the sentences that a later one replaces. Each is named by its message and its place there.
+pub(crate) fn outdated<'m>(
+    mentions: impl Iterator<Item = ((usize, usize), &'m Mention)>,
+) -> Vec<(usize, usize)> {
+    let mentions: Vec<((usize, usize), &Mention)> = mentions.collect();
+    let mut messages: HashMap<&str, BTreeSet<usize>> = HashMap::new();
+    for (at, mention) in &mentions {
+        for term in &mention.terms {
+            messages.entry(term).or_default().insert(at.0);
+        }
+    }
+    let is_rare = |term: &str| messages.get(term).is_some_and(|found| found.len() <= RARE);
+    let mut earlier: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut outdated = Vec::new();
+    for (n, (at, mention)) in mentions.iter().enumerate() {
+        if mention.changes {
+            // How many rare words each earlier sentence shares with this one.
+            let mut shared: HashMap<usize, usize> = HashMap::new();
+            for term in mention.terms.iter().filter(|term| is_rare(term)) {
+                let found = earlier.get(term.as_str()).into_iter().flatten();
+                for old in found.rev().take(EARLIER_MAX) {
+                    *shared.entry(*old).or_default() += 1;
+                }
+            }
+            let mut found: Vec<(usize, usize)> = shared
+                .into_iter()
+                .filter(|(old, _)| {
+                    mentions.get(*old).is_some_and(|(place, old)| {
+                        place.0 != at.0 && !old.forbids && mention.has_another_value(old)
+                    })
+                })
+                .map(|(old, count)| (count, old))
+                .collect();
+            found.sort_unstable();
+            match found.as_slice() {
+                [(_, one)] => outdated.extend(mentions.get(*one).map(|(place, _)| *place)),
+                // The one that shares more.
+                [.., (less, _), (more, one)] if more > less => {
+                    outdated.extend(mentions.get(*one).map(|(place, _)| *place));
+                }
+                _ => {}
+            }
+        }
+        for term in &mention.terms {
+            earlier.entry(term).or_default().push(n);
+        }
+    }
+    outdated
+}

@@ -1,0 +1,599 @@
+//! The user's words: which of them are kept. They stay as they were said and in their order; words that
+//! a later sentence updated are left out (`outdated.rs`).
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use crate::cues::{self, Rule};
+use crate::format::{GAP, Item};
+use crate::outdated::{Told, stale};
+use crate::sentences::{normal, sentences};
+use crate::tokens::TokenBudget;
+
+/// A message of at most so many bytes is kept whole or not at all; longer ones go sentence by
+/// sentence if the whole does not fit.
+const SHORT: usize = 400;
+/// Nobody writes more sentences into one message by hand: the rest is a dump, in which no rule and no
+/// value is looked for.
+const BY_HAND: usize = 4_000;
+/// In a longer message a change of a value is only known by its exact words.
+const BRIEF: usize = 1_200;
+/// A long message is kept whole if it takes at most this share of what is left, in percent.
+const WHOLE: u64 = 50;
+/// What the sign for left-out words weighs, at most.
+const GAP_COST: u64 = 2;
+/// A sentence of fewer characters says little by itself.
+const PHRASE: usize = 20;
+/// So many words of a message are looked at to judge how much of it is new.
+const TERMS_MAX: usize = 200;
+
+/// One of the user's texts.
+#[derive(Debug)]
+pub(crate) struct SaidText {
+    /// Its place in the conversation.
+    pub(crate) order: usize,
+    pub(crate) text: String,
+    pub(crate) standing: Standing,
+}
+
+/// What is known of a text before it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    New,
+    /// It answers a tool call: a decision of the user.
+    Reply,
+    /// It was marked as a rule in an earlier handover.
+    Rule,
+}
+
+/// The user's words, and what of them is kept.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    messages: Vec<Utterance>,
+}
+
+#[derive(Debug)]
+struct Utterance {
+    order: usize,
+    text: String,
+    sentences: Vec<Sentence>,
+    kept: Kept,
+    /// What its kept sentences cost.
+    paid: u64,
+    standing: Standing,
+    /// How much of it the user says nowhere else: 1 for nothing, more for each new word.
+    news: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    No,
+    Whole,
+    Sentences,
+}
+
+#[derive(Debug)]
+struct Sentence {
+    at: Range<usize>,
+    rule: Option<Rule>,
+    is_fact: bool,
+    is_kept: bool,
+    is_stale: bool,
+    /// It only acknowledges, or says again what other messages say.
+    is_chatter: bool,
+    /// How often it stands in all that the user said; none if it stands earlier.
+    times: u32,
+    is_machine: bool,
+}
+
+impl Said {
+    /// Reads texts in their order.
+    pub(crate) fn of(texts: Vec<SaidText>) -> Self {
+        let novelty = Novelty::of(&texts);
+        let repeated = repeated(&texts);
+        // Of a repeated text the last one stays.
+        let mut seen = HashSet::new();
+        let mut last: Vec<SaidText> = texts
+            .into_iter()
+            .rev()
+            .filter(|said| !said.text.trim().is_empty() && seen.insert(normal(&said.text)))
+            .collect();
+        last.reverse();
+        let mut messages = Vec::with_capacity(last.len());
+        let mut told = Vec::new();
+        for said in last {
+            let news = novelty.news(&said.text);
+            let (mut utterance, values) = Utterance::of(said, news);
+            utterance.mark_chatter(&repeated);
+            let m = messages.len();
+            told.extend(values.into_iter().map(|(n, one)| ((m, n), one)));
+            messages.push(utterance);
+        }
+        for (m, n) in stale(told) {
+            let sentence = messages
+                .get_mut(m)
+                .and_then(|one: &mut Utterance| one.sentences.get_mut(n));
+            if let Some(sentence) = sentence {
+                sentence.is_stale = true;
+            }
+        }
+        count_repetitions(&mut messages);
+        Self { messages }
+    }
+
+    /// Returns what all of it weighs that is not outdated.
+    pub(crate) fn weight(&self, count: &dyn Fn(&str) -> u64) -> u64 {
+        let live = self.messages.iter().map(Utterance::live);
+        live.map(|text| count(&Item::user(text, false).written()))
+            .sum()
+    }
+
+    /// Keeps nothing again.
+    pub(crate) fn reset(&mut self) {
+        for message in &mut self.messages {
+            message.kept = Kept::No;
+            message.paid = 0;
+            message
+                .sentences
+                .iter_mut()
+                .for_each(|sentence| sentence.is_kept = false);
+        }
+    }
+
+    /// Returns all sentences that are not outdated.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &str> {
+        self.sentences(|sentence| !sentence.is_stale)
+    }
+
+    /// Returns the sentences that the user updated later.
+    pub(crate) fn stale(&self) -> impl Iterator<Item = &str> {
+        self.sentences(|sentence| sentence.is_stale)
+    }
+
+    fn sentences(&self, wanted: impl Fn(&Sentence) -> bool + Copy) -> impl Iterator<Item = &str> {
+        self.messages.iter().flat_map(move |message| {
+            let found = message.sentences.iter().filter(move |one| wanted(one));
+            found.map(|sentence| message.text_of(sentence))
+        })
+    }
+
+    /// Spends on short messages with a rule, a stated value or a decision in them: the strongest first,
+    /// and of those the newest.
+    pub(crate) fn spend_on_rules(&mut self, tokens: &mut TokenBudget<'_>) {
+        let mut found = Vec::new();
+        for (m, message) in self.messages.iter().enumerate() {
+            if message.is_short() && message.kept == Kept::No {
+                let is_reply = message.standing == Standing::Reply;
+                let strength = message.strength().filter(|rule| *rule > Rule::Wish);
+                found.extend(strength.map(|rule| (is_reply, rule, m)));
+            }
+        }
+        found.sort_by_key(|found| std::cmp::Reverse(*found));
+        for (_, _, m) in found {
+            if tokens.is_spent() {
+                break;
+            }
+            if let Some(message) = self.messages.get_mut(m)
+                && tokens.spend(&message.item(message.live()).written())
+            {
+                message.kept = Kept::Whole;
+            }
+        }
+    }
+
+    /// Spends on the rules in long messages that are not kept whole. In a long text "use" and "keep"
+    /// are everywhere; there they are no rules.
+    pub(crate) fn spend_on_inner_rules(&mut self, tokens: &mut TokenBudget<'_>) {
+        for message in self.messages.iter_mut().rev() {
+            if !message.is_open() {
+                continue;
+            }
+            for n in (0..message.sentences.len()).rev() {
+                if tokens.is_spent() {
+                    return;
+                }
+                message.spend_on_sentence(n, tokens, |sentence| sentence.rule > Some(Rule::Wish));
+            }
+        }
+    }
+
+    /// Spends on short messages by how much they say that is said nowhere else, for their length.
+    pub(crate) fn spend_on_short(&mut self, tokens: &mut TokenBudget<'_>) {
+        let mut found: Vec<(f64, usize)> = Vec::new();
+        for (m, message) in self.messages.iter().enumerate() {
+            if message.is_short() && message.kept == Kept::No && !message.is_chatter() {
+                let fact = if message.says_a_fact() { 2.0 } else { 1.0 };
+                let worth = message.news * fact;
+                let cost = message.text.len() as f64 / 4.0 + 4.0;
+                found.push((worth / cost, m));
+            }
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        for (_, m) in found {
+            if tokens.is_spent() {
+                break;
+            }
+            if let Some(message) = self.messages.get_mut(m) {
+                let text = message.live();
+                if text.is_empty() || tokens.spend(&message.item(text).written()) {
+                    message.kept = Kept::Whole;
+                }
+            }
+        }
+    }
+
+    /// Spends on long messages that fit whole, the shorter ones first.
+    pub(crate) fn spend_on_whole(&mut self, tokens: &mut TokenBudget<'_>) {
+        let mut long: Vec<usize> = (0..self.messages.len()).collect();
+        long.retain(|m| self.messages.get(*m).is_some_and(Utterance::is_open));
+        long.sort_by_key(|m| self.messages.get(*m).map(|message| message.text.len()));
+        for m in long {
+            let Some(message) = self.messages.get_mut(m) else {
+                continue;
+            };
+            let left = tokens.left_of_share() * WHOLE / 100 + message.paid;
+            // Even a very dense counter takes a token for a dozen bytes: no need to count those.
+            if message.text.len() as u64 / 12 > left {
+                break;
+            }
+            let cost = tokens.count(&message.item(message.live()).written());
+            if cost <= left && tokens.spend_tokens(cost.saturating_sub(message.paid)) {
+                message.kept = Kept::Whole;
+                message.paid = cost;
+            }
+        }
+    }
+
+    /// Spends on sentences of the others, by what they are worth for their length.
+    pub(crate) fn spend_on_sentences(&mut self, tokens: &mut TokenBudget<'_>) {
+        let newest = self.messages.len().max(1) as f64;
+        let mut found: Vec<(f64, usize, usize)> = Vec::new();
+        for (m, message) in self.messages.iter().enumerate() {
+            if !message.is_open() {
+                continue;
+            }
+            let last = message.sentences.len().saturating_sub(1);
+            for (n, sentence) in message.sentences.iter().enumerate() {
+                if sentence.is_kept || !sentence.is_fresh() {
+                    continue;
+                }
+                let text = message.text_of(sentence).trim();
+                let mut worth = f64::from(sentence.times).powf(0.8);
+                worth *= if text.chars().count() < PHRASE {
+                    0.2
+                } else {
+                    1.0
+                };
+                worth *= if sentence.is_machine { 0.6 } else { 1.0 };
+                worth *= if sentence.rule.is_some() { 1.6 } else { 1.0 };
+                // A text says most of it in its first and last sentence.
+                worth *= if n == 0 || n == last { 3.0 } else { 1.0 };
+                worth *= 1.0 + 0.5 * (m as f64 / newest);
+                let cost = text.len() as f64 / 4.0 + 3.0;
+                found.push((worth / cost, m, n));
+            }
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        for (_, m, n) in found {
+            if tokens.is_spent() {
+                break;
+            }
+            if let Some(message) = self.messages.get_mut(m) {
+                message.spend_on_sentence(n, tokens, |_| true);
+            }
+        }
+    }
+
+    /// Returns what is kept, with its place in the conversation.
+    pub(crate) fn items(&self) -> Vec<(usize, Item)> {
+        let kept = self.messages.iter().filter_map(|message| {
+            let text = match message.kept {
+                Kept::No => return None,
+                Kept::Whole => message.live(),
+                Kept::Sentences => message.joined(|sentence| sentence.is_kept),
+            };
+            (!text.is_empty()).then(|| (message.order, message.item(text)))
+        });
+        kept.collect()
+    }
+}
+
+impl Utterance {
+    /// Reads a text, with what its sentences say of values.
+    fn of(said: SaidText, news: f64) -> (Self, Vec<(usize, Told)>) {
+        let text = said.text.trim().to_owned();
+        let mut found = Vec::new();
+        let mut values = Vec::new();
+        for (n, at) in sentences(&text).into_iter().enumerate() {
+            let sentence = text.get(at.clone()).unwrap_or_default();
+            let is_machine = n >= BY_HAND || cues::is_machine(sentence);
+            let (mut rule, mut is_fact) = (None, false);
+            if !is_machine {
+                let told = Told::of(sentence, text.len() <= BRIEF);
+                let is_stated = told.as_ref().is_some_and(Told::is_stated);
+                rule = cues::rule(sentence).max(is_stated.then_some(Rule::Value));
+                is_fact = cues::is_fact(sentence);
+                values.extend(told.map(|told| (n, told)));
+            }
+            found.push(Sentence {
+                at,
+                rule,
+                is_fact,
+                is_kept: false,
+                is_stale: false,
+                is_chatter: false,
+                times: 1,
+                is_machine,
+            });
+        }
+        let utterance = Self {
+            order: said.order,
+            text,
+            sentences: found,
+            kept: Kept::No,
+            paid: 0,
+            standing: said.standing,
+            news,
+        };
+        (utterance, values)
+    }
+
+    /// Marks the sentences that other messages repeat, unless they say something.
+    fn mark_chatter(&mut self, repeated: &HashSet<String>) {
+        if !self.is_short() || self.standing != Standing::New {
+            return;
+        }
+        for n in 0..self.sentences.len() {
+            let Some(sentence) = self.sentences.get(n) else {
+                return;
+            };
+            let text = self.text_of(sentence);
+            let is_chatter = sentence.rule < Some(Rule::Value) && repeated.contains(&normal(text));
+            if let Some(sentence) = self.sentences.get_mut(n) {
+                sentence.is_chatter = is_chatter;
+            }
+        }
+    }
+
+    fn is_chatter(&self) -> bool {
+        self.sentences
+            .iter()
+            .all(|one| one.is_chatter || one.is_stale)
+    }
+
+    fn text_of(&self, sentence: &Sentence) -> &str {
+        self.text.get(sentence.at.clone()).unwrap_or_default()
+    }
+
+    /// Returns the strongest rule in it.
+    fn strength(&self) -> Option<Rule> {
+        let live = self.sentences.iter().filter(|one| !one.is_stale);
+        let strength = live.filter_map(|one| one.rule).max();
+        match self.standing {
+            Standing::New => strength,
+            Standing::Reply => Some(Rule::Must),
+            Standing::Rule => strength.max(Some(Rule::Value)),
+        }
+    }
+
+    fn says_a_fact(&self) -> bool {
+        self.sentences
+            .iter()
+            .any(|one| one.is_fact && !one.is_stale)
+    }
+
+    /// Returns `text`, a part of this, as it is written.
+    fn item(&self, text: String) -> Item {
+        let is_rule = match self.kept {
+            Kept::Sentences => self
+                .sentences
+                .iter()
+                .any(|one| one.is_kept && one.rule > Some(Rule::Wish)),
+            _ => self.standing != Standing::Reply && self.strength() > Some(Rule::Wish),
+        };
+        Item::user(text, is_rule)
+    }
+
+    /// Keeps the sentence of this number, if it is one of the wanted and there are tokens for it.
+    fn spend_on_sentence(
+        &mut self,
+        n: usize,
+        tokens: &mut TokenBudget<'_>,
+        wanted: impl Fn(&Sentence) -> bool,
+    ) {
+        let first = self.kept == Kept::No;
+        let Some(sentence) = self.sentences.get_mut(n) else {
+            return;
+        };
+        if sentence.is_kept || !sentence.is_fresh() || !wanted(sentence) {
+            return;
+        }
+        let text = self.text.get(sentence.at.clone()).unwrap_or_default();
+        let cost = tokens.count(text) + GAP_COST + if first { 2 } else { 0 };
+        if tokens.spend_tokens(cost) {
+            sentence.is_kept = true;
+            self.kept = Kept::Sentences;
+            self.paid += cost;
+        }
+    }
+
+    fn is_short(&self) -> bool {
+        self.text.len() <= SHORT
+    }
+
+    /// Returns `true` if more of it could be kept, sentence by sentence.
+    fn is_open(&self) -> bool {
+        !self.is_short() && matches!(self.kept, Kept::No | Kept::Sentences)
+    }
+
+    /// Returns all of it that is not outdated.
+    fn live(&self) -> String {
+        if self
+            .sentences
+            .iter()
+            .all(|one| !one.is_stale && !one.is_chatter)
+            || self.is_chatter()
+        {
+            return self.joined(|one| !one.is_stale);
+        }
+        // An acknowledgement before or behind the rest leaves no gap.
+        let first = self
+            .sentences
+            .iter()
+            .position(|one| !one.is_chatter)
+            .unwrap_or(0);
+        let last = self.sentences.iter().rposition(|one| !one.is_chatter);
+        let last = last.unwrap_or(self.sentences.len());
+        let whole = self.sentences.get(first..=last).unwrap_or_default();
+        self.join(whole, |one| !one.is_stale && !one.is_chatter)
+    }
+
+    /// Returns the wanted sentences, with a sign for those that are left out.
+    fn joined(&self, wanted: impl Fn(&Sentence) -> bool) -> String {
+        self.join(&self.sentences, wanted)
+    }
+
+    fn join(&self, sentences: &[Sentence], wanted: impl Fn(&Sentence) -> bool) -> String {
+        let mut joined = String::new();
+        let mut gap = false;
+        for sentence in sentences {
+            if !wanted(sentence) {
+                gap = true;
+                continue;
+            }
+            if std::mem::take(&mut gap) {
+                let end = joined.trim_end().len();
+                let blanks = joined.split_off(end);
+                if end > 0 {
+                    joined.push(' ');
+                }
+                joined.push(GAP);
+                joined.push_str(if blanks.contains('\n') { "\n" } else { " " });
+            }
+            joined.push_str(self.text_of(sentence));
+        }
+        let end = joined.trim_end().len();
+        joined.truncate(end);
+        if gap && end > 0 {
+            joined.push(' ');
+            joined.push(GAP);
+        }
+        joined
+    }
+}
+
+impl Sentence {
+    fn is_fresh(&self) -> bool {
+        !self.is_stale && self.times > 0
+    }
+}
+
+/// Returns the sentences that stand in more than one of the short messages.
+fn repeated(texts: &[SaidText]) -> HashSet<String> {
+    let mut seen = HashSet::new();
+    let mut repeated = HashSet::new();
+    for said in texts.iter().filter(|said| said.text.len() <= SHORT) {
+        let here: HashSet<String> = sentences(&said.text)
+            .into_iter()
+            .filter_map(|at| said.text.get(at).map(normal))
+            .collect();
+        for sentence in here {
+            if seen.contains(&sentence) {
+                repeated.insert(sentence);
+            } else {
+                seen.insert(sentence);
+            }
+        }
+    }
+    repeated
+}
+
+/// In how many of the user's messages each word stands.
+struct Novelty {
+    of: HashMap<String, u32>,
+    messages: f64,
+}
+
+impl Novelty {
+    fn of(texts: &[SaidText]) -> Self {
+        let mut of: HashMap<String, u32> = HashMap::new();
+        for text in texts {
+            let mut seen = HashSet::new();
+            terms(&text.text, &mut |term| {
+                seen.insert(term.to_owned());
+            });
+            for term in seen {
+                *of.entry(term).or_default() += 1;
+            }
+        }
+        Self {
+            of,
+            messages: texts.len().max(2) as f64,
+        }
+    }
+
+    /// Returns 1 and, for each word of `text`, up to a half: the rarer it is, the more.
+    fn news(&self, text: &str) -> f64 {
+        let mut seen = HashSet::new();
+        let mut news = 1.0;
+        terms(text, &mut |term| {
+            if seen.insert(term.to_owned()) {
+                let times = self.of.get(term).copied().unwrap_or(1);
+                news += 0.5 * (self.messages / f64::from(times.max(1))).ln() / self.messages.ln();
+            }
+        });
+        news
+    }
+}
+
+/// Calls `tell` with the words of `text`, in lower case; in scripts without blanks, with each two
+/// characters.
+fn terms(text: &str, tell: &mut dyn FnMut(&str)) {
+    let low = text.to_lowercase();
+    let words = low.split(|c: char| !c.is_alphanumeric());
+    for word in words.filter(|word| !word.is_empty()).take(TERMS_MAX) {
+        if word.is_ascii() || !word.chars().any(|c| c as u32 >= 0x2e80) {
+            if word.len() > 1 {
+                tell(word);
+            }
+            continue;
+        }
+        let ends: Vec<usize> = word
+            .char_indices()
+            .map(|(at, _)| at)
+            .chain([word.len()])
+            .collect();
+        for place in ends.windows(3).take(TERMS_MAX) {
+            if let [start, _, end] = place {
+                tell(word.get(*start..*end).unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// Notes of each sentence of long messages how often it stands in all of them, at the first.
+fn count_repetitions(messages: &mut [Utterance]) {
+    let mut number: HashMap<String, usize> = HashMap::new();
+    let mut times: Vec<u32> = Vec::new();
+    let mut order = Vec::new();
+    for message in messages.iter().filter(|message| !message.is_short()) {
+        for sentence in &message.sentences {
+            let next = times.len();
+            let n = *number
+                .entry(normal(message.text_of(sentence)))
+                .or_insert(next);
+            if n == next {
+                times.push(0);
+            }
+            if let Some(times) = times.get_mut(n) {
+                *times += 1;
+            }
+            order.push(n);
+        }
+    }
+    let long = messages.iter_mut().filter(|message| !message.is_short());
+    let sentences = long.flat_map(|message| message.sentences.iter_mut());
+    for (sentence, n) in sentences.zip(order) {
+        sentence.times = times.get_mut(n).map_or(0, std::mem::take);
+    }
+}

@@ -1,0 +1,527 @@
+//! What is told in the tokens that there are. Each kind has a share; what one leaves goes to the next.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::format::{self, Item, Section};
+use crate::names::{self, Kind};
+use crate::said::Said;
+use crate::story::{Deeds, Line, LineKind, Story};
+use crate::tokens::TokenBudget;
+
+/// Shares of the tokens, in percent. The user's words come first, in steps that each leave something
+/// to the next.
+const STATE: u64 = 10;
+const RULES: u64 = 28;
+const SHORT: u64 = 48;
+const WHOLE: u64 = 56;
+const SAID: u64 = 57;
+const FORMER: u64 = 6;
+const FINDINGS: u64 = 10;
+const CALLS: u64 = 7;
+const FILES: u64 = 6;
+const NAMES: u64 = 45;
+/// Names without a file, at most.
+const BARE_NAMES: u64 = 3;
+/// The same in tokens.
+const BARE_NAMES_MAX: u64 = 80;
+/// So many tokens of a small text are the user's.
+const LEAST_SAID: u64 = 120;
+/// How much a name's length counts against it: 0 not at all, 1 in proportion.
+const DENSITY: f64 = 0.6;
+/// What a line of its own costs more than a place in a list.
+const LINE: u64 = 3;
+/// Names less likely than this only take what nothing else wants.
+const LIKELY: f64 = 0.006;
+/// A name less likely than this is not told.
+const LEAST: f64 = 0.002;
+/// So many names are told of one file.
+const NAMES_OF_FILE: usize = 6;
+
+/// Returns the text of what is worth telling in `tokens`, or `None` if nothing is.
+pub(crate) fn select(
+    story: &Story<'_>,
+    said: &mut Said,
+    tokens: u64,
+    count: &dyn Fn(&str) -> u64,
+) -> Option<String> {
+    let mut budget = TokenBudget::new(tokens, count);
+    if !budget.spend(&format::write(&[])) {
+        return None;
+    }
+    let all = budget.left();
+    said.reset();
+    let forgotten = forgotten(said);
+    let mut former = Lines::of(Section::Former, story, LineKind::Former, &forgotten);
+    let mut findings = Lines::of(Section::Conversation, story, LineKind::Finding, &forgotten);
+    let mut calls = Lines::of(Section::Conversation, story, LineKind::Call, &forgotten);
+    let bare = (all * BARE_NAMES / 100).min(BARE_NAMES_MAX);
+    let mut map = Map::of(story, &forgotten, bare);
+    let share = |percent: u64| all * percent / 100;
+
+    if story.lines.iter().any(|line| line.kind == LineKind::Former) {
+        budget.spend_tokens(heading(Section::Conversation, &budget));
+    }
+    budget.share(share(STATE));
+    let mut state = Vec::new();
+    for item in story.state.items() {
+        let first = if state.is_empty() {
+            heading(Section::State, &budget)
+        } else {
+            0
+        };
+        if budget.spend_tokens(first + budget.count(&item.written())) {
+            state.push(item);
+        }
+    }
+    let up_to = |budget: &mut TokenBudget<'_>, percent: u64| {
+        let spent = all - budget.left();
+        budget.share(share(percent).max(LEAST_SAID).saturating_sub(spent));
+    };
+    up_to(&mut budget, RULES);
+    said.spend_on_rules(&mut budget);
+    up_to(&mut budget, SHORT);
+    said.spend_on_short(&mut budget);
+    up_to(&mut budget, WHOLE);
+    said.spend_on_whole(&mut budget);
+    up_to(&mut budget, SAID);
+    said.spend_on_inner_rules(&mut budget);
+    said.spend_on_sentences(&mut budget);
+    for (lines, percent) in [
+        (&mut former, FORMER),
+        (&mut findings, FINDINGS),
+        (&mut calls, CALLS),
+    ] {
+        budget.share(share(percent));
+        lines.spend(&mut budget);
+    }
+    map.cover(said, &[&former, &findings, &calls]);
+    budget.share(share(FILES));
+    map.spend_on_changed(&mut budget);
+    budget.share(share(NAMES));
+    map.spend(&mut budget, LIKELY);
+    // What is left over.
+    budget.share(u64::MAX);
+    said.spend_on_rules(&mut budget);
+    said.spend_on_short(&mut budget);
+    said.spend_on_whole(&mut budget);
+    said.spend_on_inner_rules(&mut budget);
+    said.spend_on_sentences(&mut budget);
+    for lines in [&mut former, &mut findings, &mut calls] {
+        lines.spend(&mut budget);
+    }
+    map.cover(said, &[&former, &findings, &calls]);
+    map.spend(&mut budget, LEAST);
+
+    let mut conversation = said.items();
+    conversation.extend(findings.items());
+    conversation.extend(calls.items());
+    conversation.sort_by_key(|(order, _)| *order);
+    let (files, names) = map.items();
+    let in_order = |items: Vec<(usize, Item)>| {
+        items
+            .into_iter()
+            .map(|(_, item)| item)
+            .collect::<Vec<Item>>()
+    };
+    let sections = [
+        (Section::Former, in_order(former.items())),
+        (Section::Conversation, in_order(conversation)),
+        (Section::State, state),
+        (Section::Files, files),
+        (Section::Names, names),
+    ];
+    let is_empty = sections.iter().all(|(_, items)| items.is_empty());
+    (!is_empty).then(|| format::write(&sections))
+}
+
+fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
+    budget.count(section.heading()) + 1
+}
+
+/// Returns the names that stand only in what the user has updated since: they are told nowhere.
+fn forgotten(said: &Said) -> HashMap<String, Kind> {
+    let mut forgotten = HashMap::new();
+    for text in said.stale() {
+        names::each(text, &mut |word, kind| {
+            forgotten.insert(word.to_owned(), kind);
+        });
+    }
+    if !forgotten.is_empty() {
+        for text in said.live() {
+            names::each(text, &mut |word, _| {
+                forgotten.remove(word);
+            });
+        }
+    }
+    forgotten
+}
+
+/// The lines of one kind, and which of them are told.
+struct Lines<'n> {
+    section: Section,
+    lines: &'n [Line],
+    /// By what they are worth for their length.
+    order: Vec<usize>,
+    /// How far in `order` the choice is.
+    next: usize,
+    kept: Vec<usize>,
+}
+
+impl<'n> Lines<'n> {
+    fn of(
+        section: Section,
+        story: &'n Story<'_>,
+        kind: LineKind,
+        forgotten: &HashMap<String, Kind>,
+    ) -> Self {
+        let lines = story.lines.as_slice();
+        // A line that names what the work goes on with is worth more.
+        let density = |n: &usize| {
+            lines.get(*n).map_or(0.0, |line| {
+                let mut likely = 0.0;
+                names::each(&line.text, &mut |word, _| {
+                    let name = story.names.found.get(word);
+                    likely += name.map_or(0.0, |name| name.likely(word, story.files.get(word)));
+                });
+                line.worth * (1.0 + 2.0 * likely.min(1.5))
+                    / (8.0 + line.text.len() as f64).powf(0.6)
+            })
+        };
+        let is_of_kind = |n: &usize| lines.get(*n).is_some_and(|line| line.kind == kind);
+        let mut order: Vec<usize> = (0..lines.len()).filter(is_of_kind).collect();
+        let by_density: HashMap<usize, f64> = order.iter().map(|n| (*n, density(n))).collect();
+        let density = |n: &usize| by_density.get(n).copied().unwrap_or_default();
+        order.sort_by(|a, b| density(b).total_cmp(&density(a)).then(b.cmp(a)));
+        // A number that the user has updated since is not told.
+        let is_number = |kind: &Kind| matches!(kind, Kind::Number | Kind::Hex);
+        if forgotten.values().any(is_number) {
+            order.retain(|n| {
+                let mut holds = false;
+                let text = lines.get(*n).map_or("", |line| &line.text);
+                names::each(text, &mut |word, _| {
+                    holds |= forgotten.get(word).is_some_and(is_number);
+                });
+                !holds
+            });
+        }
+        // The same words are told once.
+        let mut seen = HashSet::new();
+        order.retain(|n| {
+            lines
+                .get(*n)
+                .is_some_and(|line| seen.insert(line.text.as_str()))
+        });
+        Self {
+            section,
+            lines,
+            order,
+            next: 0,
+            kept: Vec::new(),
+        }
+    }
+
+    fn spend(&mut self, budget: &mut TokenBudget<'_>) {
+        while !budget.is_spent() {
+            let Some(n) = self.order.get(self.next).copied() else {
+                return;
+            };
+            let Some(line) = self.lines.get(n) else {
+                return;
+            };
+            let heading = match self.section {
+                Section::Former if self.kept.is_empty() => heading(self.section, budget),
+                _ => 0,
+            };
+            let cost = heading + budget.count(&Item::note(line.words()).written());
+            if !budget.spend_tokens(cost) {
+                // The best is not passed over for a worse one that is shorter.
+                return;
+            }
+            self.next += 1;
+            self.kept.push(n);
+        }
+    }
+
+    /// Returns what is kept, with its place in the conversation.
+    fn items(&self) -> Vec<(usize, Item)> {
+        let mut kept = self.kept.clone();
+        kept.sort_unstable();
+        let lines = kept.iter().filter_map(|n| self.lines.get(*n));
+        lines
+            .map(|line| (line.order, Item::note(line.words())))
+            .collect()
+    }
+}
+
+/// Which files and names are told.
+struct Map<'n> {
+    story: &'n Story<'n>,
+    /// The likeliest for their length first.
+    order: Vec<Candidate<'n>>,
+    chosen: Vec<Candidate<'n>>,
+    /// Names that stand in what is told already, or must not be told.
+    covered: HashSet<String>,
+    /// Files that nothing was done with and of which no name is told: they are names too.
+    alone: HashSet<&'n str>,
+    /// The candidate of each file.
+    file_of: HashMap<&'n str, Candidate<'n>>,
+    /// Files that are told.
+    files: HashSet<&'n str>,
+    /// How many names are told of each file.
+    names_of: HashMap<u32, usize>,
+    /// Tokens for names without a file.
+    bare: u64,
+    is_headed: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidate<'n> {
+    word: &'n str,
+    likely: f64,
+    density: f64,
+    is_file: bool,
+    /// Whether a tool read or changed it.
+    is_used: bool,
+    home: Option<u32>,
+}
+
+impl Candidate<'_> {
+    /// Returns it as a member of a list.
+    fn separated(&self) -> String {
+        format!(", {}", self.word)
+    }
+
+    /// Returns `true` for `and/or`, `HTTP/1.0`, `s/a/b` and the like, which look like a path.
+    fn is_pair(&self) -> bool {
+        let (head, last) = self.word.rsplit_once('/').unwrap_or(("", self.word));
+        let is_sed = head.starts_with("s/") || head == "s";
+        self.is_file
+            && (is_sed
+                || self.word.contains("...")
+                || !names::has_ending(last) && !self.word.starts_with('/'))
+    }
+}
+
+impl<'n> Map<'n> {
+    fn of(story: &'n Story<'n>, forgotten: &HashMap<String, Kind>, bare: u64) -> Self {
+        let density =
+            |word: &str, likely: f64| likely / (1.0 + word.len() as f64 / 3.2).powf(DENSITY);
+        let mut order: Vec<Candidate<'n>> = story
+            .names
+            .found
+            .iter()
+            // A number says nothing without the words around it.
+            .filter(|(_, name)| !matches!(name.kind, Kind::Number | Kind::Hex))
+            .map(|(word, name)| {
+                let likely = name.likely(word, story.files.get(*word));
+                Candidate {
+                    word,
+                    likely,
+                    density: density(word, likely),
+                    is_file: matches!(name.kind, Kind::Path | Kind::File),
+                    is_used: story.files.contains_key(*word),
+                    home: name.home,
+                }
+            })
+            .filter(|candidate| candidate.likely >= LEAST)
+            .collect();
+        // Paths that no rule of names knows (with blanks, say) are files all the same.
+        for path in story.files.keys() {
+            if !story.names.found.contains_key(path.as_str()) {
+                order.push(Candidate {
+                    word: path,
+                    likely: 0.05,
+                    density: density(path, 0.05),
+                    is_file: true,
+                    is_used: true,
+                    home: None,
+                });
+            }
+        }
+        order.sort_by(|a, b| b.density.total_cmp(&a.density).then(a.word.cmp(b.word)));
+        let files = order.iter().filter(|candidate| candidate.is_file);
+        let file_of = files
+            .map(|candidate| (candidate.word, *candidate))
+            .collect();
+        Self {
+            story,
+            order,
+            chosen: Vec::new(),
+            covered: forgotten.keys().cloned().collect(),
+            alone: HashSet::new(),
+            file_of,
+            files: HashSet::new(),
+            names_of: HashMap::new(),
+            bare,
+            is_headed: false,
+        }
+    }
+
+    /// Notes the names in what is told already.
+    fn cover(&mut self, said: &Said, sections: &[&Lines<'_>]) {
+        let lines = sections.iter().flat_map(|lines| lines.items());
+        for (_, item) in said.items().into_iter().chain(lines) {
+            names::each(&item.text, &mut |word, _| cover(&mut self.covered, word));
+        }
+    }
+
+    /// Spends on names that are at least as likely as `least`.
+    fn spend(&mut self, budget: &mut TokenBudget<'_>, least: f64) {
+        // From the start each time: what did not fit a share may fit the whole.
+        let order = std::mem::take(&mut self.order);
+        for candidate in &order {
+            if budget.is_spent() {
+                break;
+            }
+            if candidate.likely >= least && !self.covered.contains(candidate.word) {
+                self.choose(*candidate, budget);
+            }
+        }
+        self.order = order;
+    }
+
+    /// Spends on files that were changed, the newest first.
+    fn spend_on_changed(&mut self, budget: &mut TokenBudget<'_>) {
+        let mut changed: Vec<(usize, Candidate<'n>)> = Vec::new();
+        for candidate in &self.order {
+            let deeds = self.story.files.get(candidate.word);
+            let deeds = deeds.filter(|deeds| deeds.written + deeds.edited > 0);
+            changed.extend(deeds.map(|deeds| (deeds.last, *candidate)));
+        }
+        changed.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.word.cmp(b.1.word)));
+        for (_, candidate) in changed {
+            if budget.is_spent() {
+                return;
+            }
+            self.choose(candidate, budget);
+        }
+    }
+
+    /// Chooses a name. A name that was seen in a file brings its file along, so that it stands beside
+    /// it; a name without one is a word in a list, of which there are few.
+    fn choose(&mut self, candidate: Candidate<'n>, budget: &mut TokenBudget<'_>) {
+        let home = candidate.home.filter(|_| !candidate.is_file);
+        if let Some(path) = home.and_then(|home| self.story.names.path(home))
+            && !self.files.contains(path)
+            && let Some(file) = self.file_of.get(path)
+        {
+            let cost = budget.count(&candidate.separated()) + budget.count(&self.line(path));
+            if cost <= budget.left_of_share() {
+                self.spend_on(*file, budget);
+            }
+        }
+        let path = home.and_then(|home| self.story.names.path(home));
+        match home.filter(|_| path.is_some_and(|path| self.files.contains(path))) {
+            Some(home) => {
+                let names = self.names_of.entry(home).or_default();
+                if *names < NAMES_OF_FILE {
+                    *names += 1;
+                    self.spend_on(candidate, budget);
+                }
+            }
+            None if candidate.is_used => self.spend_on(candidate, budget),
+            None => {
+                let cost = budget.count(&candidate.separated());
+                if !candidate.is_pair()
+                    && let Some(left) = self.bare.checked_sub(cost)
+                {
+                    self.bare = left;
+                    self.spend_on(candidate, budget);
+                }
+            }
+        }
+    }
+
+    fn spend_on(&mut self, candidate: Candidate<'n>, budget: &mut TokenBudget<'_>) {
+        let heading = if self.is_headed {
+            0
+        } else {
+            heading(Section::Files, budget) + heading(Section::Names, budget)
+        };
+        let cost = if candidate.is_used {
+            budget.count(&self.line(candidate.word))
+        } else {
+            budget.count(&candidate.separated())
+        };
+        // The first name of a file makes it a line of its own.
+        let home = candidate.home.and_then(|home| self.story.names.path(home));
+        let home = home.filter(|home| !candidate.is_file && self.alone.contains(home));
+        if !budget.spend_tokens(heading + cost + home.map_or(0, |_| LINE)) {
+            return;
+        }
+        if let Some(home) = home {
+            self.alone.remove(home);
+        }
+        self.is_headed = true;
+        cover(&mut self.covered, candidate.word);
+        if candidate.is_file {
+            self.files.insert(candidate.word);
+            if !candidate.is_used {
+                self.alone.insert(candidate.word);
+            }
+        }
+        self.chosen.push(candidate);
+    }
+
+    /// Returns the line of a file without its names.
+    fn line(&self, path: &str) -> String {
+        Item::note(self.file(path)).written()
+    }
+
+    fn file(&self, path: &str) -> String {
+        match self.story.files.get(path).map(Deeds::words) {
+            Some(deeds) if !deeds.is_empty() => format!("{path} ({deeds})"),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// Returns the files with the names seen there, and the names seen elsewhere; the likeliest first.
+    fn items(&self) -> (Vec<Item>, Vec<Item>) {
+        let mut files: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
+        let mut chosen: Vec<&Candidate<'_>> = self.chosen.iter().collect();
+        chosen.sort_by(|a, b| b.likely.total_cmp(&a.likely).then(a.word.cmp(b.word)));
+        let mut elsewhere: Vec<&str> = Vec::new();
+        for (rank, file) in chosen.iter().filter(|one| one.is_file).enumerate() {
+            if self.alone.contains(file.word) {
+                elsewhere.push(file.word);
+            } else {
+                files.insert(file.word, (rank, Vec::new()));
+            }
+        }
+        for name in chosen.iter().filter(|one| !one.is_file) {
+            let home = name.home.and_then(|home| self.story.names.path(home));
+            match home.and_then(|home| files.get_mut(home)) {
+                Some((_, names)) => names.push(name.word),
+                None => elsewhere.push(name.word),
+            }
+        }
+        let mut files: Vec<(usize, String)> = files
+            .into_iter()
+            .map(|(path, (rank, names))| {
+                let mut item = self.file(path);
+                if !names.is_empty() {
+                    item.push_str(": ");
+                    item.push_str(&names.join(", "));
+                }
+                (rank, item)
+            })
+            .collect();
+        files.sort();
+        let files = files
+            .into_iter()
+            .map(|(_, item)| Item::note(item))
+            .collect();
+        let elsewhere = (!elsewhere.is_empty()).then(|| Item::note(elsewhere.join(", ")));
+        (files, elsewhere.into_iter().collect())
+    }
+}
+
+/// Notes `word` and the ends of it: the end of a path is a path too.
+fn cover(covered: &mut HashSet<String>, word: &str) {
+    covered.insert(word.to_owned());
+    for (at, _) in word.match_indices('/') {
+        if let Some(end) = word.get(at + 1..) {
+            covered.insert(end.to_owned());
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The state of the work at the end: the todo list, the last failure, the open question, changes that
+//! no test has seen.
+
+use serde_json::Value;
+
+use crate::calls::Call;
+use crate::format::Item;
+use crate::sentences::one_line;
+
+/// Longest entry of a todo list that is repeated, in bytes.
+const TODO_MAX: usize = 160;
+/// So many entries of a todo list are kept.
+const TODOS_MAX: usize = 40;
+/// So many changed files are named.
+const CHANGED_MAX: usize = 12;
+/// Longest question or failure that is repeated, in bytes.
+const LINE_MAX: usize = 400;
+
+const TODO: &str = "Todo";
+const FAILED: &str = "Last failure: ";
+const QUESTION: &str = "Open question: ";
+const CHANGED: &str = "Changed, not tested since: ";
+
+/// The state of the work.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    todos: Vec<Todo>,
+    /// The last call that failed and was not repeated with success: its signature, its family, why.
+    pub(crate) failed: Option<Failure>,
+    question: Option<String>,
+    changed: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) signature: String,
+    /// What a later success must be of to settle it: a family of commands, or a file.
+    pub(crate) key: String,
+    pub(crate) line: String,
+}
+
+#[derive(Debug)]
+struct Todo {
+    id: Option<String>,
+    text: String,
+    status: Status,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Open,
+    Current,
+    Done,
+}
+
+impl Status {
+    fn of(name: &str) -> Self {
+        match name {
+            "completed" | "done" | "complete" | "cancelled" | "deleted" => Self::Done,
+            "in_progress" | "in-progress" | "active" | "running" => Self::Current,
+            _ => Self::Open,
+        }
+    }
+}
+
+impl State {
+    /// Notes a call, if it is about a todo list.
+    pub(crate) fn call(&mut self, call: &Call) {
+        let list = call.arguments.as_object().and_then(|map| {
+            map.values()
+                .find_map(|value| value.as_array().and_then(|list| todos(list)))
+        });
+        let name = call.name.to_lowercase();
+        if let Some(list) =
+            list.filter(|_| name.contains("todo") || name.contains("plan") || name.contains("task"))
+        {
+            self.todos = list;
+            return;
+        }
+        let text = |key: &str| call.arguments.get(key).and_then(Value::as_str);
+        if name.contains("taskcreate") || name.contains("task_create") {
+            if let Some(subject) = text("subject").or_else(|| text("title")) {
+                self.todos.push(Todo {
+                    // The host numbers them in order.
+                    id: Some((self.todos.len() + 1).to_string()),
+                    text: one_line(subject, TODO_MAX),
+                    status: Status::Open,
+                });
+            }
+        } else if name.contains("taskupdate") || name.contains("task_update") {
+            let id = text("taskId").or_else(|| text("task_id"));
+            let todo = self
+                .todos
+                .iter_mut()
+                .find(|todo| todo.id.as_deref() == id && id.is_some());
+            if let (Some(todo), Some(status)) = (todo, text("status")) {
+                todo.status = Status::of(status);
+            }
+        }
+        let excess = self.todos.len().saturating_sub(TODOS_MAX);
+        self.todos.drain(..excess);
+    }
+
+    /// Notes that a file was changed.
+    pub(crate) fn change(&mut self, path: &str) {
+        self.changed.retain(|changed| changed != path);
+        self.changed.push(path.to_owned());
+    }
+
+    /// Notes that a test or a build ran.
+    pub(crate) fn tested(&mut self) {
+        self.changed.clear();
+    }
+
+    /// Notes that a call of this key succeeded.
+    pub(crate) fn succeeded(&mut self, key: &str) {
+        if self
+            .failed
+            .as_ref()
+            .is_some_and(|failure| failure.key == key)
+        {
+            self.failed = None;
+        }
+    }
+
+    /// Notes the last question of the agent, or that it was answered.
+    pub(crate) fn ask(&mut self, question: Option<&str>) {
+        self.question = question.map(|question| one_line(question, LINE_MAX));
+    }
+
+    /// Returns the lines of the state, the most important first.
+    pub(crate) fn items(&self) -> Vec<Item> {
+        let mut items = Vec::new();
+        if let Some(failure) = &self.failed {
+            items.push(Item::note(format!(
+                "{FAILED}{} → failed: {}",
+                failure.signature, failure.line
+            )));
+        }
+        if let Some(question) = &self.question {
+            items.push(Item::note(format!("{QUESTION}{question}")));
+        }
+        if !self.changed.is_empty() {
+            let newest = self.changed.iter().rev().take(CHANGED_MAX);
+            let paths: Vec<&str> = newest.map(String::as_str).collect();
+            items.push(Item::note(format!("{CHANGED}{}", paths.join(", "))));
+        }
+        let open: Vec<String> = self
+            .todos
+            .iter()
+            .filter(|todo| todo.status != Status::Done)
+            .map(|todo| match todo.status {
+                Status::Current => format!("{} (in progress)", todo.text),
+                _ => todo.text.clone(),
+            })
+            .collect();
+        if !open.is_empty() {
+            let done = self.todos.len() - open.len();
+            let all = self.todos.len();
+            items.push(Item::note(format!(
+                "{TODO} ({done} of {all} done): {}",
+                open.join("; ")
+            )));
+        }
+        items
+    }
+
+    /// Takes over a line that [`State::items`] wrote.
+    pub(crate) fn carry(&mut self, line: &str) {
+        if let Some(failure) = line.strip_prefix(FAILED) {
+            if let Some((signature, line)) = failure.split_once(" → failed: ") {
+                self.failed = Some(Failure {
+                    signature: signature.to_owned(),
+                    key: Call::command("bash", signature).key(),
+                    line: line.to_owned(),
+                });
+            }
+        } else if let Some(question) = line.strip_prefix(QUESTION) {
+            self.question = Some(question.to_owned());
+        } else if let Some(paths) = line.strip_prefix(CHANGED) {
+            self.changed = paths.split(", ").map(str::to_owned).collect();
+            self.changed.reverse();
+        } else if let Some((head, list)) = line
+            .strip_prefix(TODO)
+            .and_then(|rest| rest.split_once("): "))
+        {
+            let done = head.trim_start_matches([' ', '(']).split(' ').next();
+            let done = done
+                .and_then(|done| done.parse().ok())
+                .unwrap_or(0_usize)
+                .min(TODOS_MAX);
+            self.todos = (0..done)
+                .map(|_| Todo {
+                    id: None,
+                    text: String::new(),
+                    status: Status::Done,
+                })
+                .collect();
+            for text in list.split("; ") {
+                let current = text.strip_suffix(" (in progress)");
+                self.todos.push(Todo {
+                    id: None,
+                    text: current.unwrap_or(text).to_owned(),
+                    status: if current.is_some() {
+                        Status::Current
+                    } else {
+                        Status::Open
+                    },
+                });
+            }
+            for (n, todo) in self.todos.iter_mut().enumerate() {
+                todo.id = Some((n + 1).to_string());
+            }
+        }
+    }
+}
+
+/// Reads a todo list: objects with a text and a status.
+fn todos(list: &[Value]) -> Option<Vec<Todo>> {
+    let todos: Option<Vec<Todo>> = list
+        .iter()
+        .take(TODOS_MAX)
+        .map(|entry| {
+            let text = [
+                "content",
+                "step",
+                "title",
+                "subject",
+                "text",
+                "task",
+                "description",
+            ]
+            .iter()
+            .find_map(|key| entry.get(key).and_then(Value::as_str))?;
+            let status = entry
+                .get("status")
+                .or_else(|| entry.get("state"))
+                .and_then(Value::as_str)?;
+            Some(Todo {
+                id: entry.get("id").and_then(Value::as_str).map(str::to_owned),
+                text: one_line(text, TODO_MAX),
+                status: Status::of(status),
+            })
+        })
+        .collect();
+    todos.filter(|todos| !todos.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_is_written_and_read_back() {
+        let mut state = State::default();
+        let list = r#"{"todos": [{"content": "parse", "status": "completed"}, {"content": "print", "status": "in_progress"}, {"content": "ship", "status": "pending"}]}"#;
+        state.call(&Call::new("TodoWrite", list));
+        state.change("a.rs");
+        state.change("b.rs");
+        state.ask(Some("Shall I ship it?"));
+        state.failed = Some(Failure {
+            signature: "cargo test -p a".into(),
+            key: "cargo test a".into(),
+            line: "error: x".into(),
+        });
+        let items = state.items();
+        let lines: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
+        assert_eq!(
+            lines,
+            [
+                "Last failure: cargo test -p a → failed: error: x",
+                "Open question: Shall I ship it?",
+                "Changed, not tested since: b.rs, a.rs",
+                "Todo (1 of 3 done): print (in progress); ship",
+            ]
+        );
+        let mut again = State::default();
+        lines.iter().for_each(|line| again.carry(line));
+        assert_eq!(again.items(), items);
+        again.succeeded("cargo test a");
+        again.tested();
+        again.ask(None);
+        assert_eq!(again.items().len(), 1);
+    }
+}

@@ -1,0 +1,585 @@
+//! What a conversation holds that could be told: one pass over its texts. `select.rs` chooses among it.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::calls::{Act, Call, CallKind};
+use crate::cues;
+use crate::entries::{Source, Text};
+use crate::format::{Item, ItemKind, Section};
+use crate::names::{self, Names, Who};
+use crate::outcome::{Outcome, outcome};
+use crate::said::{Said, SaidText, Standing};
+use crate::sentences::{one_line, sentences};
+use crate::state::{Failure, State};
+
+/// Longest line of what the agent or a former summary said, in bytes.
+const LINE_MAX: usize = 320;
+/// A line of a former summary with fewer letters says nothing.
+const LETTERS_MIN: usize = 12;
+/// The age at which a line counts half as much as a new one, in entries.
+const HALF: f64 = 24.0;
+/// So many sentences of one message of the agent are looked at.
+const SENTENCES_MAX: usize = 400;
+/// What a command that only shows something is worth.
+const READER: f64 = 0.15;
+/// What a summary that another one followed is worth.
+const SUPERSEDED: f64 = 0.3;
+/// Between a call and its outcome.
+const ARROW: &str = " → ";
+/// Begins the outcome of a failed call.
+const FAILED: &str = "failed: ";
+/// Begins a line of changed files.
+const CHANGED: &str = "changed ";
+/// Begins a line of the host's words.
+const NOTICE: &str = "notice: ";
+
+/// A line that could be told.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    /// Its place in the conversation.
+    pub(crate) order: usize,
+    pub(crate) kind: LineKind,
+    pub(crate) text: String,
+    pub(crate) worth: f64,
+    /// How often it came, if it is told once.
+    pub(crate) times: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    /// A line of a former summary.
+    Former,
+    /// What the agent found, decided or finished.
+    Finding,
+    /// A call and its outcome.
+    Call,
+}
+
+/// Everything that could be told besides the user's words.
+pub(crate) struct Story<'t> {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) files: HashMap<String, Deeds>,
+    pub(crate) names: Names<'t>,
+    pub(crate) state: State,
+}
+
+/// How often each thing was done to a file, and when last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Deeds {
+    pub(crate) read: u32,
+    pub(crate) written: u32,
+    pub(crate) edited: u32,
+    /// The number of the entry in which it was last done.
+    pub(crate) last: usize,
+}
+
+impl<'t> Story<'t> {
+    /// Reads `texts`, with the user's words beside the story.
+    pub(crate) fn of(texts: &'t [(usize, Text<'_>)]) -> (Self, Said) {
+        let mut reader = Reader {
+            texts,
+            end: texts.last().map_or(0, |(at, _)| at + 1),
+            noted: 0,
+            last_agent: last(texts, |text| matches!(text, Text::Agent(_))),
+            last_foreign: last(texts, |text| matches!(text, Text::Foreign(_))),
+            said: Vec::new(),
+            calls: Vec::new(),
+            call_of: HashMap::new(),
+            succeeded: HashMap::new(),
+            notices: HashSet::new(),
+            changed: Vec::new(),
+            story: Self {
+                lines: Vec::new(),
+                files: HashMap::new(),
+                names: Names::default(),
+                state: State::default(),
+            },
+        };
+        for (at, text) in texts {
+            reader.read(*at, text);
+        }
+        reader.finish()
+    }
+}
+
+fn last(texts: &[(usize, Text<'_>)], is: impl Fn(&Text<'_>) -> bool) -> Option<usize> {
+    let found = texts.iter().rev().find(|(_, text)| is(text));
+    found.map(|(at, _)| *at)
+}
+
+struct Reader<'t, 'm> {
+    texts: &'t [(usize, Text<'m>)],
+    /// How many entries there are.
+    end: usize,
+    /// How much was noted so far: gives everything its place.
+    noted: usize,
+    /// The last entry in which the agent said something.
+    last_agent: Option<usize>,
+    last_foreign: Option<usize>,
+    said: Vec<SaidText>,
+    calls: Vec<ToldCall>,
+    /// The place in `calls` of a signature.
+    call_of: HashMap<String, usize>,
+    /// The last entry in which a call of a key succeeded.
+    succeeded: HashMap<String, usize>,
+    notices: HashSet<String>,
+    /// Files that were changed since the user spoke last.
+    changed: Vec<String>,
+    story: Story<'t>,
+}
+
+/// A call that has a line of its own.
+struct ToldCall {
+    signature: String,
+    key: String,
+    outcome: Option<Outcome>,
+    worth: f64,
+    /// The entry in which it was made last.
+    at: usize,
+    order: usize,
+    times: u32,
+    is_former: bool,
+}
+
+impl<'t> Reader<'t, '_> {
+    fn read(&mut self, at: usize, text: &'t Text<'_>) {
+        let age = self.age(at);
+        match text {
+            Text::Person { words, source } => {
+                self.story.names.read(words, Who::User, age, None);
+                self.flush_changed(at);
+                self.story.state.ask(None);
+                self.noted += 1;
+                self.said.push(SaidText {
+                    order: self.noted,
+                    text: words.to_string(),
+                    standing: match source {
+                        Source::Message => Standing::New,
+                        Source::Reply => Standing::Reply,
+                    },
+                });
+            }
+            Text::Agent(text) => {
+                self.story.names.read(text, Who::Agent, age, None);
+                self.findings(at, text);
+            }
+            Text::Thinking(text) => self.story.names.read(text, Who::Thinking, age, None),
+            Text::Call(call) => self.call(at, call),
+            Text::Result {
+                call,
+                text,
+                is_error,
+            } => self.result(at, *call, text, *is_error),
+            Text::Decided(text) => self.line(at, LineKind::Finding, text.clone(), 1.0),
+            Text::Notice(text) => {
+                let line = one_line(text, LINE_MAX);
+                let masked = line.chars().filter(|c| !c.is_ascii_digit()).collect();
+                if self.notices.insert(masked) {
+                    self.line(at, LineKind::Finding, format!("{NOTICE}{line}"), 0.3);
+                }
+            }
+            Text::Handover(items) => {
+                for (section, item) in items {
+                    self.carry(at, *section, item);
+                }
+                self.flush_changed(at);
+            }
+            Text::Foreign(text) => {
+                self.story.names.read(text, Who::Agent, age, None);
+                let is_last = self.last_foreign == Some(at);
+                self.foreign(text, if is_last { 1.0 } else { SUPERSEDED });
+            }
+        }
+    }
+
+    /// Returns the entries from `at` to the end, at least one.
+    fn age(&self, at: usize) -> u32 {
+        u32::try_from(self.end - at.min(self.end))
+            .unwrap_or(u32::MAX)
+            .max(1)
+    }
+
+    fn recency(&self, at: usize) -> f64 {
+        HALF / (HALF + f64::from(self.age(at)))
+    }
+
+    fn line(&mut self, at: usize, kind: LineKind, text: String, worth: f64) {
+        let worth = worth * self.recency(at);
+        self.noted += 1;
+        self.story.lines.push(Line {
+            order: self.noted,
+            kind,
+            text,
+            worth,
+            times: 1,
+        });
+    }
+
+    fn findings(&mut self, at: usize, text: &str) {
+        let is_last = self.last_agent == Some(at);
+        let mut fenced = false;
+        let mut last = "";
+        for place in sentences(text).into_iter().take(SENTENCES_MAX) {
+            let sentence = text.get(place).unwrap_or_default().trim();
+            if sentence.starts_with("```") {
+                fenced = !fenced;
+                continue;
+            }
+            if fenced || sentence.is_empty() {
+                continue;
+            }
+            last = sentence;
+            let sentence = sentence.trim_start_matches(['-', '*', '•', ' ']);
+            let sentence = sentence
+                .strip_prefix("THOUGHT:")
+                .unwrap_or(sentence)
+                .trim_start();
+            if let Some(worth) = cues::statement(sentence) {
+                let worth = if is_last { 2.0 * worth } else { worth };
+                let text = one_line(&without_emphasis(sentence), LINE_MAX);
+                self.line(at, LineKind::Finding, text, worth);
+            }
+        }
+        self.story
+            .state
+            .ask(last.ends_with(['?', '？']).then_some(last));
+    }
+
+    fn foreign(&mut self, text: &str, share: f64) {
+        let mut fenced = false;
+        for line in text.lines() {
+            let line = line.trim();
+            if line.starts_with("```") {
+                fenced = !fenced;
+                continue;
+            }
+            let bare = line.trim_start_matches(['-', '*', '•', ' ']);
+            let letters = bare.chars().filter(|c| c.is_alphanumeric()).count();
+            if letters < LETTERS_MIN || line.starts_with(['<', '|']) || line.ends_with(':') {
+                continue;
+            }
+            let mut found = 0.0;
+            names::each(line, &mut |_, _| found += 1.0);
+            let prose = if fenced || cues::is_machine(line) || line.starts_with('#') {
+                0.3
+            } else {
+                0.5 + cues::statement(bare).unwrap_or(0.35)
+            };
+            let worth = share * (prose + 0.3 * found);
+            self.noted += 1;
+            self.story.lines.push(Line {
+                order: self.noted,
+                kind: LineKind::Former,
+                text: one_line(&without_emphasis(bare), LINE_MAX),
+                worth,
+                times: 1,
+            });
+        }
+    }
+
+    fn call(&mut self, at: usize, call: &'t Call) {
+        let age = self.age(at);
+        let home = call
+            .files
+            .first()
+            .map(|(_, path)| self.story.names.home(path));
+        self.story.names.read(&call.text, Who::Call, age, home);
+        self.story.state.call(call);
+        self.story.state.ask(None);
+    }
+
+    fn result(&mut self, at: usize, call: Option<usize>, text: &'t str, is_error: bool) {
+        let call = call.and_then(|n| match self.texts.get(n) {
+            Some((_, Text::Call(call))) => Some(call),
+            _ => None,
+        });
+        let home = call.and_then(|call| call.files.first());
+        let home = home.map(|(_, path)| self.story.names.home(path));
+        self.story.names.read(text, Who::Tool, self.age(at), home);
+        let Some(call) = call else { return };
+        let outcome = outcome(Some(call), text, is_error);
+        let key = call.key();
+        if let CallKind::Command(command) = &call.kind
+            && command.is_test
+        {
+            self.story.state.tested();
+        }
+        if matches!(outcome, Outcome::Done(_)) {
+            for (act, path) in &call.files {
+                self.story
+                    .files
+                    .entry(path.clone())
+                    .or_default()
+                    .note(*act, at);
+                if *act != Act::Read {
+                    self.story.state.change(path);
+                    self.changed.retain(|changed| changed != path);
+                    self.changed.push(path.clone());
+                }
+            }
+            self.story.state.succeeded(&key);
+            self.succeeded.insert(key.clone(), at);
+        }
+        let is_failed = matches!(outcome, Outcome::Failed(_));
+        if let Outcome::Failed(line) = &outcome {
+            let is_search = matches!(&call.kind, CallKind::Search)
+                || matches!(&call.kind, CallKind::Command(command) if command.is_reader);
+            if !is_search {
+                self.story.state.failed = Some(Failure {
+                    signature: call.signature.clone(),
+                    key: key.clone(),
+                    line: line.clone(),
+                });
+            }
+        }
+        // The files tell what was read and changed.
+        if call.kind == CallKind::File && !is_failed || is_bookkeeping(&call.name) {
+            return;
+        }
+        let worth = match &call.kind {
+            CallKind::Search => READER,
+            CallKind::Command(command) if command.is_reader => READER,
+            CallKind::Command(command) if command.is_test => 1.0,
+            CallKind::Command(_) | CallKind::Other | CallKind::File => 0.6,
+        };
+        self.tell(ToldCall {
+            signature: call.signature.clone(),
+            key,
+            outcome: Some(outcome),
+            worth,
+            at,
+            order: 0,
+            times: 1,
+            is_former: false,
+        });
+    }
+
+    /// Notes a call that has a line of its own. The same call is told once, where it was made last.
+    fn tell(&mut self, mut call: ToldCall) {
+        self.noted += 1;
+        call.order = self.noted;
+        let next = self.calls.len();
+        let n = *self.call_of.entry(call.signature.clone()).or_insert(next);
+        match self.calls.get_mut(n) {
+            Some(told) => {
+                call.times = call.times.saturating_add(told.times);
+                *told = call;
+            }
+            None => self.calls.push(call),
+        }
+    }
+
+    /// Tells which files were changed since the user spoke last.
+    fn flush_changed(&mut self, at: usize) {
+        if self.changed.is_empty() {
+            return;
+        }
+        let names: Vec<&str> = self
+            .changed
+            .iter()
+            .map(|path| path.rsplit('/').next().unwrap_or(path))
+            .collect();
+        let text = one_line(&format!("{CHANGED}{}", names.join(", ")), LINE_MAX);
+        self.changed.clear();
+        self.line(at.saturating_sub(1), LineKind::Call, text, 0.5);
+    }
+
+    /// Takes over an item of an earlier handover.
+    fn carry(&mut self, at: usize, section: Section, item: &'t Item) {
+        let age = self.age(at);
+        let text = item.text.as_str();
+        if item.kind != ItemKind::Note {
+            self.story.names.read(text, Who::User, age, None);
+            self.noted += 1;
+            self.said.push(SaidText {
+                order: self.noted,
+                text: text.to_owned(),
+                standing: match item.kind {
+                    ItemKind::Rule => Standing::Rule,
+                    ItemKind::User | ItemKind::Note => Standing::New,
+                },
+            });
+            return;
+        }
+        match section {
+            Section::Former => {
+                self.story.names.read(text, Who::Agent, age, None);
+                self.foreign(text, 1.0);
+            }
+            Section::Conversation => {
+                let (line, times) = counted(text);
+                match line.rsplit_once(ARROW) {
+                    Some((signature, outcome)) => {
+                        self.story.names.read(text, Who::Call, age, None);
+                        let key = Call::command("bash", signature).key();
+                        let outcome = match outcome.strip_prefix(FAILED) {
+                            Some(line) => Outcome::Failed(line.to_owned()),
+                            None => Outcome::Done(outcome.to_owned()),
+                        };
+                        self.tell(ToldCall {
+                            signature: signature.to_owned(),
+                            key,
+                            outcome: Some(outcome),
+                            worth: 0.6,
+                            at,
+                            order: 0,
+                            times,
+                            is_former: true,
+                        });
+                    }
+                    None => {
+                        self.story.names.read(text, Who::Agent, age, None);
+                        let kind = if line.starts_with(CHANGED) {
+                            LineKind::Call
+                        } else {
+                            LineKind::Finding
+                        };
+                        if let Some(notice) = line.strip_prefix(NOTICE) {
+                            self.notices
+                                .insert(notice.chars().filter(|c| !c.is_ascii_digit()).collect());
+                        }
+                        self.line(at, kind, line.to_owned(), 0.7);
+                    }
+                }
+            }
+            Section::State => {
+                self.story.names.read(text, Who::Call, age, None);
+                self.story.state.carry(text);
+            }
+            Section::Files => {
+                let (head, names) = text.split_once(": ").unwrap_or((text, ""));
+                let (path, deeds) = match head.strip_suffix(')').and_then(|h| h.rsplit_once(" (")) {
+                    Some((path, deeds)) => (path, Deeds::parse(deeds, at)),
+                    None => (head, None),
+                };
+                if let Some(deeds) = deeds {
+                    self.story.files.insert(path.to_owned(), deeds);
+                }
+                let home = self.story.names.home(path);
+                self.story.names.read(path, Who::Call, age, None);
+                self.story.names.read(names, Who::Call, age, Some(home));
+            }
+            Section::Names => self.story.names.read(text, Who::Call, age, None),
+        }
+    }
+
+    fn finish(mut self) -> (Story<'t>, Said) {
+        self.flush_changed(self.end);
+        let said = Said::of(std::mem::take(&mut self.said));
+        for call in std::mem::take(&mut self.calls) {
+            let text = match &call.outcome {
+                // A failure that was settled since is no state of anything.
+                Some(Outcome::Failed(_))
+                    if self
+                        .succeeded
+                        .get(&call.key)
+                        .is_some_and(|at| *at > call.at) =>
+                {
+                    continue;
+                }
+                Some(Outcome::Failed(line)) => format!("{}{ARROW}{FAILED}{line}", call.signature),
+                Some(Outcome::Done(said)) if !said.is_empty() => {
+                    format!("{}{ARROW}{said}", call.signature)
+                }
+                Some(Outcome::Done(_)) | None => call.signature.clone(),
+            };
+            let is_failed = matches!(call.outcome, Some(Outcome::Failed(_)));
+            let worth = call.worth
+                * if call.is_former { 0.7 } else { 1.0 }
+                * if is_failed { 1.5 } else { 1.0 };
+            self.line(call.at, LineKind::Call, text, worth);
+            if let Some(line) = self.story.lines.last_mut() {
+                (line.order, line.times) = (call.order, call.times);
+            }
+        }
+        (self.story, said)
+    }
+}
+
+/// Returns `true` for tools that keep lists or thoughts of the agent: the state tells what is left.
+fn is_bookkeeping(tool: &str) -> bool {
+    let tool = tool.to_lowercase();
+    [
+        "todo",
+        "taskcreate",
+        "taskupdate",
+        "tasklist",
+        "update_plan",
+        "think",
+        "toolsearch",
+    ]
+    .iter()
+    .any(|name| tool.contains(name))
+}
+
+/// Returns a sentence without the asterisks of Markdown.
+fn without_emphasis(text: &str) -> String {
+    text.replace("**", "")
+}
+
+impl Deeds {
+    fn note(&mut self, act: Act, at: usize) {
+        let count = match act {
+            Act::Read => &mut self.read,
+            Act::Written => &mut self.written,
+            Act::Edited => &mut self.edited,
+        };
+        *count = count.saturating_add(1);
+        self.last = at;
+    }
+
+    /// Returns the deeds as they are written: `read 2, edited 1`.
+    pub(crate) fn words(&self) -> String {
+        let all = [
+            ("written", self.written),
+            ("edited", self.edited),
+            ("read", self.read),
+        ];
+        let done = all.iter().filter(|(_, count)| *count > 0);
+        let done: Vec<String> = done
+            .map(|(word, count)| format!("{word} {count}"))
+            .collect();
+        done.join(", ")
+    }
+
+    /// Reads [`Deeds::words`].
+    fn parse(words: &str, at: usize) -> Option<Self> {
+        let mut deeds = Self {
+            last: at,
+            ..Self::default()
+        };
+        for deed in words.split(", ") {
+            let (word, count) = deed.split_once(' ')?;
+            let count = count.parse().ok()?;
+            match word {
+                "read" => deeds.read = count,
+                "written" => deeds.written = count,
+                "edited" => deeds.edited = count,
+                _ => return None,
+            }
+        }
+        Some(deeds)
+    }
+}
+
+impl Line {
+    /// Returns the line as it is written.
+    pub(crate) fn words(&self) -> String {
+        if self.times > 1 {
+            format!("{} (×{})", self.text, self.times)
+        } else {
+            self.text.clone()
+        }
+    }
+}
+
+/// Reads [`Line::words`].
+fn counted(text: &str) -> (&str, u32) {
+    let split = text
+        .strip_suffix(')')
+        .and_then(|text| text.rsplit_once(" (×"));
+    match split.and_then(|(text, times)| Some((text, times.parse().ok()?))) {
+        Some(counted) => counted,
+        None => (text, 1),
+    }
+}

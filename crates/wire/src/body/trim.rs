@@ -1,0 +1,121 @@
+//! [`Body::trim`]: the first or the last messages of a body that fit, written back.
+
+use plimsoll_context::{CannotFit, Tokens, Transcript, Trim};
+
+use super::cut::{CutError, TRIES};
+use super::{Body, Cut, Slot};
+
+impl Body<'_> {
+    /// Keeps the messages that `trim` selects within `max_tokens` of everything that is sent, and
+    /// writes the body back. Returns `None` if that is all of them. `view` is [`Body::transcript`]'s.
+    ///
+    /// # Errors
+    ///
+    /// [`CutError::CannotFit`] if no message is left besides instructions, and [`CutError::NoSuchRole`]
+    /// if none has a role that `trim` asks for.
+    pub fn trim(
+        &self,
+        view: &Transcript,
+        trim: &Trim,
+        max_tokens: Tokens,
+    ) -> Result<Option<Cut>, CutError> {
+        match self.settled(view, trim, max_tokens) {
+            Err(CutError::CannotFit(error)) => {
+                let mut minimum = error.minimum;
+                // What has to be repaired after the cut is not in the first number.
+                for _ in 0..TRIES {
+                    match self.settled(view, trim, minimum) {
+                        Err(CutError::CannotFit(next)) => {
+                            minimum = next.minimum.max(minimum + Tokens(1));
+                        }
+                        Err(error) => return Err(error),
+                        Ok(_) => break,
+                    }
+                }
+                Err(CannotFit { minimum, ..error }.into())
+            }
+            trimmed => trimmed,
+        }
+    }
+
+    /// Trims until nothing changes any more: what is repaired after a cut may take away the message
+    /// that it began or ended with.
+    fn settled(
+        &self,
+        view: &Transcript,
+        trim: &Trim,
+        max_tokens: Tokens,
+    ) -> Result<Option<Cut>, CutError> {
+        let Some(mut cut) = self.trim_to(view, trim, max_tokens)? else {
+            return Ok(None);
+        };
+        for _ in 0..TRIES {
+            if cut.repairs.is_empty() {
+                break;
+            }
+            let mut body = Body::read(&cut.text, &self.target)?;
+            let view = body.transcript(view.counter());
+            let Some(again) = body.trim_to(&view, trim, max_tokens)? else {
+                break;
+            };
+            cut.repairs.extend(again.repairs);
+            (cut.text, cut.tokens, cut.left) = (again.text, again.tokens, again.left);
+        }
+        Ok(Some(cut))
+    }
+
+    fn trim_to(
+        &self,
+        view: &Transcript,
+        trim: &Trim,
+        max_tokens: Tokens,
+    ) -> Result<Option<Cut>, CutError> {
+        let overhead = self.overhead(view.counter().as_ref());
+        let cannot_fit = |minimum: Tokens| CannotFit {
+            minimum: minimum + overhead,
+            overhead: overhead + view.instructions(),
+            limit: max_tokens,
+        };
+        let limit = max_tokens.minus(overhead);
+        let mut space = limit;
+        let mut weighs = view.tokens();
+        for _ in 0..TRIES {
+            let kept = match trim.keep(view, space) {
+                Ok(kept) => kept,
+                Err(Some(minimum)) => {
+                    // What was repaired after the cut needs space as well.
+                    return Err(cannot_fit(minimum + limit.minus(space)).into());
+                }
+                Err(None) => return Err(CutError::NoSuchRole),
+            };
+            if kept.len() == view.items().len() && kept.iter().all(|one| one.part.is_none()) {
+                return Ok(None);
+            }
+            let slots = kept.iter().map(|one| match &one.part {
+                None => Slot::Original(one.at),
+                Some(part) => Slot::Edited(one.at, part),
+            });
+            let written = self.write(slots)?;
+            // What was trimmed may have to be put back, such as the last word of a user.
+            if written.text == self.text.trim() {
+                return Ok(None);
+            }
+            let mut body = Body::read(&written.text, &self.target)?;
+            let after = body.transcript(view.counter());
+            weighs = after.tokens();
+            if weighs <= limit {
+                return Ok(Some(Cut {
+                    text: written.text,
+                    plan: None,
+                    planned: view.clone(),
+                    tokens: weighs,
+                    left: kept.len(),
+                    unthinking: written.unthinking,
+                    repairs: written.repairs,
+                }));
+            }
+            space = space.minus(weighs.minus(limit));
+        }
+        Err(cannot_fit(weighs).into())
+    }
+}

@@ -1,0 +1,65 @@
+//! [`Judged`]: whether a request that was parsed is valid as it is. Where it is not,
+//! [`mend`](super::mend) repairs it.
+
+use plimsoll_context::{Message, repair};
+use serde_json::Value;
+
+use super::attempt::judge_parsed;
+use super::given::adapted;
+use super::own;
+use super::target::Target;
+
+/// The verdict of a wire's validator on a parsed request.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    /// Whether the validator accepts the request.
+    pub(crate) is_accepted: bool,
+    target: Target,
+    stored: bool,
+}
+
+impl Judged {
+    /// Judges a request or a history. Keys of a history that are nobody's settings are taken out of it.
+    pub(crate) fn new(json: &mut Value, target: &Target) -> Self {
+        let target = {
+            let is_request = json.is_object() && json.get("model").is_some();
+            let thinking = || json.get("thinking").cloned().unwrap_or_default();
+            let last = || {
+                let messages = json.get("messages").and_then(Value::as_array);
+                messages
+                    .and_then(|list| list.last())
+                    .cloned()
+                    .unwrap_or_default()
+            };
+            adapted(target, is_request, &thinking, &last)
+        };
+        let stored = json.is_object() && json.get("store") != Some(&Value::Bool(false));
+        Self {
+            is_accepted: judge_parsed(json, &target).is_empty(),
+            target,
+            stored,
+        }
+    }
+
+    /// Returns the list of messages of the request that was judged.
+    pub(crate) fn list(&self, mut json: Value) -> Option<Vec<Value>> {
+        let list = match json.is_array() {
+            true => json,
+            false => json.get_mut(self.target.list())?.take(),
+        };
+        match list {
+            Value::Array(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// Returns the messages if nothing has to be repaired in them that the validator does not judge.
+    pub(crate) fn unrepaired(&self, mut messages: Vec<Message>) -> Option<Vec<Message>> {
+        if !own::clean(&mut messages, &self.target, self.stored).is_empty() {
+            return None;
+        }
+        let whole = repair(messages);
+        let messages = whole.messages.into_iter().map(|(_, message)| message);
+        whole.repairs.is_empty().then(|| messages.collect())
+    }
+}
