@@ -64,6 +64,9 @@ const TYPED_BLOCKS: [&str; 4] = ["command-name", "command-args", "bash-input", "
 /// Headings behind which a person's request stands, after what an editor added.
 const REQUEST: &str = "## My request for Codex:";
 
+/// What a program adds to the end of a person's message.
+const TAIL: &str = "If you need specific details from before exiting plan mode";
+
 /// What persons typed in a session, message by message.
 pub(super) fn typed(session: &Session) -> Vec<String> {
     let users = session.as_sent.iter().enumerate().filter(|(index, _)| {
@@ -97,6 +100,9 @@ pub(super) fn typed_part(text: &str) -> Option<String> {
         Some((_, request)) => request.to_owned(),
         None => text.to_owned(),
     };
+    if let Some((before, _)) = rest.split_once(TAIL) {
+        rest = before.to_owned();
+    }
     for block in BLOCKS {
         rest = without(&rest, block);
     }
