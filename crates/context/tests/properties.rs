@@ -165,12 +165,15 @@ impl Session {
         });
         let (line, policy) = match way {
             Way::Refused => (line, Policy::recovery(prune, None)),
-            Way::Filter => (
-                Line::exactly(size),
-                strategy
-                    .policy(Some(prune), SummaryConfig::default())
-                    .for_filter(),
-            ),
+            Way::Filter => {
+                let policy = strategy.policy(Some(prune), SummaryConfig::default());
+                let policy = policy.for_filter();
+                let policy = match seed % 3 {
+                    0 => policy,
+                    _ => policy.filled(),
+                };
+                (Line::exactly(size), policy)
+            }
             Way::Configured => configured(&mut random, size, line.keep_recent),
             _ => {
                 // Half of all sessions prune under any strategy.

@@ -64,10 +64,16 @@ impl Draft<'_> {
         self.entries(turn_limit, |index| self.is_removed(index), weight)
     }
 
-    /// Puts exchanges that were removed back as they were.
+    /// Puts exchanges that were removed back as they were, answers only beside their question.
     pub(crate) fn restore(&mut self, exchanges: &[usize]) {
+        let has_question = |index: usize| {
+            let question = self.turn_of(index).start;
+            !self.is_question(question)
+                || !self.is_removed(question)
+                || exchanges.contains(&question)
+        };
         let mut removed = exchanges.to_vec();
-        removed.retain(|index| self.is_removed(*index));
+        removed.retain(|index| self.is_removed(*index) && has_question(*index));
         for at in self.positions(&removed) {
             if let (Some(Change::Dropped), Some(item)) =
                 (self.changes.remove(&at), self.items().get(at))
