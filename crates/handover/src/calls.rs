@@ -127,6 +127,11 @@ impl Call {
 }
 
 impl Call {
+    /// Returns `true` if it builds, checks or tests.
+    pub(crate) fn is_test(&self) -> bool {
+        matches!(&self.kind, CallKind::Command(command) if command.is_test)
+    }
+
     /// Returns what a later success must be of to settle a failure of this call: the family of its
     /// command, its file, or the call itself.
     pub(crate) fn key(&self) -> String {

@@ -38,6 +38,10 @@ const LISTS: [(&str, u8); 5] = [
 const STATEMENT_WORDS: usize = 4;
 /// Nor do fewer characters, in scripts without blanks.
 const STATEMENT_CHARS: usize = 8;
+/// Words that stand for something named before.
+const REFERENCES: [&str; 9] = [
+    "it", "this", "that", "they", "these", "those", "he", "its", "which",
+];
 /// What the agent says before it does something.
 const ANNOUNCES: [&str; 17] = [
     "let me",
@@ -183,12 +187,24 @@ pub(crate) fn statement(sentence: &str) -> Option<f64> {
     let certain = if is_hedged(text) { 0.3 } else { 1.0 };
     let worth = match (signs.has(FINDING), signs.has(ANNOUNCEMENT)) {
         (true, false) => Some(1.0),
+        // What hangs on the sentence before it says nothing by itself.
+        (false, false) if is_hedged(text) || is_reference(text) => None,
         (false, false) => Some(0.4),
         // "Now the tests pass because …" is more than an announcement, "Let me fix the bug." is not.
         (true, true) => Some(0.6),
         (false, true) => None,
     };
     worth.map(|worth| worth * certain)
+}
+
+/// Returns `true` if a sentence is about something that another one names.
+fn is_reference(text: &str) -> bool {
+    let first = text
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_lowercase();
+    REFERENCES.contains(&first.as_str())
 }
 
 /// Returns `true` if a sentence thinks aloud: it weighs what may be, or hangs on the one before it.

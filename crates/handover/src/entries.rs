@@ -1,4 +1,4 @@
-//! The entries of a conversation, read: who says what, and which call a result belongs to.
+//! The entries of a transcript, read: who says what, and which call a result belongs to.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ const BRIEF: usize = 1_000;
 /// Longest name of a refused call that is repeated, in bytes.
 const REFUSED_MAX: usize = 120;
 
-/// One text of the conversation.
+/// One text of the transcript.
 #[derive(Debug)]
 pub(crate) enum Text<'a> {
     /// A person's words, wherever they arrived.
@@ -138,7 +138,7 @@ fn read_user<'a>(
                 source: Source::Message,
             },
         )),
-        Speech::Observation(text, is_error) => texts.push((
+        Speech::Output(text, is_error) => texts.push((
             at,
             Text::Result {
                 call: command,
@@ -208,7 +208,7 @@ fn is_output(text: &str) -> bool {
 /// Returns a message as the output of a command, whatever its form.
 fn observed<'a>(call: Option<usize>, text: &'a str) -> Text<'a> {
     match speech(text) {
-        Speech::Observation(text, is_error) => Text::Result {
+        Speech::Output(text, is_error) => Text::Result {
             call,
             text,
             is_error,

@@ -29,7 +29,7 @@ pub(crate) enum Section {
     /// Lines of an earlier summary that is not a handover.
     Former,
     /// What was said and done, in order.
-    Conversation,
+    Transcript,
     /// The state of the work at the end.
     State,
     /// Files, what was done to them, and names in them.
@@ -41,7 +41,7 @@ pub(crate) enum Section {
 /// All sections.
 pub(crate) const SECTIONS: [Section; 5] = [
     Section::Former,
-    Section::Conversation,
+    Section::Transcript,
     Section::State,
     Section::Files,
     Section::Names,
@@ -69,7 +69,7 @@ impl Section {
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Former => "## Earlier summary",
-            Self::Conversation => "## Conversation",
+            Self::Transcript => "## Transcript",
             Self::State => "## State",
             Self::Files => "## Files",
             Self::Names => "## Also seen",
@@ -127,8 +127,8 @@ pub(crate) fn write(sections: &[(Section, Vec<Item>)]) -> String {
         let items = sections.iter().filter(|(of, _)| *of == section);
         let mut items = items.flat_map(|(_, items)| items).peekable();
         if items.peek().is_some() {
-            // The conversation needs a heading only to end the section before it.
-            if section != Section::Conversation || !body.is_empty() {
+            // The transcript needs a heading only to end the section before it.
+            if section != Section::Transcript || !body.is_empty() {
                 body.push_str(section.heading());
                 body.push('\n');
             }
@@ -152,7 +152,7 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, Item)>> {
         return None;
     }
     let mut items: Vec<(Section, Item)> = Vec::new();
-    let mut section = Section::Conversation;
+    let mut section = Section::Transcript;
     for line in body.lines() {
         if let Some(found) = SECTIONS.iter().find(|one| one.heading() == line) {
             section = *found;
@@ -234,7 +234,7 @@ mod tests {
         let said = "first\n\n» quoted\n## State\n- a\n  indented\n[handover 00000000]";
         let sections = vec![
             (
-                Section::Conversation,
+                Section::Transcript,
                 vec![
                     Item::user("never X", true),
                     Item::user(said, false),
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn an_imitation_is_not_read() {
-        let text = write(&[(Section::Conversation, vec![Item::user("never X", true)])]);
+        let text = write(&[(Section::Transcript, vec![Item::user("never X", true)])]);
         assert!(read(&text).is_some());
         for changed in [
             text.replace("never", "always"),

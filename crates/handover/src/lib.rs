@@ -1,14 +1,16 @@
-//! A summary of a conversation without a model: the user's words, what was done, the state of the work.
+//! A summary of a transcript without a model: the user's words, what was done, the state of the work.
 //!
 //! [`handover`] takes the messages that leave a context window and writes the text that takes their
-//! place. Everything in it was said or done in the conversation; nothing is paraphrased. The same
+//! place. Everything in it was said or done in the transcript; nothing is paraphrased. The same
 //! input gives the same bytes. `docs/handover.md` explains the rules with one example.
 
 mod calls;
 mod cues;
+mod deeds;
 mod entries;
 mod format;
 mod names;
+mod novelty;
 mod outcome;
 mod outdated;
 mod replies;
@@ -23,7 +25,7 @@ mod tokens;
 pub use format::without_frames;
 use story::Story;
 
-/// One message, or one part of a message, of the conversation.
+/// One message, or one part of a message, of the transcript.
 #[derive(Debug, Clone, Copy)]
 pub enum Entry<'a> {
     /// A message in the user's role. Hosts put texts of their own there; they are recognised.
@@ -66,7 +68,7 @@ const SLACK: u64 = 100;
 /// Returns a summary of `entries` of at most `max` tokens as `count` counts them. Returns `None` if
 /// there is nothing to tell, or if `max` is too small.
 ///
-/// The time is `O(n log n)` in the length of the text. Of a long conversation only what may be told is
+/// The time is `O(n log n)` in the length of the text. Of a long transcript only what may be told is
 /// counted.
 ///
 /// ```

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use crate::story::Deeds;
+use crate::deeds::Deeds;
 
 /// Only the beginning of a line is read: one-line giants repeat themselves or are no text.
 const LINE_MAX: usize = 4_000;

@@ -102,17 +102,25 @@ fn exit_code(text: &str) -> Option<i64> {
     })
 }
 
-/// Returns `true` if the end of an output is the summary of a failed build or test.
+/// Returns `true` if the end of an output is the summary of a failed build or test. The last summary
+/// decides: what a program logs before it does not.
 fn tests_failed(text: &str) -> bool {
-    text.lines().rev().take(SUMMARY_LINES).any(|line| {
-        line.len() <= LINE_MAX
-            && (line.starts_with("error: ")
+    let ends = text.lines().rev().filter(|line| line.len() <= LINE_MAX);
+    ends.take(SUMMARY_LINES)
+        .find_map(|line| {
+            let fails = line.starts_with("error: ")
                 || line.starts_with("error[")
                 || TEST_FAILURES
                     .lines()
                     .any(|mark| !mark.is_empty() && line.contains(mark))
-                || counts_failures(line))
-    })
+                || counts_failures(line);
+            let trimmed = line.trim();
+            let passes = ["0 fail", "0 failed", "0 failures", "0 errors", "OK"].contains(&trimmed)
+                || trimmed.starts_with("test result: ok")
+                || trimmed.starts_with("OK (");
+            (fails || passes).then_some(fails)
+        })
+        .unwrap_or(false)
 }
 
 /// Returns `true` for `3 failed`, `Found 2 errors` and `failures=1`, but not for `0 failed`.

@@ -24,7 +24,8 @@ const QUESTION_MAX: usize = 300;
 const REFUSAL_MAX: usize = 4_000;
 
 /// Beginnings of the results of refused calls.
-const REFUSED: [&str; 14] = [
+const REFUSED: [&str; 15] = [
+    "Action rejected by the user",
     "The user doesn't want to",
     "User doesn't want to",
     "The user rejected",
@@ -48,7 +49,8 @@ const REFUSED_END: [&str; 4] = [
     "aborted by user",
 ];
 /// What stands before the reason.
-const REASONS: [&str; 7] = [
+const REASONS: [&str; 8] = [
+    "Reason:",
     "the user said:",
     "The user said:",
     "following feedback:",

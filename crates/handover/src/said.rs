@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::cues::{self, Rule};
 use crate::format::{GAP, Item};
+use crate::novelty::{Novelty, repeated};
 use crate::outdated::{Told, stale};
 use crate::sentences::{normal, sentences};
 use crate::tokens::TokenBudget;
@@ -24,13 +25,11 @@ const WHOLE: u64 = 50;
 const GAP_COST: u64 = 2;
 /// A sentence of fewer characters says little by itself.
 const PHRASE: usize = 20;
-/// So many words of a message are looked at to judge how much of it is new.
-const TERMS_MAX: usize = 200;
 
 /// One of the user's texts.
 #[derive(Debug)]
 pub(crate) struct SaidText {
-    /// Its place in the conversation.
+    /// Its place in the transcript.
     pub(crate) order: usize,
     pub(crate) text: String,
     pub(crate) standing: Standing,
@@ -89,8 +88,9 @@ struct Sentence {
 impl Said {
     /// Reads texts in their order.
     pub(crate) fn of(texts: Vec<SaidText>) -> Self {
-        let novelty = Novelty::of(&texts);
-        let repeated = repeated(&texts);
+        let all = || texts.iter().map(|said| said.text.as_str());
+        let novelty = Novelty::of(all());
+        let repeated = repeated(all().filter(|text| text.len() <= SHORT));
         // Of a repeated text the last one stays.
         let mut seen = HashSet::new();
         let mut last: Vec<SaidText> = texts
@@ -284,7 +284,7 @@ impl Said {
         }
     }
 
-    /// Returns what is kept, with its place in the conversation.
+    /// Returns what is kept, with its place in the transcript.
     pub(crate) fn items(&self) -> Vec<(usize, Item)> {
         let kept = self.messages.iter().filter_map(|message| {
             let text = match message.kept {
@@ -485,89 +485,6 @@ impl Utterance {
 impl Sentence {
     fn is_fresh(&self) -> bool {
         !self.is_stale && self.times > 0
-    }
-}
-
-/// Returns the sentences that stand in more than one of the short messages.
-fn repeated(texts: &[SaidText]) -> HashSet<String> {
-    let mut seen = HashSet::new();
-    let mut repeated = HashSet::new();
-    for said in texts.iter().filter(|said| said.text.len() <= SHORT) {
-        let here: HashSet<String> = sentences(&said.text)
-            .into_iter()
-            .filter_map(|at| said.text.get(at).map(normal))
-            .collect();
-        for sentence in here {
-            if seen.contains(&sentence) {
-                repeated.insert(sentence);
-            } else {
-                seen.insert(sentence);
-            }
-        }
-    }
-    repeated
-}
-
-/// In how many of the user's messages each word stands.
-struct Novelty {
-    of: HashMap<String, u32>,
-    messages: f64,
-}
-
-impl Novelty {
-    fn of(texts: &[SaidText]) -> Self {
-        let mut of: HashMap<String, u32> = HashMap::new();
-        for text in texts {
-            let mut seen = HashSet::new();
-            terms(&text.text, &mut |term| {
-                seen.insert(term.to_owned());
-            });
-            for term in seen {
-                *of.entry(term).or_default() += 1;
-            }
-        }
-        Self {
-            of,
-            messages: texts.len().max(2) as f64,
-        }
-    }
-
-    /// Returns 1 and, for each word of `text`, up to a half: the rarer it is, the more.
-    fn news(&self, text: &str) -> f64 {
-        let mut seen = HashSet::new();
-        let mut news = 1.0;
-        terms(text, &mut |term| {
-            if seen.insert(term.to_owned()) {
-                let times = self.of.get(term).copied().unwrap_or(1);
-                news += 0.5 * (self.messages / f64::from(times.max(1))).ln() / self.messages.ln();
-            }
-        });
-        news
-    }
-}
-
-/// Calls `tell` with the words of `text`, in lower case; in scripts without blanks, with each two
-/// characters.
-fn terms(text: &str, tell: &mut dyn FnMut(&str)) {
-    let low = text.to_lowercase();
-    let words = low.split(|c: char| !c.is_alphanumeric());
-    for word in words.filter(|word| !word.is_empty()).take(TERMS_MAX) {
-        if word.is_ascii() || !word.chars().any(|c| c as u32 >= 0x2e80) {
-            if word.len() > 1 {
-                tell(word);
-            }
-            continue;
-        }
-        let ends: Vec<usize> = word
-            .char_indices()
-            .map(|(at, _)| at)
-            .chain([word.len()])
-            .collect();
-        for place in ends.windows(3).take(TERMS_MAX) {
-            if let [start, _, end] = place {
-                tell(word.get(*start..*end).unwrap_or_default());
-            }
-        }
     }
 }
 

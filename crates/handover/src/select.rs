@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::deeds::Deeds;
 use crate::format::{self, Item, Section};
 use crate::names::{self, Kind};
 use crate::said::Said;
-use crate::story::{Deeds, Line, LineKind, Story};
+use crate::story::{Line, LineKind, Story};
 use crate::tokens::TokenBudget;
 
 /// Shares of the tokens, in percent. The user's words come first, in steps that each leave something
@@ -52,14 +53,14 @@ pub(crate) fn select(
     said.reset();
     let forgotten = forgotten(said);
     let mut former = Lines::of(Section::Former, story, LineKind::Former, &forgotten);
-    let mut findings = Lines::of(Section::Conversation, story, LineKind::Finding, &forgotten);
-    let mut calls = Lines::of(Section::Conversation, story, LineKind::Call, &forgotten);
+    let mut findings = Lines::of(Section::Transcript, story, LineKind::Finding, &forgotten);
+    let mut calls = Lines::of(Section::Transcript, story, LineKind::Call, &forgotten);
     let bare = (all * BARE_NAMES / 100).min(BARE_NAMES_MAX);
     let mut map = Map::of(story, &forgotten, bare);
     let share = |percent: u64| all * percent / 100;
 
     if story.lines.iter().any(|line| line.kind == LineKind::Former) {
-        budget.spend_tokens(heading(Section::Conversation, &budget));
+        budget.spend_tokens(heading(Section::Transcript, &budget));
     }
     budget.share(share(STATE));
     let mut state = Vec::new();
@@ -112,10 +113,10 @@ pub(crate) fn select(
     map.cover(said, &[&former, &findings, &calls]);
     map.spend(&mut budget, LEAST);
 
-    let mut conversation = said.items();
-    conversation.extend(findings.items());
-    conversation.extend(calls.items());
-    conversation.sort_by_key(|(order, _)| *order);
+    let mut transcript = said.items();
+    transcript.extend(findings.items());
+    transcript.extend(calls.items());
+    transcript.sort_by_key(|(order, _)| *order);
     let (files, names) = map.items();
     let in_order = |items: Vec<(usize, Item)>| {
         items
@@ -125,7 +126,7 @@ pub(crate) fn select(
     };
     let sections = [
         (Section::Former, in_order(former.items())),
-        (Section::Conversation, in_order(conversation)),
+        (Section::Transcript, in_order(transcript)),
         (Section::State, state),
         (Section::Files, files),
         (Section::Names, names),
@@ -242,7 +243,7 @@ impl<'n> Lines<'n> {
         }
     }
 
-    /// Returns what is kept, with its place in the conversation.
+    /// Returns what is kept, with its place in the transcript.
     fn items(&self) -> Vec<(usize, Item)> {
         let mut kept = self.kept.clone();
         kept.sort_unstable();

@@ -1,6 +1,8 @@
 //! Whose words a message in the user's role is. Hosts put reminders, command output, bodies of skills,
-//! observations and summaries of their own there; only what a person typed is the user's.
+//! command outputs and summaries of their own there; only what a person typed is the user's.
 
+// The words of others: tidy:allow-file(conversation)
+// The words of others: tidy:allow-file(observation)
 use std::borrow::Cow;
 
 /// A message in the user's role, read.
@@ -9,7 +11,7 @@ pub(crate) enum Speech<'a> {
     /// A person typed this.
     Person(Cow<'a, str>),
     /// The output of a command that stood in the model's text, and whether it failed.
-    Observation(&'a str, bool),
+    Output(&'a str, bool),
     /// A summary that the host wrote.
     Summary(&'a str),
     /// The host's own text.
@@ -23,7 +25,7 @@ const HOST_OPENINGS: &str = include_str!("words/host_openings.txt");
 /// Beginnings of summaries that hosts write.
 const SUMMARY_OPENINGS: [&str; 4] = [
     "This session is being continued from a previous conversation",
-    "The conversation history before this point was compacted",
+    "The transcript history before this point was compacted",
     "The following is a summary of a branch",
     "Another language model started to solve this problem",
 ];
@@ -81,8 +83,8 @@ const BUILT_IN: [&str; 16] = [
 /// Reads a message in the user's role.
 pub(crate) fn speech(text: &str) -> Speech<'_> {
     let text = text.trim();
-    if let Some(observation) = observation(text) {
-        return observation;
+    if let Some(output) = output(text) {
+        return output;
     }
     if is_summary(text) {
         return Speech::Summary(text);
@@ -147,17 +149,17 @@ fn is_summary(text: &str) -> bool {
 }
 
 /// Reads the output of a command that a host without tool calls sends back in the user's role.
-fn observation(text: &str) -> Option<Speech<'_>> {
+fn output(text: &str) -> Option<Speech<'_>> {
     if let Some(rest) = text.strip_prefix("<returncode>") {
         let (code, output) = rest.split_once("</returncode>")?;
-        return Some(Speech::Observation(output.trim(), code.trim() != "0"));
+        return Some(Speech::Output(output.trim(), code.trim() != "0"));
     }
     let opening = ["OBSERVATION:", "Observation:", "EXECUTION RESULT of"];
     if let Some(output) = opening
         .iter()
         .find_map(|opening| text.strip_prefix(opening))
     {
-        return Some(Speech::Observation(output.trim(), false));
+        return Some(Speech::Output(output.trim(), false));
     }
     // The prompt of a shell that an agent drives stands behind each output.
     let last = text.lines().next_back().unwrap_or_default();
@@ -165,7 +167,7 @@ fn observation(text: &str) -> Option<Speech<'_>> {
         || text.contains("\n(Current directory: ")
         || text.starts_with("(Open file: ");
     let is_record = text.starts_with("{\"role\"") && text.contains("\"bashExecution\"");
-    (is_shell || is_record).then_some(Speech::Observation(text, false))
+    (is_shell || is_record).then_some(Speech::Output(text, false))
 }
 
 /// Removes the host's elements, and the tags around what a person typed.
@@ -266,7 +268,7 @@ mod tests {
         }
         assert_eq!(
             speech("<returncode>1</returncode>\n<output>\nno\n</output>"),
-            Speech::Observation("<output>\nno\n</output>", true)
+            Speech::Output("<output>\nno\n</output>", true)
         );
         for text in [
             "This session is being continued from a previous conversation that ran out of context. …",

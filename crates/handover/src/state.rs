@@ -36,6 +36,8 @@ pub(crate) struct Failure {
     pub(crate) signature: String,
     /// What a later success must be of to settle it: a family of commands, or a file.
     pub(crate) key: String,
+    /// Whether it builds, checks or tests.
+    pub(crate) is_test: bool,
     pub(crate) line: String,
 }
 
@@ -112,13 +114,14 @@ impl State {
         self.changed.clear();
     }
 
-    /// Notes that a call of this key succeeded.
-    pub(crate) fn succeeded(&mut self, key: &str) {
-        if self
-            .failed
-            .as_ref()
-            .is_some_and(|failure| failure.key == key)
-        {
+    /// Notes that a call of this key succeeded. A build or test settles the failure of another one of the
+    /// same program.
+    pub(crate) fn succeeded(&mut self, key: &str, is_test: bool) {
+        let program = |key: &str| key.split(' ').next().map(str::to_owned);
+        if self.failed.as_ref().is_some_and(|failure| {
+            failure.key == key
+                || (is_test && failure.is_test && program(&failure.key) == program(key))
+        }) {
             self.failed = None;
         }
     }
@@ -172,6 +175,7 @@ impl State {
                 self.failed = Some(Failure {
                     signature: signature.to_owned(),
                     key: Call::command("bash", signature).key(),
+                    is_test: Call::command("bash", signature).is_test(),
                     line: line.to_owned(),
                 });
             }
@@ -261,6 +265,7 @@ mod tests {
         state.failed = Some(Failure {
             signature: "cargo test -p a".into(),
             key: "cargo test a".into(),
+            is_test: true,
             line: "error: x".into(),
         });
         let items = state.items();
@@ -277,7 +282,7 @@ mod tests {
         let mut again = State::default();
         lines.iter().for_each(|line| again.carry(line));
         assert_eq!(again.items(), items);
-        again.succeeded("cargo test a");
+        again.succeeded("cargo build", true);
         again.tested();
         again.ask(None);
         assert_eq!(again.items().len(), 1);

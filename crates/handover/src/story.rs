@@ -1,9 +1,10 @@
-//! What a conversation holds that could be told: one pass over its texts. `select.rs` chooses among it.
+//! What a transcript holds that could be told: one pass over its texts. `select.rs` chooses among it.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::calls::{Act, Call, CallKind};
 use crate::cues;
+use crate::deeds::Deeds;
 use crate::entries::{Source, Text};
 use crate::format::{Item, ItemKind, Section};
 use crate::names::{self, Names, Who};
@@ -36,7 +37,7 @@ const NOTICE: &str = "notice: ";
 /// A line that could be told.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    /// Its place in the conversation.
+    /// Its place in the transcript.
     pub(crate) order: usize,
     pub(crate) kind: LineKind,
     pub(crate) text: String,
@@ -61,16 +62,6 @@ pub(crate) struct Story<'t> {
     pub(crate) files: HashMap<String, Deeds>,
     pub(crate) names: Names<'t>,
     pub(crate) state: State,
-}
-
-/// How often each thing was done to a file, and when last.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Deeds {
-    pub(crate) read: u32,
-    pub(crate) written: u32,
-    pub(crate) edited: u32,
-    /// The number of the entry in which it was last done.
-    pub(crate) last: usize,
 }
 
 impl<'t> Story<'t> {
@@ -299,9 +290,7 @@ impl<'t> Reader<'t, '_> {
         let Some(call) = call else { return };
         let outcome = outcome(Some(call), text, is_error);
         let key = call.key();
-        if let CallKind::Command(command) = &call.kind
-            && command.is_test
-        {
+        if call.is_test() {
             self.story.state.tested();
         }
         if matches!(outcome, Outcome::Done(_)) {
@@ -317,7 +306,7 @@ impl<'t> Reader<'t, '_> {
                     self.changed.push(path.clone());
                 }
             }
-            self.story.state.succeeded(&key);
+            self.story.state.succeeded(&key, call.is_test());
             self.succeeded.insert(key.clone(), at);
         }
         let is_failed = matches!(outcome, Outcome::Failed(_));
@@ -328,6 +317,7 @@ impl<'t> Reader<'t, '_> {
                 self.story.state.failed = Some(Failure {
                     signature: call.signature.clone(),
                     key: key.clone(),
+                    is_test: call.is_test(),
                     line: line.clone(),
                 });
             }
@@ -406,7 +396,7 @@ impl<'t> Reader<'t, '_> {
                 self.story.names.read(text, Who::Agent, age, None);
                 self.foreign(text, 1.0);
             }
-            Section::Conversation => {
+            Section::Transcript => {
                 let (line, times) = counted(text);
                 match line.rsplit_once(ARROW) {
                     Some((signature, outcome)) => {
@@ -515,51 +505,6 @@ fn is_bookkeeping(tool: &str) -> bool {
 /// Returns a sentence without the asterisks of Markdown.
 fn without_emphasis(text: &str) -> String {
     text.replace("**", "")
-}
-
-impl Deeds {
-    fn note(&mut self, act: Act, at: usize) {
-        let count = match act {
-            Act::Read => &mut self.read,
-            Act::Written => &mut self.written,
-            Act::Edited => &mut self.edited,
-        };
-        *count = count.saturating_add(1);
-        self.last = at;
-    }
-
-    /// Returns the deeds as they are written: `read 2, edited 1`.
-    pub(crate) fn words(&self) -> String {
-        let all = [
-            ("written", self.written),
-            ("edited", self.edited),
-            ("read", self.read),
-        ];
-        let done = all.iter().filter(|(_, count)| *count > 0);
-        let done: Vec<String> = done
-            .map(|(word, count)| format!("{word} {count}"))
-            .collect();
-        done.join(", ")
-    }
-
-    /// Reads [`Deeds::words`].
-    fn parse(words: &str, at: usize) -> Option<Self> {
-        let mut deeds = Self {
-            last: at,
-            ..Self::default()
-        };
-        for deed in words.split(", ") {
-            let (word, count) = deed.split_once(' ')?;
-            let count = count.parse().ok()?;
-            match word {
-                "read" => deeds.read = count,
-                "written" => deeds.written = count,
-                "edited" => deeds.edited = count,
-                _ => return None,
-            }
-        }
-        Some(deeds)
-    }
 }
 
 impl Line {

@@ -270,7 +270,7 @@ mod tests {
     use plimsoll_context::Bpe;
 
     fn told(lines: &str) -> String {
-        format!("[handover 00000000] head\n## Conversation\n{lines}")
+        format!("[handover 00000000] head\n## Transcript\n{lines}")
     }
 
     #[test]

@@ -14,7 +14,7 @@ const DASH: &str = "- ";
 
 /// The headings of both forms. A line of the user's that looks like another heading is no heading.
 const SECTIONS: [&str; 12] = [
-    "Conversation",
+    "Transcript",
     "State",
     "Files",
     "Names",

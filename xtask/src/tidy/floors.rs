@@ -6,7 +6,8 @@ use super::manifests::{Kind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its floor. A package depends on lower floors only.
-const FLOORS: [(&str, u8); 13] = [
+const FLOORS: [(&str, u8); 14] = [
+    ("plimsoll-handover", 0),
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
     ("plimsoll-wire", 2),

@@ -1,0 +1,58 @@
+//! What was done to a file.
+
+use crate::calls::Act;
+
+/// How often each thing was done to a file, and when last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Deeds {
+    pub(crate) read: u32,
+    pub(crate) written: u32,
+    pub(crate) edited: u32,
+    /// The number of the entry in which it was last done.
+    pub(crate) last: usize,
+}
+
+impl Deeds {
+    pub(crate) fn note(&mut self, act: Act, at: usize) {
+        let count = match act {
+            Act::Read => &mut self.read,
+            Act::Written => &mut self.written,
+            Act::Edited => &mut self.edited,
+        };
+        *count = count.saturating_add(1);
+        self.last = at;
+    }
+
+    /// Returns the deeds as they are written: `read 2, edited 1`.
+    pub(crate) fn words(&self) -> String {
+        let all = [
+            ("written", self.written),
+            ("edited", self.edited),
+            ("read", self.read),
+        ];
+        let done = all.iter().filter(|(_, count)| *count > 0);
+        let done: Vec<String> = done
+            .map(|(word, count)| format!("{word} {count}"))
+            .collect();
+        done.join(", ")
+    }
+
+    /// Reads [`Deeds::words`].
+    pub(crate) fn parse(words: &str, at: usize) -> Option<Self> {
+        let mut deeds = Self {
+            last: at,
+            ..Self::default()
+        };
+        for deed in words.split(", ") {
+            let (word, count) = deed.split_once(' ')?;
+            let count = count.parse().ok()?;
+            match word {
+                "read" => deeds.read = count,
+                "written" => deeds.written = count,
+                "edited" => deeds.edited = count,
+                _ => return None,
+            }
+        }
+        Some(deeds)
+    }
+}
