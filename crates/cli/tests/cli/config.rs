@@ -54,7 +54,7 @@ fn what_is_good_is_said_with_its_thresholds() {
             vec![
                 "as many of the newest",
                 "summary: 900 tokens at most",
-                "word for word",
+                "without a model",
                 "→ extract →",
             ],
         ),
@@ -62,7 +62,7 @@ fn what_is_good_is_said_with_its_thresholds() {
             "",
             vec![
                 "context: extract",
-                "word for word",
+                "without a model",
                 "the model's window decides",
                 "fires when it pays, above 95 % of the room at the latest",
                 "ends at 30 % of the room, 40,000 tokens at most, or at 20,000 tokens if",

@@ -296,7 +296,10 @@ impl Provider for Recorder {
         ];
         let text: String = headings
             .iter()
-            .map(|heading| format!("## {heading}\n{}\n", "The sea is calm. ".repeat(120)))
+            .map(|heading| {
+                let waves = (0..120).map(|n| format!("{heading} wave {n} is calm. "));
+                format!("## {heading}\n{}\n", waves.collect::<String>())
+            })
             .collect();
         ScriptedProvider::new([Turn::say(text)])
             .call(request, deltas)
