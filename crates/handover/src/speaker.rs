@@ -25,7 +25,7 @@ const HOST_OPENINGS: &str = include_str!("words/host_openings.txt");
 /// Beginnings of summaries that hosts write.
 const SUMMARY_OPENINGS: [&str; 4] = [
     "This session is being continued from a previous conversation",
-    "The transcript history before this point was compacted",
+    "The conversation history before this point was compacted",
     "The following is a summary of a branch",
     "Another language model started to solve this problem",
 ];
@@ -272,6 +272,7 @@ mod tests {
         );
         for text in [
             "This session is being continued from a previous conversation that ran out of context. …",
+            "The conversation history before this point was compacted into the following summary:\n\n<summary>x</summary>",
             "# Checkpoint\n## Goal\nx\n## Progress\ny\n## Next Steps\nz",
         ] {
             assert!(matches!(speech(text), Speech::Summary(_)), "{text}");
