@@ -400,7 +400,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-fn leaves(value: &Value, depth: usize, out: &mut Vec<String>) {
+/// Collects the texts, numbers and truth values in `value`, which is `depth` levels deep.
+pub(crate) fn leaves(value: &Value, depth: usize, out: &mut Vec<String>) {
     if depth > DEPTH {
         return;
     }
@@ -409,7 +410,8 @@ fn leaves(value: &Value, depth: usize, out: &mut Vec<String>) {
         Value::Number(number) => out.push(number.to_string()),
         Value::Array(list) => list.iter().for_each(|one| leaves(one, depth + 1, out)),
         Value::Object(map) => map.values().for_each(|one| leaves(one, depth + 1, out)),
-        Value::Bool(_) | Value::Null => {}
+        Value::Bool(truth) => out.push(truth.to_string()),
+        Value::Null => {}
     }
 }
 

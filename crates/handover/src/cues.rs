@@ -143,20 +143,29 @@ impl Signs {
     }
 }
 
-/// Returns how strong a rule `sentence` is. Stated values are found in `outdated.rs`.
-pub(crate) fn rule(sentence: &str) -> Option<Rule> {
-    let signs = Signs::of(sentence);
-    if signs.has(MUST) {
-        Some(Rule::Must)
-    } else {
-        signs.has(WISH).then_some(Rule::Wish)
-    }
+/// What a sentence of a person says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PersonCues {
+    /// How strong a rule it is. Stated values are found in `outdated.rs`.
+    pub(crate) rule: Option<Rule>,
+    /// Whether it says something about the person, the work or a wish.
+    pub(crate) is_fact: bool,
 }
 
-/// Returns `true` if a person says something about himself, his work or his wishes.
-pub(crate) fn is_fact(sentence: &str) -> bool {
-    let signs = Signs::of(sentence);
-    signs.has(FACT | MUST | WISH) || sentence.bytes().any(|byte| byte.is_ascii_digit())
+impl PersonCues {
+    pub(crate) fn of(sentence: &str) -> Self {
+        let signs = Signs::of(sentence);
+        let rule = if signs.has(MUST) {
+            Some(Rule::Must)
+        } else {
+            signs.has(WISH).then_some(Rule::Wish)
+        };
+        Self {
+            rule,
+            is_fact: signs.has(FACT | MUST | WISH)
+                || sentence.bytes().any(|byte| byte.is_ascii_digit()),
+        }
+    }
 }
 
 /// Returns what a sentence of the agent is worth: whether it says what was found, decided or done.
@@ -276,7 +285,7 @@ mod tests {
             ("ok, continue", None),
             ("nevertheless it ran", None),
         ] {
-            assert_eq!(rule(text), found, "{text}");
+            assert_eq!(PersonCues::of(text).rule, found, "{text}");
         }
     }
 

@@ -55,8 +55,8 @@ pub(crate) enum Source {
 pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
     let mut texts: Vec<(usize, Text<'a>)> = Vec::new();
     let mut open: HashMap<&str, usize> = HashMap::new();
-    // A command that stood in the agent's text, whose output is the next message.
-    let mut in_text: Option<usize> = None;
+    // A command that stands in the agent's text, and its entry. It is a call if its output comes back.
+    let mut in_text: Option<(usize, &str)> = None;
     // An agent without tools, whose commands are all answered in the user's role.
     let mut is_text_only = false;
     for (at, entry) in entries.iter().enumerate() {
@@ -67,21 +67,29 @@ pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
                 {}
             Entry::User(text) => {
                 let command = in_text.take();
-                if is_text_only && command.is_some() && is_output(text) {
-                    texts.push((at, observed(command, text)));
-                    continue;
+                let is_output = is_text_only && command.is_some() && is_output(text);
+                match speech(text) {
+                    Speech::Output(text, is_error) => {
+                        push_output(at, command, text, is_error, &mut texts);
+                        is_text_only |= command.is_some();
+                    }
+                    _ if is_output => push_output(at, command, text, false, &mut texts),
+                    Speech::Person(words) => texts.push((
+                        at,
+                        Text::Person {
+                            words,
+                            source: Source::Message,
+                        },
+                    )),
+                    Speech::Summary(text) => texts.push((at, Text::Foreign(text))),
+                    Speech::Host => {}
                 }
-                read_user(at, text, command, &mut texts);
-                let is_answer =
-                    matches!(texts.last(), Some((of, Text::Result { .. })) if *of == at);
-                is_text_only |= is_answer && command.is_some();
             }
             Entry::Assistant(text) => {
                 texts.push((at, Text::Agent(text)));
-                if let Some(command) = fenced_command(text) {
-                    in_text = Some(texts.len());
-                    texts.push((at, Text::Call(Call::command("bash", command))));
-                }
+                in_text = fenced_command(text)
+                    .map(|command| (at, command))
+                    .or(in_text);
             }
             Entry::Thinking(text) => texts.push((at, Text::Thinking(text))),
             Entry::ToolCall {
@@ -102,53 +110,29 @@ pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
             )),
         }
     }
-    drop_unanswered(&mut texts);
     texts
 }
 
-/// A command in the text of an agent without tools is a call only if its output was sent back.
-fn drop_unanswered(texts: &mut Vec<(usize, Text<'_>)>) {
-    let answered: Vec<usize> = texts
-        .iter()
-        .filter_map(|(_, text)| match text {
-            Text::Result { call, .. } => *call,
-            _ => None,
-        })
-        .collect();
-    for (n, (_, text)) in texts.iter_mut().enumerate() {
-        let is_in_text =
-            matches!(text, Text::Call(call) if call.arguments.is_null() && call.name == "bash");
-        if is_in_text && answered.binary_search(&n).is_err() && !answered.contains(&n) {
-            *text = Text::Agent("");
-        }
-    }
-}
-
-fn read_user<'a>(
+/// Notes the output of a command that stood in the agent's text.
+fn push_output<'a>(
     at: usize,
+    command: Option<(usize, &'a str)>,
     text: &'a str,
-    command: Option<usize>,
+    is_error: bool,
     texts: &mut Vec<(usize, Text<'a>)>,
 ) {
-    match speech(text) {
-        Speech::Person(words) => texts.push((
-            at,
-            Text::Person {
-                words,
-                source: Source::Message,
-            },
-        )),
-        Speech::Output(text, is_error) => texts.push((
-            at,
-            Text::Result {
-                call: command,
-                text,
-                is_error,
-            },
-        )),
-        Speech::Summary(text) => texts.push((at, Text::Foreign(text))),
-        Speech::Host => {}
-    }
+    let call = command.map(|(of, command)| {
+        texts.push((of, Text::Call(Call::command("bash", command))));
+        texts.len() - 1
+    });
+    texts.push((
+        at,
+        Text::Result {
+            call,
+            text,
+            is_error,
+        },
+    ));
 }
 
 fn read_result<'a>(
@@ -205,30 +189,13 @@ fn is_output(text: &str) -> bool {
     text.len() > BRIEF || first.starts_with("diff --git") || cues::is_machine(first)
 }
 
-/// Returns a message as the output of a command, whatever its form.
-fn observed<'a>(call: Option<usize>, text: &'a str) -> Text<'a> {
-    match speech(text) {
-        Speech::Output(text, is_error) => Text::Result {
-            call,
-            text,
-            is_error,
-        },
-        _ => Text::Result {
-            call,
-            text,
-            is_error: false,
-        },
-    }
-}
-
 /// Returns the command of a text that holds exactly one fenced block of shell.
 fn fenced_command(text: &str) -> Option<&str> {
     let mut blocks = text.split("```");
-    let (_, block, behind) = (blocks.next()?, blocks.next()?, blocks.next()?);
+    let (_, block, _) = (blocks.next()?, blocks.next()?, blocks.next()?);
     if blocks.next().is_some() {
         return None;
     }
-    let _ = behind;
     let (language, command) = block.split_once('\n')?;
     matches!(language.trim(), "bash" | "sh" | "shell" | "")
         .then(|| command.trim())

@@ -23,6 +23,7 @@ mod story;
 mod tokens;
 
 pub use format::without_frames;
+use said::{Said, SaidText};
 use story::Story;
 
 /// One message, or one part of a message, of the transcript.
@@ -114,11 +115,10 @@ pub fn handover(entries: &[Entry<'_>], max: u64, count: &dyn Fn(&str) -> u64) ->
     Some(text)
 }
 
-/// Returns the share of `entries` that a person wrote, in tokens: what a summary should have space
-/// for if it is to repeat all of it.
+/// Returns the tokens of the words of a person among `entries`: the space that a summary needs to repeat
+/// all of them.
 #[must_use]
 pub fn person_tokens(entries: &[Entry<'_>], count: &dyn Fn(&str) -> u64) -> u64 {
     let texts = entries::texts(entries);
-    let (_, said) = Story::of(&texts);
-    said.weight(count)
+    Said::of(SaidText::all(&texts)).weight(count)
 }

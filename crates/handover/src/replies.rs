@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use crate::calls::leaves;
 use crate::sentences::{one_line, without_escapes};
 
 /// What a person said to a tool call.
@@ -162,7 +163,7 @@ fn answers(arguments: &Value, text: &str) -> Vec<String> {
     }
     let mut said = Vec::new();
     match serde_json::from_str::<Value>(text) {
-        Ok(value @ (Value::Object(_) | Value::Array(_))) => leaves(&value, &mut said),
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => leaves(&value, 0, &mut said),
         _ => said.push(bare_answer(text).to_owned()),
     }
     if questions.len() == said.len() {
@@ -252,17 +253,6 @@ fn strings_of(value: &Value, key: &str, found: &mut Vec<String>) {
         }
         Value::Array(list) => list.iter().for_each(|value| strings_of(value, key, found)),
         _ => {}
-    }
-}
-
-fn leaves(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::String(text) => found.push(text.clone()),
-        Value::Number(number) => found.push(number.to_string()),
-        Value::Bool(truth) => found.push(truth.to_string()),
-        Value::Array(list) => list.iter().for_each(|value| leaves(value, found)),
-        Value::Object(map) => map.values().for_each(|value| leaves(value, found)),
-        Value::Null => {}
     }
 }
 

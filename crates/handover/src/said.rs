@@ -4,8 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::cues::{self, Rule};
-use crate::format::{GAP, Item};
+use crate::cues::{self, PersonCues, Rule};
+use crate::entries::{Source, Text};
+use crate::format::{GAP, Item, ItemKind};
 use crate::novelty::{Novelty, repeated};
 use crate::outdated::{Told, stale};
 use crate::sentences::{normal, sentences};
@@ -33,6 +34,52 @@ pub(crate) struct SaidText {
     pub(crate) order: usize,
     pub(crate) text: String,
     pub(crate) standing: Standing,
+}
+
+impl SaidText {
+    /// Returns the user's words among the texts, those in earlier handovers included.
+    pub(crate) fn all(texts: &[(usize, Text<'_>)]) -> Vec<Self> {
+        let mut all = Vec::new();
+        for (_, text) in texts {
+            match text {
+                Text::Person { words, source } => {
+                    all.push(Self::of_person(all.len(), words, *source));
+                }
+                Text::Handover(items) => {
+                    for (_, item) in items {
+                        all.extend(Self::of_item(all.len(), item));
+                    }
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    pub(crate) fn of_person(order: usize, words: &str, source: Source) -> Self {
+        Self {
+            order,
+            text: words.to_owned(),
+            standing: match source {
+                Source::Message => Standing::New,
+                Source::Reply => Standing::Reply,
+            },
+        }
+    }
+
+    /// Returns `None` if the item is not the user's.
+    pub(crate) fn of_item(order: usize, item: &Item) -> Option<Self> {
+        let standing = match item.kind {
+            ItemKind::Rule => Standing::Rule,
+            ItemKind::User => Standing::New,
+            ItemKind::Note => return None,
+        };
+        Some(Self {
+            order,
+            text: item.text.clone(),
+            standing,
+        })
+    }
 }
 
 /// What is known of a text before it is read.
@@ -311,8 +358,9 @@ impl Utterance {
             if !is_machine {
                 let told = Told::of(sentence, text.len() <= BRIEF);
                 let is_stated = told.as_ref().is_some_and(Told::is_stated);
-                rule = cues::rule(sentence).max(is_stated.then_some(Rule::Value));
-                is_fact = cues::is_fact(sentence);
+                let cues = PersonCues::of(sentence);
+                rule = cues.rule.max(is_stated.then_some(Rule::Value));
+                is_fact = cues.is_fact;
                 values.extend(told.map(|told| (n, told)));
             }
             found.push(Sentence {

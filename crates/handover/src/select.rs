@@ -52,9 +52,19 @@ pub(crate) fn select(
     let all = budget.left();
     said.reset();
     let forgotten = forgotten(said);
-    let mut former = Lines::of(Section::Former, story, LineKind::Former, &forgotten);
-    let mut findings = Lines::of(Section::Transcript, story, LineKind::Finding, &forgotten);
-    let mut calls = Lines::of(Section::Transcript, story, LineKind::Call, &forgotten);
+    let mut former = Lines::of(Section::Former, &story.lines, LineKind::Former, &forgotten);
+    let mut findings = Lines::of(
+        Section::Transcript,
+        &story.lines,
+        LineKind::Finding,
+        &forgotten,
+    );
+    let mut calls = Lines::of(
+        Section::Transcript,
+        &story.lines,
+        LineKind::Call,
+        &forgotten,
+    );
     let bare = (all * BARE_NAMES / 100).min(BARE_NAMES_MAX);
     let mut map = Map::of(story, &forgotten, bare);
     let share = |percent: u64| all * percent / 100;
@@ -171,27 +181,17 @@ struct Lines<'n> {
 impl<'n> Lines<'n> {
     fn of(
         section: Section,
-        story: &'n Story<'_>,
+        lines: &'n [Line],
         kind: LineKind,
         forgotten: &HashMap<String, Kind>,
     ) -> Self {
-        let lines = story.lines.as_slice();
-        // A line that names what the work goes on with is worth more.
         let density = |n: &usize| {
             lines.get(*n).map_or(0.0, |line| {
-                let mut likely = 0.0;
-                names::each(&line.text, &mut |word, _| {
-                    let name = story.names.found.get(word);
-                    likely += name.map_or(0.0, |name| name.likely(word, story.files.get(word)));
-                });
-                line.worth * (1.0 + 2.0 * likely.min(1.5))
-                    / (8.0 + line.text.len() as f64).powf(0.6)
+                line.worth / (8.0 + line.text.len() as f64).powf(0.6)
             })
         };
         let is_of_kind = |n: &usize| lines.get(*n).is_some_and(|line| line.kind == kind);
         let mut order: Vec<usize> = (0..lines.len()).filter(is_of_kind).collect();
-        let by_density: HashMap<usize, f64> = order.iter().map(|n| (*n, density(n))).collect();
-        let density = |n: &usize| by_density.get(n).copied().unwrap_or_default();
         order.sort_by(|a, b| density(b).total_cmp(&density(a)).then(b.cmp(a)));
         // A number that the user has updated since is not told.
         let is_number = |kind: &Kind| matches!(kind, Kind::Number | Kind::Hex);

@@ -172,10 +172,11 @@ impl State {
     pub(crate) fn carry(&mut self, line: &str) {
         if let Some(failure) = line.strip_prefix(FAILED) {
             if let Some((signature, line)) = failure.split_once(" → failed: ") {
+                let call = Call::command("bash", signature);
                 self.failed = Some(Failure {
                     signature: signature.to_owned(),
-                    key: Call::command("bash", signature).key(),
-                    is_test: Call::command("bash", signature).is_test(),
+                    key: call.key(),
+                    is_test: call.is_test(),
                     line: line.to_owned(),
                 });
             }

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use crate::calls::{Act, Call, CallKind};
 use crate::cues;
 use crate::deeds::Deeds;
-use crate::entries::{Source, Text};
-use crate::format::{Item, ItemKind, Section};
+use crate::entries::Text;
+use crate::format::{Item, Section};
 use crate::names::{self, Names, Who};
 use crate::outcome::{Outcome, outcome};
-use crate::said::{Said, SaidText, Standing};
+use crate::said::{Said, SaidText};
 use crate::sentences::{one_line, sentences};
 use crate::state::{Failure, State};
 
@@ -25,6 +25,9 @@ const SENTENCES_MAX: usize = 400;
 const READER: f64 = 0.15;
 /// What a summary that another one followed is worth.
 const SUPERSEDED: f64 = 0.3;
+/// How much more a line is worth for each name that the work surely goes on with, and for how many.
+const NAMED: f64 = 2.0;
+const NAMED_MAX: f64 = 1.5;
 /// Between a call and its outcome.
 const ARROW: &str = " → ";
 /// Begins the outcome of a failed call.
@@ -141,14 +144,8 @@ impl<'t> Reader<'t, '_> {
                 self.flush_changed(at);
                 self.story.state.ask(None);
                 self.noted += 1;
-                self.said.push(SaidText {
-                    order: self.noted,
-                    text: words.to_string(),
-                    standing: match source {
-                        Source::Message => Standing::New,
-                        Source::Reply => Standing::Reply,
-                    },
-                });
+                self.said
+                    .push(SaidText::of_person(self.noted, words, *source));
             }
             Text::Agent(text) => {
                 self.story.names.read(text, Who::Agent, age, None);
@@ -378,17 +375,10 @@ impl<'t> Reader<'t, '_> {
     fn carry(&mut self, at: usize, section: Section, item: &'t Item) {
         let age = self.age(at);
         let text = item.text.as_str();
-        if item.kind != ItemKind::Note {
+        if let Some(said) = SaidText::of_item(self.noted + 1, item) {
             self.story.names.read(text, Who::User, age, None);
             self.noted += 1;
-            self.said.push(SaidText {
-                order: self.noted,
-                text: text.to_owned(),
-                standing: match item.kind {
-                    ItemKind::Rule => Standing::Rule,
-                    ItemKind::User | ItemKind::Note => Standing::New,
-                },
-            });
+            self.said.push(said);
             return;
         }
         match section {
@@ -482,7 +472,22 @@ impl<'t> Reader<'t, '_> {
                 (line.order, line.times) = (call.order, call.times);
             }
         }
+        self.story.value_names();
         (self.story, said)
+    }
+}
+
+impl Story<'_> {
+    /// Makes lines worth more that name what the work is likely to go on with.
+    fn value_names(&mut self) {
+        for line in &mut self.lines {
+            let mut likely = 0.0;
+            names::each(&line.text, &mut |word, _| {
+                let name = self.names.found.get(word);
+                likely += name.map_or(0.0, |name| name.likely(word, self.files.get(word)));
+            });
+            line.worth *= 1.0 + NAMED * likely.min(NAMED_MAX);
+        }
     }
 }
 

@@ -216,18 +216,14 @@ fn is_loop(text: &str) -> bool {
         .collect();
     // Of words, groups: single ones repeat in every text.
     let words: Vec<&str> = text.split_whitespace().collect();
-    let groups: Vec<String> = words
-        .chunks(LOOP_WORDS)
-        .map(|group| group.join(" "))
-        .collect();
-    let shifted: Vec<String> = words
-        .get(1..)
-        .unwrap_or_default()
-        .chunks(LOOP_WORDS)
-        .map(|group| group.join(" "))
-        .collect();
+    let groups_from = |start: usize| {
+        let words = words.get(start..).unwrap_or_default();
+        let groups = words.chunks(LOOP_WORDS).map(|group| group.join(" "));
+        groups.collect::<Vec<String>>()
+    };
+    // A second time from the next word, in case the repeated part has an odd number of them.
     repeats(lines)
-        || [groups, shifted]
+        || [groups_from(0), groups_from(1)]
             .iter()
             .any(|groups| repeats(groups.iter().map(String::as_str).collect()))
 }
