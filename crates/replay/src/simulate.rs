@@ -1,16 +1,17 @@
 //! [`simulate`]: a recording under a way, turn by turn. Our own ways run here as they run live: the
 //! transcript, the policy, the budget and the economy of `context`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bpe, Budget, Calibration, Form, Line, Memo, Message, Pace, Ppm, PriceSheet, TokenCounter,
+    Bpe, Budget, Calibration, Form, Item, Line, Memo, Message, Pace, Ppm, PriceSheet, TokenCounter,
     Tokens, Transcript, Trigger, price,
 };
 
 use crate::bill::Bill;
 use crate::hindsight;
-use crate::meter::{Cache, Cut, Made, Meter};
+use crate::meter::{Cache, Cut, Made, Meter, Sent};
 use crate::recording::Recording;
 use crate::rivals;
 use crate::trail::Trail;
@@ -92,6 +93,7 @@ fn ours(
     let mut view = Transcript::new(Arc::clone(counter));
     let mut pace = Pace::default();
     let mut meter = Meter::new(sheet, line.limit, &recording.probes);
+    let mut forms = Forms::after(recording.messages.len());
     for (at, message) in recording.messages.iter().enumerate() {
         if matches!(**message, Message::Assistant { .. }) && !view.items().is_empty() {
             let cold = sheet.cold_after(recording.idle_before(at));
@@ -108,14 +110,18 @@ fn ours(
                 pace.planned(&price);
             }
             pace.observe(view.unsent(), cold);
-            for item in view.items() {
+            let sent: Vec<Sent> = view
+                .items()
+                .iter()
+                .map(|item| (forms.number(item), item.tokens))
+                .collect();
+            for (item, sent) in view.items().iter().zip(&sent) {
                 if item.form != Form::Original {
-                    meter.note_edited((item.seq.0, item.tokens), &item.message);
+                    meter.note_edited(*sent, &item.message);
                 }
             }
-            let items = view.items().iter();
             meter.request(Made {
-                view: items.map(|item| (item.seq.0, item.tokens)).collect(),
+                view: sent,
                 length: at,
                 answer: counter.message(message),
                 cut,
@@ -130,4 +136,37 @@ fn ours(
         view.push(Arc::clone(message));
     }
     meter.bill()
+}
+
+/// Numbers of messages. A message that a plan changed has another number in each of its forms: a
+/// summary that takes the place of a former one is not that one, even if it has the same size.
+struct Forms {
+    next: u64,
+    changed: HashMap<u64, (Arc<Message>, u64)>,
+}
+
+impl Forms {
+    /// Numbers of changed messages follow those of the `originals`.
+    fn after(originals: usize) -> Self {
+        Self {
+            next: originals as u64,
+            changed: HashMap::new(),
+        }
+    }
+
+    fn number(&mut self, item: &Item) -> u64 {
+        if item.form == Form::Original {
+            return item.seq.0;
+        }
+        match self.changed.get(&item.seq.0) {
+            Some((message, number)) if *message == item.message => *number,
+            _ => {
+                let number = self.next;
+                self.next += 1;
+                let form = (Arc::clone(&item.message), number);
+                self.changed.insert(item.seq.0, form);
+                number
+            }
+        }
+    }
 }
