@@ -105,6 +105,30 @@ fn a_handover_tells_the_story_and_the_state() {
 }
 
 #[test]
+fn the_names_found_in_many_files_are_told_rather_than_the_files() {
+    let mut messages = vec![Message::user("Read the pages.")];
+    for page in 0..120 {
+        messages.push(Message::Assistant {
+            parts: vec![
+                Part::text(format!("Page {page} is next; the {page}th of them.")),
+                Part::ToolCall(ToolCall {
+                    id: CallId(page.to_string()),
+                    name: "read".into(),
+                    arguments: format!(r#"{{"path": "pages/page_{page:03}.txt"}}"#),
+                    opaque: None,
+                }),
+            ],
+        });
+        messages.push(result(page, &format!("The owner is kept as berth_{page}.")));
+    }
+    let text = of(&messages, 1_500);
+    assert!(!text.contains("is next"), "{text}");
+    let files = section(&text, "## Files");
+    let named = files.iter().filter(|file| file.contains(": berth_"));
+    assert!(named.count() * 2 > files.len(), "{text}");
+}
+
+#[test]
 fn the_words_of_the_user_are_found_wherever_they_arrive() {
     let asked = r#"{"questions": [{"question": "Which database should we use?"}]}"#;
     let messages = [

@@ -34,6 +34,8 @@ const LISTS: [(&str, u8); 5] = [
     ("finding", FINDING),
     ("announcement", ANNOUNCEMENT),
 ];
+/// The least that a sentence is worth that says what was found, if it is not hedged.
+pub(crate) const FOUND: f64 = 0.6;
 /// Fewer words do not make a statement.
 const STATEMENT_WORDS: usize = 4;
 /// Nor do fewer characters, in scripts without blanks.
@@ -200,7 +202,7 @@ pub(crate) fn statement(sentence: &str) -> Option<f64> {
         (false, false) if is_hedged(text) || is_reference(text) => None,
         (false, false) => Some(0.4),
         // "Now the tests pass because …" is more than an announcement, "Let me fix the bug." is not.
-        (true, true) => Some(0.6),
+        (true, true) => Some(FOUND),
         (false, true) => None,
     };
     worth.map(|worth| worth * certain)

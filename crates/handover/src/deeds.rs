@@ -23,6 +23,11 @@ impl Deeds {
         self.last = at;
     }
 
+    /// Returns `true` if the file was used more than once.
+    pub(crate) fn is_again(&self) -> bool {
+        u64::from(self.read) + u64::from(self.written) + u64::from(self.edited) > 1
+    }
+
     /// Returns the deeds as they are written: `read 2, edited 1`.
     pub(crate) fn words(&self) -> String {
         let all = [

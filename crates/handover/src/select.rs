@@ -314,7 +314,7 @@ impl<'n> Map<'n> {
             // A number says nothing without the words around it.
             .filter(|(_, name)| !matches!(name.kind, Kind::Number | Kind::Hex))
             .map(|(word, name)| {
-                let likely = name.likely(word, story.files.get(*word));
+                let likely = story.likely(word, name);
                 Candidate {
                     word,
                     likely,

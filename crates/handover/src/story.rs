@@ -7,7 +7,7 @@ use crate::cues;
 use crate::deeds::Deeds;
 use crate::entries::Text;
 use crate::format::{Item, Section};
-use crate::names::{self, Names, Who};
+use crate::names::{self, Name, Names, Who};
 use crate::outcome::{Outcome, outcome};
 use crate::said::{Said, SaidText};
 use crate::sentences::{one_line, sentences};
@@ -65,6 +65,8 @@ pub(crate) struct Story<'t> {
     pub(crate) files: HashMap<String, Deeds>,
     pub(crate) names: Names<'t>,
     pub(crate) state: State,
+    /// See [`names::returns`].
+    returns: f64,
 }
 
 impl<'t> Story<'t> {
@@ -74,6 +76,7 @@ impl<'t> Story<'t> {
             texts,
             end: texts.last().map_or(0, |(at, _)| at + 1),
             noted: 0,
+            is_before_call: false,
             last_agent: last(texts, |text| matches!(text, Text::Agent(_))),
             last_foreign: last(texts, |text| matches!(text, Text::Foreign(_))),
             said: Vec::new(),
@@ -87,9 +90,12 @@ impl<'t> Story<'t> {
                 files: HashMap::new(),
                 names: Names::default(),
                 state: State::default(),
+                returns: 0.0,
             },
         };
-        for (at, text) in texts {
+        for (n, (at, text)) in texts.iter().enumerate() {
+            let next = texts.get(n + 1).map(|(_, text)| text);
+            reader.is_before_call = matches!(next, Some(Text::Call(_)));
             reader.read(*at, text);
         }
         reader.finish()
@@ -107,6 +113,8 @@ struct Reader<'t, 'm> {
     end: usize,
     /// How much was noted so far: gives everything its place.
     noted: usize,
+    /// Whether a call follows the text that is read.
+    is_before_call: bool,
     /// The last entry in which the agent said something.
     last_agent: Option<usize>,
     last_foreign: Option<usize>,
@@ -207,7 +215,9 @@ impl<'t> Reader<'t, '_> {
         let is_last = self.last_agent == Some(at);
         let mut fenced = false;
         let mut last = "";
-        for place in sentences(text).into_iter().take(SENTENCES_MAX) {
+        let places = sentences(text);
+        let lead = places.len().checked_sub(1).filter(|_| self.is_before_call);
+        for (n, place) in places.into_iter().enumerate().take(SENTENCES_MAX) {
             let sentence = text.get(place).unwrap_or_default().trim();
             if sentence.starts_with("```") {
                 fenced = !fenced;
@@ -223,6 +233,10 @@ impl<'t> Reader<'t, '_> {
                 .unwrap_or(sentence)
                 .trim_start();
             if let Some(worth) = cues::statement(sentence) {
+                // The last words before a call announce it, unless they say what was found.
+                if lead == Some(n) && worth < cues::FOUND {
+                    continue;
+                }
                 let worth = if is_last { 2.0 * worth } else { worth };
                 let text = one_line(&without_emphasis(sentence), LINE_MAX);
                 self.line(at, LineKind::Finding, text, worth);
@@ -472,6 +486,7 @@ impl<'t> Reader<'t, '_> {
                 (line.order, line.times) = (call.order, call.times);
             }
         }
+        self.story.returns = names::returns(self.story.files.values());
         self.story.value_names();
         (self.story, said)
     }
@@ -480,14 +495,21 @@ impl<'t> Reader<'t, '_> {
 impl Story<'_> {
     /// Makes lines worth more that name what the work is likely to go on with.
     fn value_names(&mut self) {
-        for line in &mut self.lines {
+        let mut lines = std::mem::take(&mut self.lines);
+        for line in &mut lines {
             let mut likely = 0.0;
             names::each(&line.text, &mut |word, _| {
                 let name = self.names.found.get(word);
-                likely += name.map_or(0.0, |name| name.likely(word, self.files.get(word)));
+                likely += name.map_or(0.0, |name| self.likely(word, name));
             });
             line.worth *= 1.0 + NAMED * likely.min(NAMED_MAX);
         }
+        self.lines = lines;
+    }
+
+    /// Returns how likely the work goes on with a name, from 0 to 1.
+    pub(crate) fn likely(&self, word: &str, name: &Name) -> f64 {
+        name.likely(word, self.files.get(word), self.returns)
     }
 }
 
