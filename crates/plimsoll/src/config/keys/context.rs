@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Key] = &[
         AGENT,
         "target",
         Kind::Size(|s, size| s.target = Some(size)),
-        Preset::Words("0.3 of the room and 40,000 at most; 0.7 of a trigger in tokens"),
+        Preset::Words("0.28 of the room and 40,000 at most; 0.7 of a trigger in tokens"),
         "Where a plan ends: tokens of everything that is sent, or a share of the room.",
     )
     .old(&["context_token_limit"])
