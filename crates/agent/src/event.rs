@@ -192,7 +192,7 @@ pub enum Event {
         calls: u64,
         /// What they used.
         usage: Usage,
-        /// Why there is no summary, where there is none: then what was said stands word for word.
+        /// Why the model wrote no summary, if it did not: then `extract` writes it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },

@@ -75,7 +75,7 @@ impl Run {
             // It will be no larger for the rest of the run: said once.
             self.summary_failures = MAX_SUMMARY_FAILURES;
             self.warn(
-                "the summariser's window is unknown or too small for a summary; what was said stands word for word".to_owned(),
+                "the summariser's window is unknown or too small for a summary; extract writes it instead".to_owned(),
             );
             return false;
         };

@@ -9,7 +9,7 @@ use plimsoll::{AllowAll, Answer, DenyAll, Gate, Question};
 
 use crate::chat::paper::{Paper, clean};
 
-/// What is said of a call that would change a protected file.
+/// The reason for asking before a call that would change a protected file.
 pub(crate) const PROTECTED: &str = "Programs run this file, or agents obey it, unasked.";
 
 /// Asks the person at the terminal.

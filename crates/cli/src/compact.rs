@@ -83,9 +83,7 @@ pub(crate) struct CompactArgs {
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     let how = How::new(args)?;
     if how.is_summarize() && !args.quiet {
-        crate::say(
-            "summarize is extract here: no model is asked, what was said stands word for word",
-        );
+        crate::say("summarize is extract here: compact asks no model");
     }
     let input = input::open(args.file.as_deref())?;
     if args.lines {

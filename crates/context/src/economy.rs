@@ -17,8 +17,8 @@ use crate::transcript::Transcript;
 
 /// A plan is not due for less than this share of its target, so that none is due every turn.
 pub const MIN_GAIN: Ppm = Ppm(100_000);
-/// What the model reads again of what a plan evicted, with the calls that it makes for it, as a
-/// share of the plan's target.
+/// The cost of reading evicted content again after a plan, calls included, as a share of the plan's
+/// target.
 ///
 /// After 50 compactions of a recorded client this was about 5,000 tokens and 3 to 4 calls, in all
 /// about 20,000 tokens of fresh input where 40,000 tokens were left.
@@ -70,9 +70,9 @@ impl Economy {
     ///
     /// A view that is cut to its target and then grows is a saw. A cut costs what it keeps and
     /// writes again, `P`, and what the model reads again because of it, `R` ([`REREADING`] of the
-    /// target). `P` is the target without what stands before every cut and stays in the cache
-    /// ([`head`]), and without what a turn brings, which is new anyway; or what the last plan
-    /// rewrote ([`Pace::planned`]), if that was less. The view may outgrow its target by
+    /// target). `P` is the target less the [`head`], which stays in the cache, and less the tokens
+    /// that a turn adds, which are new anyway; or the tokens that the last plan rewrote
+    /// ([`Pace::planned`]), if those were fewer. The view may outgrow its target by
     /// [`batch`]`(P, R)`, and by `1 - √(Δ/P)` of that if `Δ` more than usual has just arrived: at
     /// such a turn a cut writes less again (waiting at `M` is worth `a·(M*·M - M²/2)/(g+c)`; equal
     /// to `b·(P-Δ)` at that share). It must also pay for itself in the turns that are left.

@@ -10,7 +10,7 @@ use crate::truncate::{self, Marker};
 
 /// A tool result whose text has at most `max` bytes; `None` where it has no more already or
 /// cannot be made smaller. Images and files become notes, which count as text. The marker lists
-/// the most prominent names of what is left out.
+/// the names that the removed text mentions most.
 pub(crate) fn result_in_bytes(result: &ToolResult, max: Bytes, marker: &Marker) -> Option<Message> {
     let text = flatten(&result.parts);
     let short = marker

@@ -51,7 +51,7 @@ pub enum ContextStrategy {
         max_tokens: Option<Tokens>,
     },
     /// Old results shrink first, then a summary that needs no model takes the place of the oldest
-    /// exchanges: what was said stands word for word, most important first. The default.
+    /// exchanges: it repeats the user's words and tells what was done. The default.
     Extract {
         /// The trigger, in tokens of everything that is sent. Default: a share of room.
         #[serde(

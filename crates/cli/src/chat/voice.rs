@@ -314,7 +314,7 @@ impl Observer for Voice {
                 self.doing(state, "");
                 if let Some(why) = failure {
                     self.warn(&format!(
-                        "no summary: {why}; what was said stands word for word"
+                        "no summary by a model: {why}; extract writes it instead"
                     ));
                 }
             }

@@ -22,7 +22,7 @@ pub(crate) struct FilterOptions {
     /// clear-tool-uses: clear nothing unless it frees so many tokens [default: 0]
     #[arg(long, value_name = "TOKENS", value_parser = crate::args::tokens)]
     clear_at_least: Option<u64>,
-    /// clear-tool-uses: tools of which nothing is cleared, separated by commas
+    /// clear-tool-uses: tools whose results and arguments stay, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     exclude_tools: Option<Vec<String>>,
     /// clear-tool-uses: clear the arguments of cleared calls too

@@ -247,7 +247,7 @@ fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
     Ok(budget.map(Tokens))
 }
 
-/// A filter has no model: the summary is made of what was said, in the size that the user's words need.
+/// Returns how `compact` summarises: without a model, in the size that the user's words need.
 fn filter_summary() -> SummaryConfig {
     SummaryConfig {
         soft_mark: None,

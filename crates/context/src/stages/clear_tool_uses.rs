@@ -10,9 +10,9 @@ use crate::stage::Stage;
 use crate::stages::arguments::old_calls;
 use crate::tokens::Tokens;
 
-/// What stands in the place of a cleared result.
+/// The text that replaces a cleared result.
 pub const CLEARED: &str = "[tool result cleared]";
-/// What stands in the place of a cleared input.
+/// The arguments that replace those of a cleared call.
 const CLEARED_INPUT: &str = "{}";
 
 /// Replaces the oldest tool results by a placeholder once the view exceeds a trigger.

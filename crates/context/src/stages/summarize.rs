@@ -62,10 +62,10 @@ pub struct SummaryConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Author {
-    /// A model where there is one and it does well, else nobody: what was said stands word for word.
+    /// A model if one is configured and its summary can be used, else [`extract`].
     #[default]
     Model,
-    /// Nobody: no model is asked.
+    /// [`extract`]: no model is asked.
     Extract,
 }
 
@@ -323,7 +323,7 @@ fn asked(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Tokens {
     most.minus(note)
 }
 
-/// Returns half of what these exchanges weigh: a summary takes no more of what it stands for.
+/// Returns half the weight of these exchanges: the most that a summary of them may weigh.
 fn half_of(draft: &Draft<'_>, chosen: &[usize]) -> Tokens {
     Tokens(draft.weight_of(chosen).0 / 2)
 }

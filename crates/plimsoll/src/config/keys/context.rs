@@ -219,7 +219,7 @@ pub(super) const ROWS: &[Key] = &[
             };
         }),
         Preset::Value("\"model\""),
-        "Who writes summaries: a model, or nobody: what was said stands word for word.",
+        "Who writes summaries: a model, or `extract`, which needs none and repeats the user's words.",
     )
     .method("summary_config"),
     key(
