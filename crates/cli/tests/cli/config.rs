@@ -355,7 +355,7 @@ fn compact_sums_up_by_default_and_summarize_says_that_it_asks_nobody() {
     assert!(
         summarize
             .err
-            .contains("summarize is extract here: no model is asked")
+            .contains("summarize is extract here: compact asks no model")
     );
     assert!(!with("evict").out.contains("[handover "));
     // At ever smaller budgets, each on what came out before: one summary, never two.

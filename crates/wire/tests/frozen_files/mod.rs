@@ -1,0 +1,144 @@
+//! The files of digests beside this one, and what is recorded outside the repository.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+/// Bytes of a digest that are kept.
+const DIGEST: usize = 6;
+/// So much is shown of a text that differs, in bytes.
+const SHOWN: usize = 4_000;
+/// Recorded sessions of each source, and the longest, in bytes: the test is to take seconds.
+const SESSIONS: usize = 8;
+const SESSION_MAX: usize = 200_000;
+
+/// A file of digests: a line for each subject, in it a digest for each case.
+pub(crate) struct Frozen {
+    path: PathBuf,
+    before: BTreeMap<String, BTreeMap<String, String>>,
+    now: BTreeMap<String, BTreeMap<String, String>>,
+    differs: Vec<String>,
+}
+
+impl Frozen {
+    /// Opens a file beside this one.
+    pub(crate) fn open(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frozen_files");
+        Self::at(folder.join(format!("{name}.json")))
+    }
+
+    pub(crate) fn at(path: PathBuf) -> Self {
+        let before = std::fs::read_to_string(&path).ok();
+        Self {
+            before: before.map_or_else(BTreeMap::new, |text| serde_json::from_str(&text).unwrap()),
+            path,
+            now: BTreeMap::new(),
+            differs: Vec::new(),
+        }
+    }
+
+    /// Compares the digest of `text` with the frozen one.
+    pub(crate) fn check(&mut self, subject: &str, case: &str, text: &str) {
+        let mut digest = String::new();
+        for byte in &blake3::hash(text.as_bytes()).as_bytes()[..DIGEST] {
+            write!(digest, "{byte:02x}").unwrap();
+        }
+        let before = self.before.get(subject).and_then(|cases| cases.get(case));
+        if before != Some(&digest) {
+            let text = text
+                .get(..text.floor_char_boundary(SHOWN))
+                .unwrap_or_default();
+            self.differs.push(format!("{subject}, {case}:\n{text}"));
+        }
+        let cases = self.now.entry(subject.to_owned()).or_default();
+        assert!(
+            cases.insert(case.to_owned(), digest).is_none(),
+            "{subject}, {case}: twice"
+        );
+    }
+
+    /// Fails if anything differed, or writes the file anew.
+    pub(crate) fn close(self) {
+        if is_blessed() {
+            let mut text = serde_json::to_string_pretty(&self.now).unwrap();
+            text.push('\n');
+            std::fs::write(&self.path, text).unwrap();
+            return;
+        }
+        if let Some(first) = self.differs.first() {
+            panic!(
+                "{}: {} of them are not what they were; the first is {first}",
+                self.path.display(),
+                self.differs.len()
+            );
+        }
+        let gone = self
+            .before
+            .keys()
+            .find(|subject| !self.now.contains_key(*subject));
+        assert_eq!(gone, None, "{}", self.path.display());
+    }
+}
+
+/// Returns recorded sessions with their source and number, or `None` if there are none.
+pub(crate) fn sessions() -> Option<Vec<(String, usize, String)>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/normalized");
+    let mut sessions = Vec::new();
+    for path in sorted(&folder)? {
+        let source = path.file_name()?.to_string_lossy().into_owned();
+        let lines = BufReader::new(GzDecoder::new(File::open(&path).ok()?)).lines();
+        let lines = lines.map(Result::unwrap).enumerate();
+        let short = lines.filter(|(_, line)| line.len() <= SESSION_MAX);
+        sessions.extend(
+            short
+                .take(SESSIONS)
+                .map(|(n, line)| (source.clone(), n, line)),
+        );
+    }
+    Some(sessions)
+}
+
+/// A request of a real client: client, file, protocol and text.
+type ClientRequest = (String, String, String, String);
+
+/// Returns the folder of the requests of real clients, and these, or `None` if there are none.
+pub(crate) fn client_requests() -> Option<(PathBuf, Vec<ClientRequest>)> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
+        PathBuf::from,
+    );
+    let folder = target.join("clients/requests");
+    let mut requests = Vec::new();
+    for client in sorted(&folder)? {
+        let about = std::fs::read_to_string(client.join("client.json")).ok()?;
+        let about: Value = serde_json::from_str(&about).unwrap();
+        let name = client.file_name()?.to_string_lossy().into_owned();
+        for path in sorted(&client)? {
+            if path.ends_with("client.json") {
+                continue;
+            }
+            let file = path.file_name()?.to_string_lossy().into_owned();
+            let protocol = about["protocol"].as_str()?.to_owned();
+            let text = std::fs::read_to_string(&path).ok()?;
+            requests.push((name.clone(), file, protocol, text));
+        }
+    }
+    Some((folder, requests))
+}
+
+/// Whether the files are to be written anew.
+pub(crate) fn is_blessed() -> bool {
+    std::env::var_os("PLIMSOLL_BLESS").is_some()
+}
+
+fn sorted(folder: &Path) -> Option<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    Some(paths)
+}
