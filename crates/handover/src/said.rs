@@ -7,8 +7,8 @@ use std::ops::Range;
 use crate::cues::{self, PersonCues, Rule};
 use crate::entries::{Source, Text};
 use crate::format::{GAP, Item, ItemKind};
-use crate::novelty::{Novelty, repeated};
 use crate::outdated::{Told, stale};
+use crate::repeated::repeated;
 use crate::sentences::{normal, sentences};
 use crate::tokens::TokenBudget;
 
@@ -107,8 +107,6 @@ struct Utterance {
     /// What its kept sentences cost.
     paid: u64,
     standing: Standing,
-    /// How much of it the user says nowhere else: 1 for nothing, more for each new word.
-    news: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,9 +133,8 @@ struct Sentence {
 impl Said {
     /// Reads texts in their order.
     pub(crate) fn of(texts: Vec<SaidText>) -> Self {
-        let all = || texts.iter().map(|said| said.text.as_str());
-        let novelty = Novelty::of(all());
-        let repeated = repeated(all().filter(|text| text.len() <= SHORT));
+        let all = texts.iter().map(|said| said.text.as_str());
+        let repeated = repeated(all.filter(|text| text.len() <= SHORT));
         // Of a repeated text the last one stays.
         let mut seen = HashSet::new();
         let mut last: Vec<SaidText> = texts
@@ -149,8 +146,7 @@ impl Said {
         let mut messages = Vec::with_capacity(last.len());
         let mut told = Vec::new();
         for said in last {
-            let news = novelty.news(&said.text);
-            let (mut utterance, values) = Utterance::of(said, news);
+            let (mut utterance, values) = Utterance::of(said);
             utterance.mark_chatter(&repeated);
             let m = messages.len();
             told.extend(values.into_iter().map(|(n, one)| ((m, n), one)));
@@ -244,15 +240,14 @@ impl Said {
         }
     }
 
-    /// Spends on short messages by how much they say that is said nowhere else, for their length.
+    /// Spends on short messages, those that state a fact first and then the shorter ones.
     pub(crate) fn spend_on_short(&mut self, tokens: &mut TokenBudget<'_>) {
         let mut found: Vec<(f64, usize)> = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
             if message.is_short() && message.kept == Kept::No && !message.is_chatter() {
                 let fact = if message.says_a_fact() { 2.0 } else { 1.0 };
-                let worth = message.news * fact;
                 let cost = message.text.len() as f64 / 4.0 + 4.0;
-                found.push((worth / cost, m));
+                found.push((fact / cost, m));
             }
         }
         found.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
@@ -347,7 +342,7 @@ impl Said {
 
 impl Utterance {
     /// Reads a text, with what its sentences say of values.
-    fn of(said: SaidText, news: f64) -> (Self, Vec<(usize, Told)>) {
+    fn of(said: SaidText) -> (Self, Vec<(usize, Told)>) {
         let text = said.text.trim().to_owned();
         let mut found = Vec::new();
         let mut values = Vec::new();
@@ -381,7 +376,6 @@ impl Utterance {
             kept: Kept::No,
             paid: 0,
             standing: said.standing,
-            news,
         };
         (utterance, values)
     }

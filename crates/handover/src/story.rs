@@ -25,9 +25,6 @@ const SENTENCES_MAX: usize = 400;
 const READER: f64 = 0.15;
 /// What a summary that another one followed is worth.
 const SUPERSEDED: f64 = 0.3;
-/// How much more a line is worth for each name that the work surely goes on with, and for how many.
-const NAMED: f64 = 2.0;
-const NAMED_MAX: f64 = 1.5;
 /// Between a call and its outcome.
 const ARROW: &str = " → ";
 /// Begins the outcome of a failed call.
@@ -487,26 +484,11 @@ impl<'t> Reader<'t, '_> {
             }
         }
         self.story.returns = names::returns(self.story.files.values());
-        self.story.value_names();
         (self.story, said)
     }
 }
 
 impl Story<'_> {
-    /// Makes lines worth more that name what the work is likely to go on with.
-    fn value_names(&mut self) {
-        let mut lines = std::mem::take(&mut self.lines);
-        for line in &mut lines {
-            let mut likely = 0.0;
-            names::each(&line.text, &mut |word, _| {
-                let name = self.names.found.get(word);
-                likely += name.map_or(0.0, |name| self.likely(word, name));
-            });
-            line.worth *= 1.0 + NAMED * likely.min(NAMED_MAX);
-        }
-        self.lines = lines;
-    }
-
     /// Returns how likely the work goes on with a name, from 0 to 1.
     pub(crate) fn likely(&self, word: &str, name: &Name) -> f64 {
         name.likely(word, self.files.get(word), self.returns)
