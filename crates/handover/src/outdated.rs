@@ -212,6 +212,15 @@ mod tests {
             ["端口是 8431", "端口改为 9100"],
             ["ポートは 8431 です", "ポートは 9100 に変更"],
             [
+                "Send the draft to Ada.",
+                "Grace took over, so the draft goes there.",
+            ],
+            ["会议在大连开。", "计划有变，我们在厦门见面。"],
+            [
+                "会議は敦賀で行います。",
+                "予定が変わって、函館で会うことになりました。",
+            ],
+            [
                 "the branch is called wip/one",
                 "we renamed the branch, it is called wip/two",
             ],

@@ -17,6 +17,8 @@ const EARLIER_MAX: usize = 16;
 
 /// Words that say that something changed.
 const CHANGES: &str = include_str!("../words/changes.txt");
+/// Words for one thing, a line for each thing, in scripts whose words have no common beginning.
+const SAME: &str = include_str!("../words/same.txt");
 
 /// What a sentence is about.
 #[derive(Debug, Default)]
@@ -39,10 +41,7 @@ impl Mention {
         // "Now run test 2" is the next thing to do, no other test 1.
         let low = low.strip_prefix("now ").unwrap_or(&low);
         let mut mention = Self {
-            changes: CHANGES
-                .lines()
-                .filter(|change| !change.is_empty())
-                .any(|change| has_phrase(low, change)),
+            changes: changes().any(|change| has_phrase(low, change)),
             forbids: words.iter().any(Word::forbids),
             is_wide: sentence.chars().any(is_cjk),
             ..Self::default()
@@ -55,7 +54,7 @@ impl Mention {
                 mention.read_wide(run);
             } else if run.contains(|c: char| c.is_ascii_digit()) {
                 mention.numbers.insert(run.to_owned());
-            } else if (n > 0 && run.starts_with(char::is_uppercase))
+            } else if (run.starts_with(char::is_uppercase) && (n > 0 || is_what_changed(run, low)))
                 || run.contains(['_', '/', '@'])
             {
                 mention.names.insert(run.to_owned());
@@ -63,6 +62,13 @@ impl Mention {
                 let low = run.to_lowercase();
                 mention.terms.extend(low.get(..PREFIX).map(str::to_owned));
             }
+        }
+        if mention.is_wide {
+            let things = SAME.lines().enumerate();
+            let named = things.filter(|(_, words)| words.split('|').any(|word| low.contains(word)));
+            mention
+                .terms
+                .extend(named.map(|(n, _)| format!("thing {n}")));
         }
         mention
     }
@@ -100,6 +106,16 @@ impl Mention {
             _ => false,
         }
     }
+}
+
+fn changes() -> impl Iterator<Item = &'static str> {
+    CHANGES.lines().filter(|change| !change.is_empty())
+}
+
+/// Returns `true` if the sentence says of its first word that it is new: "Ada took over".
+fn is_what_changed(first: &str, sentence: &str) -> bool {
+    let behind = sentence.get(first.len()..).unwrap_or_default().trim_start();
+    !is_plain(first) && changes().any(|change| change.contains(' ') && behind.starts_with(change))
 }
 
 /// Words that are too general to name a thing.
