@@ -379,19 +379,20 @@ fn recorded_sessions_are_repaired_and_cut_as_they_were() {
         println!("skipped: no ../shared/data/normalized");
         return;
     };
-    let mut frozen = Frozen::open("sessions");
-    for (source, n, line) in sessions {
+    let mut frozen = Frozen::open("sessions").outside();
+    for (source, line) in sessions {
+        let of = frozen_files::digest(&line);
         let target = Target::of_protocol("openai", None).unwrap();
         let request: Value = serde_json::from_str(&line).unwrap();
         frozen.check(
             &source,
-            &format!("judged {n}"),
+            &format!("judged {of}"),
             &judged(&request, &line, &target),
         );
         let mended = mend(&line, &target, Reasoning::Keep).unwrap();
         frozen.check(
             &source,
-            &format!("cut {n}"),
+            &format!("cut {of}"),
             &cuts(&mended.request, &target, &counter),
         );
     }
@@ -411,8 +412,9 @@ fn requests_of_real_clients_are_repaired_and_cut_as_they_were() {
         println!("skipped: no {}; PLIMSOLL_BLESS=1 writes it", path.display());
         return;
     }
-    let mut frozen = Frozen::at(path);
-    for (client, name, protocol, text) in requests {
+    let mut frozen = Frozen::at(path).outside();
+    for (client, protocol, text) in requests {
+        let name = frozen_files::digest(&text);
         let request: Value = serde_json::from_str(&text).unwrap();
         let target = Target::of_protocol(&protocol, request["model"].as_str()).unwrap();
         frozen.check(
