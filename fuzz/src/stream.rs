@@ -1,6 +1,7 @@
 //! [`stream`]: what has to hold of a streamed reply on each wire, however its bytes are cut.
 
 use plimsoll_context::{Delta, Message, Reply};
+use plimsoll_wire::RenderInput;
 use plimsoll_wire::canonical::Target;
 use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
 
@@ -114,7 +115,7 @@ impl Wire for openai_responses::StreamState {
         let profiles = view::responses_profiles();
         let profile = choice.choose(&profiles);
         let body = openai_responses::render(
-            &openai_responses::RenderInput {
+            &RenderInput {
                 model: "m",
                 ..Default::default()
             },
@@ -153,7 +154,7 @@ impl Wire for anthropic::StreamState {
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
         let model = *choice.choose(&view::MODELS);
         let profile = anthropic::Profile::of_model(model);
-        let input = anthropic::RenderInput {
+        let input = RenderInput {
             model,
             ..Default::default()
         };

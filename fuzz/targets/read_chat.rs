@@ -4,8 +4,9 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, chat_dialects, mended, mutate, ours, request, shown};
+use plimsoll_wire::RenderInput;
 use plimsoll_wire::canonical::Target;
-use plimsoll_wire::openai_chat::{RenderInput, Slot, read, render, validate};
+use plimsoll_wire::openai_chat::{Slot, read, render, validate};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -5,19 +5,18 @@
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_context::{Breakpoint, CachePlan};
 use plimsoll_fuzz::{Input, MODELS, Opaques, mended, mutate, ours, request, shown};
-use plimsoll_wire::anthropic::{
-    Profile, RenderInput, Thinking, ToolChoice, read, render, validate,
-};
+use plimsoll_wire::anthropic::{Profile, read, render, validate};
 use plimsoll_wire::canonical::Target;
+use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-const THINKING: [Thinking; 5] = [
-    Thinking::Off,
-    Thinking::Minimal,
-    Thinking::Low,
-    Thinking::Medium,
-    Thinking::High,
+const EFFORTS: [Option<Effort>; 5] = [
+    Some(Effort::None),
+    Some(Effort::Minimal),
+    Some(Effort::Low),
+    Some(Effort::Medium),
+    Some(Effort::High),
 ];
 
 fuzz_target!(|data: &[u8]| {
@@ -52,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
     let settings = RenderInput {
         model,
         tools: &chat.tools,
-        thinking: THINKING[input.second % THINKING.len()],
+        effort: EFFORTS[input.second % EFFORTS.len()],
         tool_choice: match input.second % 4 {
             0 => ToolChoice::Required,
             1 => ToolChoice::None,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use plimsoll::wire::openai_chat::{self, Dialect, RenderInput};
+use plimsoll::wire::RenderInput;
+use plimsoll::wire::openai_chat::{self, Dialect};
 use plimsoll::{Entry, State};
 use serde_json::Value;
 

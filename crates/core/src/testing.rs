@@ -10,7 +10,8 @@ use plimsoll_context::{
     Bpe, CacheRetention, CallId, Delta, HostedTool, Memo, Part, Reply, StopReason, TokenCounter,
     Tokens, ToolCall, Usage,
 };
-use plimsoll_wire::openai_chat::{self, Dialect, RenderInput};
+use plimsoll_wire::RenderInput;
+use plimsoll_wire::openai_chat::{self, Dialect};
 use serde_json::Value;
 
 use crate::provider::Provider;
@@ -175,8 +176,8 @@ impl ScriptedProvider {
             system: Some(&*request.system).filter(|text| !text.is_empty()),
             tools: &request.tools,
             tool_choice: match request.tool_choice {
-                ToolChoice::Auto => openai_chat::ToolChoice::Auto,
-                ToolChoice::None => openai_chat::ToolChoice::None,
+                ToolChoice::Auto => plimsoll_wire::ToolChoice::Auto,
+                ToolChoice::None => plimsoll_wire::ToolChoice::None,
             },
             max_output: request.max_output.map(|tokens| tokens.0),
             context: request.dynamic_context.as_deref(),

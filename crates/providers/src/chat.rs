@@ -11,10 +11,10 @@ use plimsoll_context::{CacheRetention, Delta, Reply, Tokens};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::{Provider, Secret};
 use plimsoll_wire::openai_chat::{
-    AnswerStream, CacheMarks, Delivery, Dialect, LeftOut, Note, Reach, RenderInput, Rendered,
-    StreamState, ToolStyle, read_turn, render,
+    AnswerStream, CacheMarks, Dialect, Reach, StreamState, ToolStyle, read_turn, render,
 };
-use plimsoll_wire::openai_responses::{Effort, Profile};
+use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered};
 use serde_json::{Map, Value};
 
 use crate::efforts;
@@ -236,10 +236,9 @@ fn effort(
         Reach::ToolsUnasked | Reach::NoTools if tools => None,
         _ => return (asked, None),
     };
-    let left_out = asked.filter(|asked| *asked != Effort::None).map(|_| Note {
-        message: None,
-        what: LeftOut::Effort,
-    });
+    let left_out = asked
+        .filter(|asked| *asked != Effort::None)
+        .map(|_| Note::setting(LeftOut::Effort));
     (said, left_out)
 }
 

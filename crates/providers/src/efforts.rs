@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use plimsoll_wire::Effort;
 use plimsoll_wire::openai_chat::{Dialect, Reach, Voice, reach};
-use plimsoll_wire::openai_responses::Effort;
 
 use crate::model_ref::ModelRef;
 use crate::models::{Fact, ModelFacts};

@@ -4,8 +4,8 @@
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
+use plimsoll_wire::ToolChoice;
 use plimsoll_wire::WireError;
-use plimsoll_wire::openai_chat::ToolChoice;
 use plimsoll_wire::overflow::silent::{self, Known, Silent};
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};

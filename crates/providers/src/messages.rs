@@ -9,9 +9,9 @@ use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::{Provider, Secret};
 use plimsoll_wire::anthropic::{
-    Delivery, LeftOut, NoThinking, Note, ORIGIN, Profile, RenderInput, Rendered, StreamState,
-    Thinking, ThinkingStyle, Ttl, not_hosted, render, validate,
+    NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, not_hosted, render, validate,
 };
+use plimsoll_wire::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered};
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::discovery::messages_path;
@@ -19,6 +19,7 @@ use crate::hosted::{hosted, judged};
 use crate::line::{Line, tool_choice, unrendered};
 use crate::models::FROM_LOW;
 use crate::refusal::Asked;
+use crate::responses::effort_of;
 use crate::thinking_off::ThinkingOff;
 use crate::unread::{Cure, Unread};
 
@@ -97,12 +98,11 @@ impl AnthropicMessages {
                 .filter(|tokens| request.expects.room != Some(*tokens))
                 .map(|tokens| tokens.0),
             room: request.expects.room.map(|room| room.0),
-            thinking: thinking(request.sampling.thinking),
+            effort: effort(request.sampling.thinking),
             temperature: request.sampling.temperature,
             delivery: Delivery::Stream,
             context: request.dynamic_context.as_deref(),
             cache: Some(&request.cache),
-            ttl: ttl(request.cache.retention),
             extra: Some(&self.line.extra),
             ..RenderInput::default()
         };
@@ -110,10 +110,9 @@ impl AnthropicMessages {
         let messages = messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.profile);
         let mut rendered = rendered.map_err(|error| unrendered(&error))?;
-        rendered.notes.extend(blind.then_some(Note {
-            message: None,
-            what: LeftOut::Attachment,
-        }));
+        rendered
+            .notes
+            .extend(blind.then_some(Note::setting(LeftOut::Attachment)));
         Ok(rendered)
     }
 }
@@ -198,23 +197,10 @@ fn headers(betas: &[&str]) -> HeaderMap {
     headers
 }
 
-/// How long the cache is kept, in this wire's words.
-fn ttl(retention: CacheRetention) -> Ttl {
-    match retention {
-        CacheRetention::Usual => Ttl::FiveMinutes,
-        CacheRetention::Head => Ttl::HourForHead,
-        CacheRetention::Long => Ttl::Hour,
-    }
-}
-
-/// How hard to think, in this wire's words.
-fn thinking(level: Option<ThinkingLevel>) -> Thinking {
-    match level {
-        None => Thinking::Unasked,
-        Some(ThinkingLevel::Off) => Thinking::Off,
-        Some(ThinkingLevel::Minimal) => Thinking::Minimal,
-        Some(ThinkingLevel::Low) => Thinking::Low,
-        Some(ThinkingLevel::Medium) => Thinking::Medium,
-        Some(ThinkingLevel::High) => Thinking::High,
+/// Returns the effort of a level; `Off` is an effort on this wire.
+fn effort(level: Option<ThinkingLevel>) -> Option<Effort> {
+    match level? {
+        ThinkingLevel::Off => Some(Effort::None),
+        level => effort_of(level),
     }
 }

@@ -9,9 +9,9 @@ use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::{Provider, Secret};
 use plimsoll_wire::openai_responses::{
-    CacheKey, Delivery, Effort, ORIGIN, Profile, RenderInput, Rendered, StreamState, not_hosted,
-    render, validate,
+    CacheKey, ORIGIN, Profile, StreamState, not_hosted, render, validate,
 };
+use plimsoll_wire::{Delivery, Effort, RenderInput, Rendered};
 
 use reqwest::header::HeaderMap;
 
@@ -110,6 +110,7 @@ impl OpenAiResponses {
             format: None,
             cache: Some(&request.cache),
             extra: Some(&extra),
+            ..RenderInput::default()
         };
         let messages = self.unread.left_out(&request.messages);
         let messages = messages.iter().map(AsRef::as_ref);

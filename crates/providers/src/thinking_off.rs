@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use plimsoll_agent::{Sampling, ThinkingLevel};
+use plimsoll_wire::Effort;
 use plimsoll_wire::openai_chat::Dialect;
-use plimsoll_wire::openai_responses::Effort;
 use serde_json::{Map, Value};
 
 use crate::efforts;

@@ -38,7 +38,7 @@ pub use profile::{
     ThinkingStyle, UnaskedThinking,
 };
 pub use read::{Chat, read};
-pub use render::{LeftOut, Note, RenderInput, Rendered, Thinking, Ttl, render};
+pub use render::render;
 pub use settings::MIN_BUDGET;
 pub(crate) use shape::MARK;
 pub use shape::ORIGIN;
@@ -49,4 +49,4 @@ pub(crate) use validate::unfit;
 pub use validate::{refusal, validate, validate_announced};
 pub(crate) use validate_settings::is_unasked;
 
-pub use crate::openai_chat::{Delivery, MAX_REPLY, Prefill, Slot, ToolChoice};
+pub use crate::openai_chat::{MAX_REPLY, Prefill, Slot};

@@ -11,7 +11,8 @@
 //!
 //! ```
 //! use plimsoll_context::Message;
-//! use plimsoll_wire::openai_chat::{Dialect, RenderInput, read, render, validate};
+//! use plimsoll_wire::RenderInput;
+//! use plimsoll_wire::openai_chat::{Dialect, read, render, validate};
 //!
 //! let history = [Message::user("What is in README.md?")];
 //! let input = RenderInput { model: "gpt-5", system: Some("Be brief."), ..RenderInput::default() };
@@ -54,7 +55,7 @@
 //! Other dialects hold less, as their fields say: they join several texts into one, merge
 //! neighbours of one role, move later system messages into the user's role, put a word between
 //! neighbours that may not touch, map ids of tool calls, split batches, and wrap arguments that
-//! are not a JSON object. [`openai_chat::Note`] tells what of a view was left out or changed.
+//! are not a JSON object. A [`Note`] tells what of a view was left out or changed.
 //!
 //! A request that is only read and written back loses nothing, on any wire ([`body::Body`]): messages
 //! that were not edited keep their bytes, edited ones all their other keys, blocks and items.
@@ -111,7 +112,7 @@
 //! - **Blocks of another wire** are left out; blocks of this one keep their bytes, but not a
 //!   breakpoint. **Citations** stand behind the text that they are of, and go when it is changed.
 //!
-//! [`anthropic::Note`] tells what of a view was left out or changed. What a reply can say and
+//! What a reply can say and
 //! `Reply` does not keep: its id, the text that ended it, and how long what was cached lives. A turn
 //! that was only paused ([`StopReason::Paused`](plimsoll_context::StopReason)) goes back as it stands,
 //! and a call of the provider's own tool that stayed without a result is left out.
@@ -131,7 +132,9 @@ pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
 mod raw;
+mod request;
 
 pub use call_ids::{CallIdForm, CallIdMap};
 pub use error::WireError;
 pub use fault::{Fault, Rule};
+pub use request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};

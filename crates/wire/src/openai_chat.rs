@@ -34,7 +34,7 @@ pub use patch::{Slot, patch_content};
 pub use reach::{Reach, reach, takes_temperature};
 pub(crate) use read::read_parsed;
 pub use read::{Chat, read};
-pub use render::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice, render, request};
+pub use render::{render, request};
 pub use response::{
     CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, FunctionPiece,
     PromptDetails, Response, Said, WireUsage,

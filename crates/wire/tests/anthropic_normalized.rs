@@ -9,8 +9,9 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use plimsoll_context::{Message, repair};
-use plimsoll_wire::anthropic::{Profile, RenderInput, Thinking, read, render, validate};
+use plimsoll_wire::anthropic::{Profile, read, render, validate};
 use plimsoll_wire::openai_chat;
+use plimsoll_wire::{Effort, RenderInput};
 use serde_json::Value;
 
 const MODELS: [&str; 4] = [
@@ -40,7 +41,7 @@ fn every_session_is_accepted() {
             let input = RenderInput {
                 model,
                 tools: &chat.tools,
-                thinking: Thinking::Medium,
+                effort: Some(Effort::Medium),
                 ..RenderInput::default()
             };
             // The whole of it, and half of it wherever that ends between exchanges.

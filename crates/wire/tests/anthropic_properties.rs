@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{
-    Breakpoint, CachePlan, CallId, File, Image, Message, Opaque, Part, Source, ToolCall,
-    ToolResult, ToolSpec, repair,
+    Breakpoint, CachePlan, CacheRetention, CallId, File, Image, Message, Opaque, Part, Source,
+    ToolCall, ToolResult, ToolSpec, repair,
 };
 use plimsoll_wire::anthropic::{
-    Profile, RenderInput, StreamState, Thinking, ToolChoice, Ttl, UnaskedThinking, cautions, read,
-    read_reply, render, validate,
+    Profile, StreamState, UnaskedThinking, cautions, read, read_reply, render, validate,
 };
+use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -219,13 +219,19 @@ fn tools() -> Vec<ToolSpec> {
     ]
 }
 
-fn thinking() -> impl Strategy<Value = Thinking> {
+const RETENTIONS: [CacheRetention; 3] = [
+    CacheRetention::Usual,
+    CacheRetention::Head,
+    CacheRetention::Long,
+];
+
+fn effort() -> impl Strategy<Value = Option<Effort>> {
     prop_oneof![
-        Just(Thinking::Unasked),
-        Just(Thinking::Minimal),
-        Just(Thinking::Low),
-        Just(Thinking::Medium),
-        Just(Thinking::High),
+        Just(None),
+        Just(Some(Effort::Minimal)),
+        Just(Some(Effort::Low)),
+        Just(Some(Effort::Medium)),
+        Just(Some(Effort::High)),
     ]
 }
 
@@ -248,17 +254,18 @@ proptest! {
         messages in history(),
         system in proptest::option::of(text()),
         context in proptest::option::of(text()),
-        thinking in thinking(),
+        effort in effort(),
         max_output in proptest::option::of(1_u64..200_000),
         temperature in proptest::option::of(-1.0..3.0),
         choice in 0_u8..4,
         marks in proptest::collection::btree_set(0_usize..12, 0..7),
-        ttl in 0_u8..3,
+        retention in 0_u8..3,
     ) {
         let tools = tools();
         let mut breakpoints = vec![Breakpoint::Tools, Breakpoint::System];
         breakpoints.extend(marks.into_iter().map(Breakpoint::Message));
-        let cache = CachePlan { breakpoints, key: None, ..CachePlan::default() };
+        let retention = RETENTIONS[usize::from(retention)];
+        let cache = CachePlan { breakpoints, retention, ..CachePlan::default() };
         for model in MODELS {
             let profile = Profile::of_model(model);
             let input = RenderInput {
@@ -272,11 +279,10 @@ proptest! {
                     _ => ToolChoice::Tool("read".into()),
                 },
                 max_output,
-                thinking,
+                effort,
                 temperature,
                 context: context.as_deref(),
                 cache: Some(&cache),
-                ttl: [Ttl::FiveMinutes, Ttl::HourForHead, Ttl::Hour][usize::from(ttl)],
                 ..RenderInput::default()
             };
             let rendered = render(&input, &messages, &profile).unwrap();
@@ -339,7 +345,7 @@ proptest! {
     fn whatever_was_damaged_is_accepted_once_it_is_mended(
         messages in history(),
         picks in proptest::collection::vec(any::<proptest::sample::Index>(), 0..30),
-        thinking in thinking(),
+        effort in effort(),
         whole in any::<bool>(),
     ) {
         let picked: Vec<Message> = match (whole, messages.is_empty()) {
@@ -351,7 +357,7 @@ proptest! {
         let mended: Vec<Message> = mended.into_iter().map(|(_, message)| message).collect();
         for model in MODELS {
             let profile = Profile::of_model(model);
-            let input = RenderInput { model, thinking, ..RenderInput::default() };
+            let input = RenderInput { model, effort, ..RenderInput::default() };
             let body = bytes(&mended, &input, &profile);
             let body: Value = serde_json::from_slice(&body).unwrap();
             let faults = validate(&body, &profile);

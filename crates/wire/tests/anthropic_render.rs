@@ -4,14 +4,12 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Breakpoint, CacheConfig, CachePlan, CacheRules, CacheTrail, CacheView, CallId, Chars4, File,
-    Image, Message, Opaque, Part, Source, Tokens, ToolCall, ToolResult, ToolSpec, Transcript,
-    breakpoints,
+    Breakpoint, CacheConfig, CachePlan, CacheRetention, CacheRules, CacheTrail, CacheView, CallId,
+    Chars4, File, Image, Message, Opaque, Part, Source, Tokens, ToolCall, ToolResult, ToolSpec,
+    Transcript, breakpoints,
 };
-use plimsoll_wire::anthropic::{
-    Delivery, LeftOut, ORIGIN, Profile, RenderInput, Thinking, ToolChoice, Ttl, cautions, read,
-    render, validate,
-};
+use plimsoll_wire::anthropic::{ORIGIN, Profile, cautions, read, render, validate};
+use plimsoll_wire::{Delivery, Effort, LeftOut, RenderInput, ToolChoice};
 use serde_json::{Value, json};
 
 const BUDGET: &str = "claude-sonnet-4-5";
@@ -197,28 +195,22 @@ fn turns_alternate_and_nothing_is_empty() {
 #[test]
 fn who_has_the_last_word() {
     let messages = [Message::user("q"), Message::assistant("Well, ")];
-    let last = |model, thinking| {
+    let last = |model, effort| {
         let input = RenderInput {
             model,
-            thinking,
+            effort,
             ..input()
         };
         let messages = rendered(&input, &messages).0["messages"].clone();
         let last = messages.as_array().unwrap().last().unwrap().clone();
         (last["role"].clone(), last["content"][0]["text"].clone())
     };
+    assert_eq!(last(BUDGET, None), (json!("assistant"), json!("Well,")));
     assert_eq!(
-        last(BUDGET, Thinking::Unasked),
-        (json!("assistant"), json!("Well,"))
-    );
-    assert_eq!(
-        last(BUDGET, Thinking::Low),
+        last(BUDGET, Some(Effort::Low)),
         (json!("user"), json!("Continue."))
     );
-    assert_eq!(
-        last(ADAPTIVE, Thinking::Unasked),
-        (json!("user"), json!("Continue."))
-    );
+    assert_eq!(last(ADAPTIVE, None), (json!("user"), json!("Continue.")));
 }
 
 #[test]
@@ -341,9 +333,9 @@ fn calls_become_such_as_the_api_takes() {
     assert_eq!(
         notes,
         [
-            (at, LeftOut::ToolName),
+            (at, LeftOut::Name),
             (at, LeftOut::BrokenArguments),
-            (at, LeftOut::ToolName)
+            (at, LeftOut::Name)
         ]
     );
     // Servers that count calls from 0 in each turn.
@@ -614,7 +606,7 @@ fn where_the_room_shrinks_thinking_shrinks_seldom_and_always_fits() {
     for room in (1..60).rev().map(|thousands| thousands * 1_000) {
         let input = RenderInput {
             model: BUDGET,
-            thinking: Thinking::High,
+            effort: Some(Effort::High),
             room: Some(room),
             ..input()
         };
@@ -638,12 +630,12 @@ fn where_the_room_shrinks_thinking_shrinks_seldom_and_always_fits() {
 
 #[test]
 fn thinking_is_asked_for_as_the_model_wants_it() {
-    use Thinking::{High, Low, Medium, Minimal, Off};
+    use Effort::{High, Low, Medium, Minimal, None as Off};
     let messages = [Message::user("q")];
-    let asked = |model: &'static str, thinking, max_output| {
+    let asked = |model: &'static str, effort, max_output| {
         let input = RenderInput {
             model,
-            thinking,
+            effort: Some(effort),
             max_output,
             temperature: Some(0.5),
             ..input()
@@ -662,7 +654,7 @@ fn thinking_is_asked_for_as_the_model_wants_it() {
         )
     };
     let enabled = |budget| (Some("enabled".to_owned()), Some(budget), None::<String>);
-    let cold = vec![LeftOut::TemperatureOff];
+    let cold = vec![LeftOut::Temperature];
     for (level, max, budget, output) in [
         (Minimal, None, 1_024, 9_216),
         (Low, None, 2_048, 10_240),
@@ -728,7 +720,7 @@ fn settings_are_such_as_the_api_takes() {
     let forced = RenderInput {
         tools: &tools,
         tool_choice: ToolChoice::Required,
-        thinking: Thinking::Low,
+        effort: Some(Effort::Low),
         ..input()
     };
     let (sent, notes) = body(forced);
@@ -821,18 +813,17 @@ fn breakpoints_stand_where_they_may() {
         result("b", vec![Part::text("B")], false),
         Message::user(""),
     ];
-    let placed = |breakpoints: &[Breakpoint], ttl| {
+    let placed = |breakpoints: &[Breakpoint], retention| {
         let plan = CachePlan {
             breakpoints: breakpoints.to_vec(),
             key: Some("session".into()),
-            ..CachePlan::default()
+            retention,
         };
         let input = RenderInput {
             system: Some("Be brief."),
             tools: &tools,
             context: Some("It is late."),
             cache: Some(&plan),
-            ttl,
             ..input()
         };
         let (body, _) = rendered(&input, &messages);
@@ -841,7 +832,7 @@ fn breakpoints_stand_where_they_may() {
         marks(&body, "", &mut found);
         found
     };
-    let short = Ttl::FiveMinutes;
+    let short = CacheRetention::Usual;
     assert_eq!(placed(&[], short), [""; 0]);
     assert_eq!(
         placed(&[Tools, System, At(1), At(3)], short),
@@ -866,11 +857,11 @@ fn breakpoints_stand_where_they_may() {
     );
     // What lives longer comes first, whatever is asked for.
     assert_eq!(
-        placed(&[Tools, System, At(3)], Ttl::HourForHead),
+        placed(&[Tools, System, At(3)], CacheRetention::Head),
         ["/tools/1 1h", "/system/0 1h", "/messages/2/content/1 5m"]
     );
     assert_eq!(
-        placed(&[System, At(3)], Ttl::Hour),
+        placed(&[System, At(3)], CacheRetention::Long),
         ["/system/0 1h", "/messages/2/content/1 1h"]
     );
 }
@@ -921,7 +912,7 @@ fn a_paused_turn_goes_on_from_where_it_stands() {
         let input = RenderInput {
             model,
             context: Some("It is late."),
-            thinking: Thinking::High,
+            effort: Some(Effort::High),
             ..RenderInput::default()
         };
         let out = render(&input, &asked, &profile).unwrap();

@@ -3,10 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, ToolSpec};
-use plimsoll_wire::anthropic::{
-    LeftOut, Profile, RenderInput, Rendered, StreamState, Thinking, ToolChoice, render, sign,
-    validate,
-};
+use plimsoll_wire::anthropic::{Profile, StreamState, render, sign, validate};
+use plimsoll_wire::{Effort, LeftOut, RenderInput, Rendered, ToolChoice};
 use serde_json::{Value, json};
 
 /// Thinks by a budget, signs only the block.
@@ -38,7 +36,7 @@ impl Session {
         let input = RenderInput {
             model: self.model,
             system: Some(&self.system),
-            thinking: Thinking::Low,
+            effort: Some(Effort::Low),
             max_output: Some(8_000),
             context: self.context,
             ..RenderInput::default()
@@ -280,7 +278,7 @@ fn thinking_is_turned_off_if_the_model_can_do_without() {
         let profile = Profile::of_model(model);
         let input = RenderInput {
             model,
-            thinking: Thinking::Off,
+            effort: Some(Effort::None),
             max_output: Some(8_000),
             ..RenderInput::default()
         };
@@ -309,7 +307,7 @@ fn thinking_stays_away_where_none_is_asked_for() {
     let plain = RenderInput {
         model: BUDGET,
         system: Some(&session.system),
-        thinking: Thinking::Low,
+        effort: Some(Effort::Low),
         max_output: Some(8_000),
         ..RenderInput::default()
     };
@@ -336,7 +334,7 @@ fn thinking_stays_away_where_none_is_asked_for() {
         ),
         (
             RenderInput {
-                thinking: Thinking::Unasked,
+                effort: None,
                 ..plain.clone()
             },
             None,
@@ -360,7 +358,7 @@ fn thinking_stays_away_where_none_is_asked_for() {
     }
     // A server that only speaks like the API may need it back whatever it is asked.
     let input = RenderInput {
-        thinking: Thinking::Unasked,
+        effort: None,
         ..plain
     };
     let other = Profile::compatible();

@@ -5,6 +5,7 @@
 mod every_dialect;
 
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
+use plimsoll_wire::RenderInput;
 use plimsoll_wire::{anthropic, openai_chat, openai_responses};
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ fn histories() -> Vec<Vec<Message>> {
 fn a_result_without_text_is_valid_in_every_dialect_of_chat() {
     for dialect in every_dialect::dialects() {
         for messages in histories() {
-            let input = openai_chat::RenderInput {
+            let input = RenderInput {
                 model: "m",
                 ..Default::default()
             };
@@ -61,7 +62,7 @@ fn a_result_without_text_is_valid_on_responses() {
     for name in openai_responses::Profile::NAMES {
         let profile = openai_responses::Profile::named(name).unwrap();
         for messages in histories() {
-            let input = openai_responses::RenderInput {
+            let input = RenderInput {
                 model: "gpt-5",
                 ..Default::default()
             };
@@ -80,7 +81,7 @@ fn a_result_without_text_is_valid_on_responses() {
 fn a_result_without_text_has_no_text_block_on_messages() {
     let profile = anthropic::Profile::of_model("claude-sonnet-4-5");
     for messages in histories() {
-        let input = anthropic::RenderInput {
+        let input = RenderInput {
             model: "claude-sonnet-4-5",
             ..Default::default()
         };

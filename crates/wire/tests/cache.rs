@@ -4,7 +4,8 @@
 use plimsoll_context::{
     Breakpoint, CachePlan, CallId, Message, Part, ToolCall, ToolResult, ToolSpec,
 };
-use plimsoll_wire::openai_chat::{CacheMarks, Dialect, RenderInput, render, validate};
+use plimsoll_wire::RenderInput;
+use plimsoll_wire::openai_chat::{CacheMarks, Dialect, render, validate};
 use serde_json::{Value, json};
 
 fn marking() -> Dialect {

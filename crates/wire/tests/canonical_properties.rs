@@ -6,6 +6,7 @@ mod every_dialect;
 mod targets;
 
 use plimsoll_context::{CallId, Message, Opaque, Part, Thinking, ToolCall, ToolResult};
+use plimsoll_wire::RenderInput;
 use plimsoll_wire::canonical::{Reasoning, Target, canonical, mend};
 use plimsoll_wire::openai_chat;
 use plimsoll_wire::{anthropic, openai_responses};
@@ -327,13 +328,13 @@ proptest! {
             let kept: Vec<Message> = whole.messages.into_iter().map(|(_, message)| message).collect();
             let body = match &target {
                 Target::Chat(dialect) => {
-                    openai_chat::render(&openai_chat::RenderInput { model: "m", system: Some("s"), ..Default::default() }, &kept, dialect).unwrap().body
+                    openai_chat::render(&RenderInput { model: "m", system: Some("s"), ..Default::default() }, &kept, dialect).unwrap().body
                 }
                 Target::Responses(profile) => {
-                    openai_responses::render(&openai_responses::RenderInput { model: "m", ..Default::default() }, &kept, profile).unwrap().body
+                    openai_responses::render(&RenderInput { model: "m", ..Default::default() }, &kept, profile).unwrap().body
                 }
                 Target::Messages(profile) => {
-                    anthropic::render(&anthropic::RenderInput { model: "m", ..Default::default() }, &kept, profile).unwrap().body
+                    anthropic::render(&RenderInput { model: "m", ..Default::default() }, &kept, profile).unwrap().body
                 }
             };
             let body: Value = serde_json::from_slice(&body).unwrap();

@@ -5,11 +5,12 @@
 mod damage;
 mod every_dialect;
 
-use plimsoll_context::{Breakpoint, CachePlan, Message, ToolSpec};
+use plimsoll_context::{Breakpoint, CachePlan, CacheRetention, Message, ToolSpec};
 use plimsoll_wire::canonical::{Target, canonical};
-use plimsoll_wire::openai_chat::{Dialect, ToolChoice, ToolStyle};
-use plimsoll_wire::openai_responses::{Effort, Strict};
+use plimsoll_wire::openai_chat::{Dialect, ToolStyle};
+use plimsoll_wire::openai_responses::Strict;
 use plimsoll_wire::overflow::{Verdict, classify};
+use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use plimsoll_wire::{Fault, anthropic, openai_chat, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -237,18 +238,18 @@ proptest! {
             let whole: Vec<Message> = whole.into_iter().map(|(_, message)| message).collect();
             let tool_choice = tool_choice.clone();
             let body = match &target {
-                Target::Chat(dialect) => openai_chat::render(&openai_chat::RenderInput {
+                Target::Chat(dialect) => openai_chat::render(&RenderInput {
                     model: "m", system, context, tools: &tools, tool_choice, max_output,
                     temperature, cache: Some(&cache), ..Default::default()
                 }, &whole, dialect).unwrap().body,
-                Target::Responses(profile) => openai_responses::render(&openai_responses::RenderInput {
+                Target::Responses(profile) => openai_responses::render(&RenderInput {
                     model: "m", system, context, tools: &tools, tool_choice, max_output,
                     temperature, cache: Some(&cache), effort: Some(Effort::ALL[effort]), ..Default::default()
                 }, &whole, profile).unwrap().body,
-                Target::Messages(profile) => anthropic::render(&anthropic::RenderInput {
+                Target::Messages(profile) => anthropic::render(&RenderInput {
                     model: one(&MODELS, which), system, context, tools: &tools, tool_choice, max_output,
-                    temperature, cache: Some(&cache), ttl: one(&TTLS, effort),
-                    thinking: one(&THINKING, effort), ..Default::default()
+                    temperature, cache: Some(&CachePlan { retention: one(&RETENTIONS, effort), ..cache.clone() }),
+                    effort: one(&EFFORTS, effort), ..Default::default()
                 }, &whole, profile).unwrap().body,
             };
             let body: Value = serde_json::from_slice(&body).unwrap();
@@ -258,18 +259,18 @@ proptest! {
     }
 }
 
-const TTLS: [anthropic::Ttl; 3] = [
-    anthropic::Ttl::FiveMinutes,
-    anthropic::Ttl::HourForHead,
-    anthropic::Ttl::Hour,
+const RETENTIONS: [CacheRetention; 3] = [
+    CacheRetention::Usual,
+    CacheRetention::Head,
+    CacheRetention::Long,
 ];
 
-const THINKING: [anthropic::Thinking; 5] = [
-    anthropic::Thinking::Unasked,
-    anthropic::Thinking::Minimal,
-    anthropic::Thinking::Low,
-    anthropic::Thinking::Medium,
-    anthropic::Thinking::High,
+const EFFORTS: [Option<Effort>; 5] = [
+    None,
+    Some(Effort::Minimal),
+    Some(Effort::Low),
+    Some(Effort::Medium),
+    Some(Effort::High),
 ];
 
 /// What a request says; `None` where it cannot be read any more.

@@ -5,10 +5,11 @@
 use plimsoll_context::{
     CachePlan, CallId, Image, Message, Part, Source, Thinking, Tokens, ToolCall, ToolResult,
 };
+use plimsoll_wire::RenderInput;
 use plimsoll_wire::frames;
 use plimsoll_wire::openai_chat::{
-    CacheMarks, Dialect, Prefill, RenderInput, StreamState, StreamUsage, Template, read_reply,
-    refusal, render, validate,
+    CacheMarks, Dialect, Prefill, StreamState, StreamUsage, Template, read_reply, refusal, render,
+    validate,
 };
 use serde_json::{Value, json};
 

@@ -6,6 +6,7 @@
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
+use plimsoll_wire::{LeftOut, RenderInput};
 use plimsoll_wire::{anthropic, frames, openai_chat, openai_responses};
 use serde_json::{Value, json};
 
@@ -105,7 +106,7 @@ fn r() -> Message {
 
 #[test]
 fn what_chat_completions_cannot_hold() {
-    use openai_chat::LeftOut::{ForeignBlock, SilentAssistant};
+    use LeftOut::{ForeignBlock, SilentAssistant};
     let openai = openai_chat::Dialect::openai();
     let echo = openai_chat::Dialect {
         echo_reasoning: openai_chat::EchoReasoning::Always,
@@ -130,7 +131,7 @@ fn what_chat_completions_cannot_hold() {
         })])
     };
     let silent = says([Part::text("")]);
-    let rows: Vec<Row<openai_chat::LeftOut>> = vec![
+    let rows: Vec<Row<LeftOut>> = vec![
         (
             "whether a tool failed",
             vec![q(), asks("a"), result("a", vec![Part::text("no")], true)],
@@ -237,12 +238,12 @@ fn what_chat_completions_cannot_hold() {
             "a file of the web",
             vec![by_address("https://x/y.pdf")],
             vec![Message::user(frames::LEFT_OUT)],
-            vec![openai_chat::LeftOut::Attachment],
+            vec![LeftOut::Attachment],
         ),
     ];
     let specs = tools();
     for (name, said, back, notes) in rows {
-        let input = openai_chat::RenderInput {
+        let input = RenderInput {
             model: "m",
             tools: &specs,
             ..Default::default()
@@ -323,9 +324,7 @@ fn what_other_dialects_hold_less_of() {
 
 #[test]
 fn what_responses_cannot_hold() {
-    use openai_responses::LeftOut::{
-        Attachment, ForeignBlock, LoneReasoning, Name, Reasoning, SilentAssistant,
-    };
+    use LeftOut::{Attachment, ForeignBlock, LoneReasoning, Name, Reasoning, SilentAssistant};
     let own = |data: &str| of(openai_responses::ORIGIN, data);
     let item =
         r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}]}"#;
@@ -335,7 +334,7 @@ fn what_responses_cannot_hold() {
     let (x, y) = (|| Message::assistant("x"), || Message::assistant("y"));
     let plan = r#"{"type":"mcp_approval_response","approval_request_id":"a","approve":true}"#;
     let approval = || Part::Opaque(own(plan));
-    let rows: Vec<Row<openai_responses::LeftOut>> = vec![
+    let rows: Vec<Row<LeftOut>> = vec![
         (
             "whether a tool failed; images stay in results",
             vec![
@@ -450,7 +449,7 @@ fn what_responses_cannot_hold() {
     let specs = tools();
     let plain = openai_responses::Profile::compatible();
     for (name, said, back, notes) in rows {
-        let input = openai_responses::RenderInput {
+        let input = RenderInput {
             model: "m",
             tools: &specs,
             ..Default::default()
@@ -488,7 +487,7 @@ fn what_responses_cannot_hold() {
         description: String::new(),
         schema: Value::Null,
     }];
-    let input = openai_responses::RenderInput {
+    let input = RenderInput {
         model: "m",
         tools: &specs,
         ..Default::default()
@@ -501,9 +500,9 @@ fn what_responses_cannot_hold() {
 
 #[test]
 fn what_messages_cannot_hold() {
-    use anthropic::LeftOut::{
-        Attachment, BrokenArguments, Citations, ForeignBlock, ForeignThinking, LastThinking,
-        OtherModel, SilentAssistant, ToolName,
+    use LeftOut::{
+        Attachment, BrokenArguments, Citations, ForeignBlock, ForeignThinking, LastThinking, Name,
+        OtherModel, SilentAssistant,
     };
     let own = |data: &str| of(anthropic::ORIGIN, data);
     let signed = r#"{"type":"thinking","thinking":"hm","signature":"EqQB"}"#;
@@ -516,7 +515,7 @@ fn what_messages_cannot_hold() {
     let marked = r#"{"type":"search_result","cache_control":{"type":"ephemeral"},"title":"t"}"#;
     let wrapped = json!({"malformed_arguments": "{\"x"}).to_string();
     let x = || Message::assistant("x");
-    let rows: Vec<Row<anthropic::LeftOut>> = vec![
+    let rows: Vec<Row<LeftOut>> = vec![
         (
             "a notice; a summary has its frame, also among neighbours",
             vec![
@@ -640,7 +639,7 @@ fn what_messages_cannot_hold() {
                 says([call("a", "fs_read", &wrapped)]),
                 result("a", done(), false),
             ],
-            vec![ToolName, BrokenArguments],
+            vec![Name, BrokenArguments],
         ),
         (
             "blocks of another wire",
@@ -674,7 +673,7 @@ fn what_messages_cannot_hold() {
         ..anthropic::Profile::of_model("claude-sonnet-4-5")
     };
     for (name, said, back, notes) in rows {
-        let input = anthropic::RenderInput {
+        let input = RenderInput {
             model: "claude-sonnet-4-5",
             tools: &specs,
             ..Default::default()
@@ -728,7 +727,7 @@ fn what_was_signed_or_hidden_keeps_its_bytes() {
         state.push(event).unwrap();
     }
     let profile = anthropic::Profile::of_model("claude-opus-5-5");
-    let input = anthropic::RenderInput {
+    let input = RenderInput {
         model: "claude-opus-5-5",
         ..Default::default()
     };

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, Reply, ToolCall, ToolSpec};
+use plimsoll_wire::{LeftOut, RenderInput, ToolChoice};
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
 
@@ -19,9 +20,9 @@ fn responses_request(reply: Reply, profile: &openai_responses::Profile) -> Value
         Message::Assistant { parts: reply.parts },
         Message::user("and?"),
     ];
-    let input = openai_responses::RenderInput {
+    let input = RenderInput {
         model: "m",
-        ..openai_responses::RenderInput::default()
+        ..RenderInput::default()
     };
     let body = openai_responses::render(&input, &said, profile)
         .unwrap()
@@ -66,9 +67,9 @@ fn a_block_of_messages_that_nobody_named_is_not_sent_back() {
         Message::user("and?"),
     ];
     let profile = anthropic::Profile::of_model("claude-opus-4-8");
-    let input = anthropic::RenderInput {
+    let input = RenderInput {
         model: "claude-opus-4-8",
-        ..anthropic::RenderInput::default()
+        ..RenderInput::default()
     };
     let body = anthropic::render(&input, &said, &profile).unwrap();
     let request: Value = serde_json::from_slice(&body.body).unwrap();
@@ -106,9 +107,9 @@ fn the_model_does_not_say_what_it_is_told() {
     let text = heard.to_string();
     let chat = openai_responses::read(&text).unwrap();
     let profile = openai_responses::Profile::openai();
-    let input = openai_responses::RenderInput {
+    let input = RenderInput {
         model: "m",
-        ..openai_responses::RenderInput::default()
+        ..RenderInput::default()
     };
     let body = openai_responses::render(&input, &chat.messages, &profile).unwrap();
     let request: Value = serde_json::from_slice(&body.body).unwrap();
@@ -140,10 +141,10 @@ fn the_schema_of_a_tool_is_an_objects() {
             description: "d".into(),
             schema,
         };
-        let input = anthropic::RenderInput {
+        let input = RenderInput {
             model: "claude-opus-4-8",
             tools: std::slice::from_ref(&tool),
-            ..anthropic::RenderInput::default()
+            ..RenderInput::default()
         };
         let profile = anthropic::Profile::of_model("claude-opus-4-8");
         let body = anthropic::render(&input, &[Message::user("q")], &profile).unwrap();
@@ -196,11 +197,11 @@ fn a_tool_has_a_legal_name_everywhere() {
             },
             Message::result(CallId("a".into()), "done"),
         ];
-        let input = anthropic::RenderInput {
+        let input = RenderInput {
             model: "claude-opus-4-6",
             tools: &tools,
-            tool_choice: anthropic::ToolChoice::Tool(odd.into()),
-            ..anthropic::RenderInput::default()
+            tool_choice: ToolChoice::Tool(odd.into()),
+            ..RenderInput::default()
         };
         let profile = anthropic::Profile::of_model("claude-opus-4-6");
         let sent = anthropic::render(&input, &messages, &profile).unwrap();
@@ -222,11 +223,11 @@ fn a_tool_has_a_legal_name_everywhere() {
             .collect();
         assert_eq!(notes.len(), 2, "{notes:?}");
 
-        let input = openai_responses::RenderInput {
+        let input = RenderInput {
             model: "m",
             tools: &tools,
-            tool_choice: openai_responses::ToolChoice::Tool(odd.into()),
-            ..openai_responses::RenderInput::default()
+            tool_choice: ToolChoice::Tool(odd.into()),
+            ..RenderInput::default()
         };
         let profile = openai_responses::Profile::openai();
         let sent = openai_responses::render(&input, &messages, &profile).unwrap();
@@ -236,10 +237,6 @@ fn a_tool_has_a_legal_name_everywhere() {
         assert_eq!(body["tool_choice"]["name"], "fs_read");
         assert_eq!(body["input"][1]["name"], "fs_read");
         let told = |what| sent.notes.iter().any(|note| note.what == what);
-        assert!(
-            told(openai_responses::LeftOut::RepeatedTool),
-            "{:?}",
-            sent.notes
-        );
+        assert!(told(LeftOut::RepeatedTool), "{:?}", sent.notes);
     }
 }

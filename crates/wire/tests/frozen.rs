@@ -22,6 +22,7 @@ use damage::damage;
 use frozen_files::Frozen;
 use plimsoll_context::{Estimate, Message, TokenCounter, ToolSpec};
 use plimsoll_wire::canonical::{Reasoning, Target, canonical, import, mend};
+use plimsoll_wire::{Effort, RenderInput};
 use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -107,35 +108,35 @@ fn rendered(messages: &[Message], target: &Target) -> String {
     };
     match target {
         Target::Chat(dialect) => {
-            let input = openai_chat::RenderInput {
+            let input = RenderInput {
                 model: "m",
                 system: Some("You mend."),
                 tools: &tools,
                 max_output: Some(1_000),
                 temperature: Some(0.5),
-                ..openai_chat::RenderInput::default()
+                ..RenderInput::default()
             };
             let rendered = openai_chat::render(&input, messages, dialect);
             told(rendered.map(|one| (one.body, format!("{} notes", one.notes.len()))))
         }
         Target::Responses(profile) => {
-            let input = openai_responses::RenderInput {
+            let input = RenderInput {
                 model: "m",
                 system: Some("You mend."),
                 tools: &tools,
                 max_output: Some(1_000),
-                ..openai_responses::RenderInput::default()
+                ..RenderInput::default()
             };
             let rendered = openai_responses::render(&input, messages, profile);
             told(rendered.map(|one| (one.body, format!("{} notes", one.notes.len()))))
         }
         Target::Messages(profile) => {
-            let input = anthropic::RenderInput {
+            let input = RenderInput {
                 model: "m",
                 system: Some("You mend."),
                 tools: &tools,
-                thinking: anthropic::Thinking::Medium,
-                ..anthropic::RenderInput::default()
+                effort: Some(Effort::Medium),
+                ..RenderInput::default()
             };
             let rendered = anthropic::render(&input, messages, profile);
             told(rendered.map(|one| (one.body, format!("{} notes", one.notes.len()))))

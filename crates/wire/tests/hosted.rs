@@ -5,6 +5,7 @@
 use plimsoll_context::{
     Breakpoint, CachePlan, CacheRetention, Delta, HostedTool, Message, Opaque, ToolSpec,
 };
+use plimsoll_wire::RenderInput;
 use plimsoll_wire::openai_chat::{self, Dialect};
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
@@ -20,10 +21,10 @@ fn definition(tool: &Value, origin: &str) -> Opaque {
 fn of_messages(tool: &Value) -> (Vec<String>, Vec<&'static str>) {
     let profile = anthropic::Profile::of_model("claude-opus-5");
     let hosted = [definition(tool, anthropic::ORIGIN)];
-    let input = anthropic::RenderInput {
+    let input = RenderInput {
         model: "claude-opus-5",
         hosted_tools: &hosted,
-        ..anthropic::RenderInput::default()
+        ..RenderInput::default()
     };
     let message = Message::user("Hello.");
     let rendered = anthropic::render(&input, [&message], &profile).unwrap();
@@ -36,10 +37,10 @@ fn of_messages(tool: &Value) -> (Vec<String>, Vec<&'static str>) {
 fn of_responses(tool: &Value) -> Vec<String> {
     let profile = openai_responses::Profile::openai();
     let hosted = [definition(tool, openai_responses::ORIGIN)];
-    let input = openai_responses::RenderInput {
+    let input = RenderInput {
         model: "gpt-5",
         hosted_tools: &hosted,
-        ..openai_responses::RenderInput::default()
+        ..RenderInput::default()
     };
     let message = Message::user("Hello.");
     let rendered = openai_responses::render(&input, [&message], &profile).unwrap();
@@ -295,12 +296,12 @@ fn a_gateway_is_told_for_how_long() {
             retention,
             ..CachePlan::default()
         };
-        let input = openai_chat::RenderInput {
+        let input = RenderInput {
             model: "anthropic/claude-opus-5",
             system: Some("Be brief."),
             tools: std::slice::from_ref(&spec),
             cache: Some(&plan),
-            ..openai_chat::RenderInput::default()
+            ..RenderInput::default()
         };
         let message = Message::user("Hello.");
         let body = openai_chat::render(&input, [&message], &dialect)

@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 use every_dialect::dialects;
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolSpec};
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
-use plimsoll_wire::openai_chat::{
-    Dialect, LeftOut, RenderInput, ToolChoice, refusal, render, validate,
-};
+use plimsoll_wire::openai_chat::{Dialect, refusal, render, validate};
 use plimsoll_wire::overflow::{Verdict, classify};
+use plimsoll_wire::{LeftOut, RenderInput, ToolChoice};
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -226,9 +225,9 @@ fn requests(messages: &[Message]) -> Vec<(String, Value)> {
     }
     for name in openai_responses::Profile::NAMES {
         let profile = openai_responses::Profile::named(name).unwrap();
-        let input = openai_responses::RenderInput {
+        let input = RenderInput {
             model: "m",
-            ..openai_responses::RenderInput::default()
+            ..RenderInput::default()
         };
         let rendered = openai_responses::render(&input, messages, &profile).unwrap();
         let request = serde_json::from_slice(&rendered.body).unwrap();
@@ -236,9 +235,9 @@ fn requests(messages: &[Message]) -> Vec<(String, Value)> {
         requests.push((name.to_string(), request));
     }
     let profile = anthropic::Profile::of_model("claude-sonnet-4-5");
-    let input = anthropic::RenderInput {
+    let input = RenderInput {
         model: "claude-sonnet-4-5",
-        ..anthropic::RenderInput::default()
+        ..RenderInput::default()
     };
     let rendered = anthropic::render(&input, messages, &profile).unwrap();
     let request = serde_json::from_slice(&rendered.body).unwrap();

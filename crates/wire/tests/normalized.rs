@@ -8,10 +8,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use plimsoll_wire::RenderInput;
 use plimsoll_wire::Rule;
-use plimsoll_wire::openai_chat::{
-    Dialect, RenderInput, Slot, patch_content, read, render, validate,
-};
+use plimsoll_wire::openai_chat::{Dialect, Slot, patch_content, read, render, validate};
 use serde_json::Value;
 
 fn sources() -> Vec<PathBuf> {

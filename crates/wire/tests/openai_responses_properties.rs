@@ -8,8 +8,9 @@ use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
 use plimsoll_wire::openai_responses::{
-    Effort, Profile, ReasoningItems, RenderInput, Slot, Strict, read, read_reply, render, validate,
+    Profile, ReasoningItems, Slot, Strict, read, read_reply, render, validate,
 };
+use plimsoll_wire::{Effort, RenderInput};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use unique_ids::with_unique_ids;

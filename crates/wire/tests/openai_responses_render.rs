@@ -7,9 +7,10 @@ use plimsoll_context::{
 };
 use plimsoll_wire::WireError;
 use plimsoll_wire::openai_responses::{
-    Delivery, Effort, Images, LeftOut, MIN_OUTPUT, Note, ParallelCalls, Profile, RenderInput,
-    Rendered, Slot, Strict, Summaries, SystemRole, ToolChoice, read, render, validate,
+    Images, MIN_OUTPUT, ParallelCalls, Profile, Slot, Strict, Summaries, SystemRole, read, render,
+    validate,
 };
+use plimsoll_wire::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use serde_json::{Value, json};
 
 const REASONING: &str =

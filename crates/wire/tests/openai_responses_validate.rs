@@ -2,8 +2,9 @@
 //! API's words, and that no JSON breaks it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use plimsoll_wire::Effort;
 use plimsoll_wire::openai_responses::{
-    Effort, MAX_FAULTS, Profile, ReasoningItems, Sampling, refusal, tied, untied, validate,
+    MAX_FAULTS, Profile, ReasoningItems, Sampling, refusal, tied, untied, validate,
 };
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;

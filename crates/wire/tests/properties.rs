@@ -9,7 +9,8 @@ use every_dialect::dialects;
 use plimsoll_context::{
     CallId, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
-use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, RenderInput, read, render, validate};
+use plimsoll_wire::RenderInput;
+use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, read, render, validate};
 use proptest::prelude::*;
 use serde_json::Value;
 use unique_ids::with_unique_ids;

@@ -6,9 +6,10 @@ use plimsoll_context::{
 };
 use plimsoll_wire::WireError;
 use plimsoll_wire::openai_chat::{
-    Delivery, Dialect, EchoReasoning, LeftOut, NoContent, Note, RenderInput, SystemRole, Template,
-    ToolChoice, ToolStyle, read, render, request, validate,
+    Dialect, EchoReasoning, NoContent, SystemRole, Template, ToolStyle, read, render, request,
+    validate,
 };
+use plimsoll_wire::{Delivery, LeftOut, Note, RenderInput, ToolChoice};
 use serde_json::{Value, json};
 
 fn body(input: &RenderInput<'_>, messages: &[Message], dialect: &Dialect) -> Value {
@@ -89,9 +90,8 @@ fn a_whole_request_in_bytes() {
         stop: &stop,
         delivery: Delivery::Stream,
         context: Some("now"),
-        format: None,
-        cache: None,
         extra: extra.as_object(),
+        ..RenderInput::default()
     };
     let history = [
         Message::user("q"),

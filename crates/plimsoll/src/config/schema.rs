@@ -1,6 +1,7 @@
 //! The JSON Schema of `plimsoll.toml`, for editors. Made of the tables of keys and fields, so that it
 //! knows what reading knows.
 
+use plimsoll_wire::Effort;
 use serde_json::{Map, Value, json};
 
 use super::fields::{Field, FieldKind};
@@ -12,7 +13,6 @@ use super::mcp::MCP_FIELDS;
 use super::permission::PERMISSION_FIELDS;
 use super::provider::PROVIDER_FIELDS;
 use plimsoll_providers::MODEL_KEYS;
-use plimsoll_wire::openai_responses::Effort;
 
 /// The schema.
 #[must_use]

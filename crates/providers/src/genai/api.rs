@@ -2,9 +2,9 @@
 //! Not how anything is written; `shape.rs` and `settings.rs` write.
 
 use genai::adapter::AdapterKind;
+use plimsoll_wire::Effort;
 use plimsoll_wire::bedrock::MixedTurn;
 use plimsoll_wire::gemini::Signatures;
-use plimsoll_wire::openai_responses::Effort;
 use plimsoll_wire::{anthropic, bedrock, gemini};
 
 use crate::error::ProviderError;

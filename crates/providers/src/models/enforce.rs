@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{Message, Part};
+use plimsoll_wire::Effort;
 use plimsoll_wire::frames;
-use plimsoll_wire::openai_responses::Effort;
 
 use super::facts::{Fact, ModelFacts};
 

@@ -5,9 +5,10 @@ use std::fmt;
 use std::time::Duration;
 
 use plimsoll_context::{CacheRetention, LongerCache, Money, PriceSheet, Rates, Tokens};
+use plimsoll_wire::Effort;
 use plimsoll_wire::anthropic;
 use plimsoll_wire::openai_chat::{Dialect, Images};
-use plimsoll_wire::openai_responses::{self as responses, Effort};
+use plimsoll_wire::openai_responses as responses;
 use serde::{Deserialize, Serialize};
 
 use super::row::ModelRow;

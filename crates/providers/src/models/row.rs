@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use plimsoll_context::{Money, Rates, Tokens};
-use plimsoll_wire::openai_responses::Effort;
+use plimsoll_wire::Effort;
 use toml::{Table, Value};
 
 use super::facts::Prices;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use plimsoll_context::Money;
+use plimsoll_wire::Effort;
 use plimsoll_wire::anthropic;
-use plimsoll_wire::openai_responses::Effort;
 
 use super::*;
 

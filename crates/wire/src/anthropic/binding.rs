@@ -7,15 +7,15 @@ use serde::Serialize;
 
 use super::object::Object;
 use super::profile::{Binding, Profile};
-use super::render::RenderInput;
 use super::shape::ORIGIN;
 use crate::raw::RawObject;
+use crate::request::RenderInput;
 
 /// Digits that name a prefix: 128 bits, so that no two of one session meet.
 const DIGITS: usize = 32;
 
 /// What one request says, for the thinking of the reply to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefix {
     /// The model asked.
     pub(super) model: String,

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::binding::{Bound, Prefix, Told, Trace};
 use super::pause;
 use super::profile::{Binding, Profile, ThinkingStyle};
-use super::render::{LeftOut, RenderInput};
 use crate::frames;
+use crate::request::{LeftOut, RenderInput};
 
 /// What goes back of a transcript's thinking.
 #[derive(Debug)]

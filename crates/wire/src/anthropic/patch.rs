@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use super::object::{Object, array};
 use super::read::Chat;
 use super::read_block::{self, parts};
-use super::render::RenderInput;
 use super::shape::{MARK, Shaper, json_object};
 use super::turn::{Block, Turn};
 use crate::aligned::{Piece, align, is_thinking};
@@ -309,7 +308,7 @@ fn drawn(message: &Message) -> Vec<Drawn> {
         }
         other => other,
     };
-    let input = RenderInput::default();
+    let input = crate::RenderInput::default();
     let mut shaper = Shaper::new(&input, &[], Vec::new());
     shaper.message(message);
     let turns = shaper.finish(None).turns;

@@ -4,168 +4,26 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Breakpoint, CachePlan, Message, Opaque, ToolSpec};
-use serde_json::{Map, Value};
+use plimsoll_context::{Breakpoint, CacheRetention, Message, Opaque, ToolSpec};
+use serde_json::Value;
 
-use super::binding::Prefix;
 use super::loops;
 use super::object::{Object, array};
 use super::pause;
 use super::profile::{Profile, UnaskedThinking};
 use super::settings::{self, Settings};
 use super::shape::{MARK, ORIGIN, Shaper, legal_name, newest, says};
-use super::turn::{Block, Role, Turn, What, blocks, marked};
+use super::turn::{Block, Role, Ttl, Turn, What, blocks, marked};
 use crate::error::WireError;
 use crate::frames;
-use crate::openai_chat::{Delivery, Prefill, ToolChoice};
+use crate::openai_chat::Prefill;
 use crate::raw::RawObject;
+use crate::request::{LeftOut, Note, RenderInput, Rendered};
 
 /// Files by id.
 pub(super) const FILES: &str = "files-api-2025-04-14";
 /// Context editing, where somebody asks for it in further keys.
 pub(super) const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
-
-/// Everything of a request besides its messages.
-#[derive(Debug, Clone, Default)]
-pub struct RenderInput<'a> {
-    /// The model's name.
-    pub model: &'a str,
-    /// The system prompt.
-    pub system: Option<&'a str>,
-    /// The tools; they are sent sorted by name, so that their order is never a change.
-    pub tools: &'a [ToolSpec],
-    /// The provider's own tools, as they are, behind the others; blocks of other wires are left out.
-    pub hosted_tools: &'a [Opaque],
-    /// Whether and what the model may call; `Auto` is not sent.
-    pub tool_choice: ToolChoice,
-    /// Output limit in tokens; the wire must have one, so the profile's stands for none.
-    pub max_output: Option<u64>,
-    /// What is left of the window behind the request; the limit that stands for none is no more.
-    pub room: Option<u64>,
-    /// How hard the model thinks.
-    pub thinking: Thinking,
-    /// Sampling temperature.
-    pub temperature: Option<f64>,
-    /// Texts that end the reply.
-    pub stop: &'a [String],
-    /// Whether the reply is streamed.
-    pub delivery: Delivery,
-    /// What holds for this request only; it is sent after the history, in the user's role, so
-    /// that it never breaks what the provider has cached.
-    pub context: Option<&'a str>,
-    /// What is asked of the prompt cache.
-    pub cache: Option<&'a CachePlan>,
-    /// How long the cache is to live.
-    pub ttl: Ttl,
-    /// Further keys of the body, sent last; one that is known replaces what is set here.
-    pub extra: Option<&'a Map<String, Value>>,
-}
-
-/// How hard a model thinks before it answers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thinking {
-    /// As the model does if nothing is asked for.
-    #[default]
-    Unasked,
-    /// Not at all.
-    Off,
-    /// As little as can be.
-    Minimal,
-    /// A little.
-    Low,
-    /// As most work wants it.
-    Medium,
-    /// As much as can be.
-    High,
-}
-
-/// How long the cache is to live. A longer life never follows a shorter one (AM11), because tools
-/// and system prompt come first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Ttl {
-    /// Five minutes.
-    #[default]
-    FiveMinutes,
-    /// Tools and system prompt an hour, messages five minutes.
-    HourForHead,
-    /// An hour.
-    Hour,
-}
-
-/// A rendered request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
-    /// The body as JSON.
-    pub body: Vec<u8>,
-    /// What the body does not hold or holds in another form; in message order.
-    pub notes: Vec<Note>,
-    /// For each message of the body, the messages of the view that it says, counted from 0 without
-    /// the system prompt; none where it only stands between others. Leading system messages are
-    /// said in `system`.
-    pub from: Vec<Vec<usize>>,
-    /// What the thinking of the reply is bound to: give the reply to [`Prefix::bind`].
-    pub prefix: Prefix,
-    /// What the `anthropic-beta` header has to name for the API to take the body; none as a rule.
-    pub betas: Vec<&'static str>,
-}
-
-/// Something that a request does not hold as the transcript does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// Which message, counted from 0 without the system prompt; `None` for a setting.
-    pub message: Option<usize>,
-    /// What.
-    pub what: LeftOut,
-}
-
-/// What a request may not hold as the transcript or its settings do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeftOut {
-    /// An assistant message that says nothing is left out; it is refused.
-    SilentAssistant,
-    /// A note stands for an image or a file that the API does not read.
-    Attachment,
-    /// A block of another provider is left out.
-    ForeignBlock,
-    /// Citations whose text was changed are left out.
-    Citations,
-    /// A call of the provider's own tool that stayed without a result is left out.
-    ServerCall,
-    /// Thinking that this provider did not sign is left out, in the whole tool loop.
-    ForeignThinking,
-    /// Thinking of another model is left out, in the whole tool loop.
-    OtherModel,
-    /// Thinking that is bound to what is no longer there is left out, in the whole tool loop.
-    OtherPrefix,
-    /// Thinking of an earlier tool loop of which it is not known what it is bound to is left out.
-    UnknownPrefix,
-    /// Thinking is left out: the model is not asked to think on, and in the tool loop under way it
-    /// would be refused.
-    UnaskedThinking,
-    /// Thinking at the end of a message is left out; it is refused.
-    LastThinking,
-    /// Arguments that are not a JSON object are sent inside one.
-    BrokenArguments,
-    /// A tool's name with characters that no name has is sent without them.
-    ToolName,
-    /// A tool with the name of another is left out: the first one counts.
-    RepeatedTool,
-    /// The model does not think: this tool loop began without it, a tool is forced, or the reply
-    /// has no room for it.
-    ThinkingOff,
-    /// The model may think although it should not: no switch is known that turns its thinking off.
-    ThinkingOn,
-    /// The model is not made to call a tool: it cannot be.
-    ToolForced,
-    /// The temperature is not sent: the model thinks, or takes none.
-    TemperatureOff,
-    /// The temperature is sent as 1, the most there is.
-    TemperatureCapped,
-    /// A stop sequence of nothing but white space is not sent.
-    StopBlank,
-    /// The output limit is sent as the model's own.
-    OutputCapped,
-}
 
 /// Renders a view.
 ///
@@ -182,7 +40,7 @@ pub fn render<'a>(
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let given = tools.len();
     let renamed = tools.iter().any(|tool| legal_name(&tool.name) != tool.name);
-    let renamed = renamed.then_some(LeftOut::ToolName);
+    let renamed = renamed.then_some(LeftOut::Name);
     let mut names = BTreeSet::new();
     tools.retain(|tool| names.insert(legal_name(&tool.name)));
     let repeated = (tools.len() < given).then_some(LeftOut::RepeatedTool);
@@ -226,10 +84,7 @@ pub fn render<'a>(
     }
     shaped
         .notes
-        .extend(renamed.into_iter().chain(repeated).map(|what| Note {
-            message: None,
-            what,
-        }));
+        .extend(renamed.into_iter().chain(repeated).map(Note::setting));
     shaped.notes.extend(settings.notes.iter().cloned());
 
     let managed = settings
@@ -303,10 +158,7 @@ fn hosted(tools: &[Opaque], notes: &mut Vec<Note>) -> Vec<String> {
         match own.filter(|object| object.get("type").is_some()) {
             Some(object) if object.get(MARK).is_some() => hosted.push(object.with(&[(MARK, None)])),
             Some(_) => hosted.push(tool.data.trim().to_owned()),
-            None => notes.push(Note {
-                message: None,
-                what: LeftOut::ForeignBlock,
-            }),
+            None => notes.push(Note::setting(LeftOut::ForeignBlock)),
         }
     }
     hosted
@@ -337,7 +189,7 @@ fn tools_json(
     }
     list.extend(hosted);
     if let (true, Some(last)) = (cached, list.last_mut()) {
-        *last = marked(last, input.ttl.of_head());
+        *last = marked(last, Ttl::of_head(retention(input)));
     }
     Ok(array(list.iter().map(String::as_str)))
 }
@@ -358,25 +210,7 @@ fn schema(schema: &Value) -> Result<String, WireError> {
     typed.map_err(|error| WireError::not_json(&error))
 }
 
-impl Ttl {
-    pub(super) fn of_head(self) -> Self {
-        match self {
-            Self::FiveMinutes => Self::FiveMinutes,
-            Self::HourForHead | Self::Hour => Self::Hour,
-        }
-    }
-
-    pub(super) fn of_messages(self) -> Self {
-        match self {
-            Self::FiveMinutes | Self::HourForHead => Self::FiveMinutes,
-            Self::Hour => Self::Hour,
-        }
-    }
-
-    pub(super) fn json(self) -> &'static str {
-        match self {
-            Self::FiveMinutes | Self::HourForHead => r#"{"type":"ephemeral"}"#,
-            Self::Hour => r#"{"type":"ephemeral","ttl":"1h"}"#,
-        }
-    }
+/// Returns how long the cache of a request is kept.
+pub(super) fn retention(input: &RenderInput<'_>) -> CacheRetention {
+    input.cache.map(|plan| plan.retention).unwrap_or_default()
 }

@@ -3,11 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::profile::{Effort, ForcedTools, NoThinking, Profile, Temperature, ThinkingStyle};
-use super::render::{LeftOut, Note, RenderInput, Thinking};
+use super::profile::{self, ForcedTools, NoThinking, Profile, Temperature, ThinkingStyle};
 use super::shape::{legal_name, says};
 use super::turn::{Role, Turn};
-use crate::openai_chat::{Delivery, ToolChoice};
+use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, ToolChoice};
 
 /// The smallest budget of thinking that the API takes.
 pub const MIN_BUDGET: u64 = 1_024;
@@ -109,7 +108,7 @@ impl Settings {
         // Thinking is a part of the output: where nobody limits that, there is room for both.
         let both = profile
             .default_output
-            .saturating_add(input.thinking.budget());
+            .saturating_add(usual_budget(input.effort));
         // What would not fit behind the request is refused with it.
         let fits = input.room.map_or(both, |room| both.min(room));
         let wanted = input.max_output.unwrap_or(fits).max(1);
@@ -149,11 +148,11 @@ impl Settings {
         (began, choice): (LoopBegan, Choice),
         max: u64,
     ) {
-        match input.thinking {
-            Thinking::Unasked => return,
-            Thinking::Off => return self.no_thinking(profile),
-            _ => {}
-        }
+        let effort = match input.effort {
+            None => return,
+            Some(Effort::None) => return self.no_thinking(profile),
+            Some(effort) => effort,
+        };
         let forced = choice == Choice::Forced;
         let budget = budget(input, profile, max);
         let thinking = match profile.thinking {
@@ -174,8 +173,8 @@ impl Settings {
             }
             None => self.note(LeftOut::ThinkingOff),
         }
-        if profile.effort == Effort::Supported {
-            let effort = json!({"effort": input.thinking.effort()});
+        if profile.effort == profile::Effort::Supported {
+            let effort = json!({"effort": name(effort)});
             self.set("output_config", effort);
         }
     }
@@ -187,11 +186,8 @@ impl Settings {
             (_, NoThinking::Supported) => self.set("thinking", json!({"type": "disabled"})),
             (_, NoThinking::Refused | NoThinking::Unknown) => {
                 self.note(LeftOut::ThinkingOn);
-                if profile.effort == Effort::Supported {
-                    self.set(
-                        "output_config",
-                        json!({"effort": Thinking::Minimal.effort()}),
-                    );
+                if profile.effort == profile::Effort::Supported {
+                    self.set("output_config", json!({"effort": name(Effort::Minimal)}));
                 }
             }
         }
@@ -202,7 +198,7 @@ impl Settings {
             return;
         };
         if self.thinks || profile.temperature == Temperature::Refused {
-            self.note(LeftOut::TemperatureOff);
+            self.note(LeftOut::Temperature);
             return;
         }
         if wanted > MAX_TEMPERATURE {
@@ -220,33 +216,28 @@ impl Settings {
     }
 
     fn note(&mut self, what: LeftOut) {
-        self.notes.push(Note {
-            message: None,
-            what,
-        });
+        self.notes.push(Note::setting(what));
     }
 }
 
-impl Thinking {
-    /// Tokens of thinking, where they are budgeted: from the least that there is to the most that
-    /// Anthropic advises for a single request.
-    fn budget(self) -> u64 {
-        match self {
-            Self::Unasked | Self::Off => 0,
-            Self::Minimal => MIN_BUDGET,
-            Self::Low => 2_048,
-            Self::Medium => 8_192,
-            Self::High => 32_000,
-        }
+/// Tokens of thinking for models with a budget: from the least that the API takes to the most that
+/// Anthropic advises for a single request.
+fn usual_budget(effort: Option<Effort>) -> u64 {
+    match effort {
+        None | Some(Effort::None) => 0,
+        Some(Effort::Minimal) => MIN_BUDGET,
+        Some(Effort::Low) => 2_048,
+        Some(Effort::Medium) => 8_192,
+        Some(Effort::High | Effort::Xhigh | Effort::Max) => 32_000,
     }
+}
 
-    /// The effort, where it is said in words.
-    fn effort(self) -> &'static str {
-        match self {
-            Self::Unasked | Self::Off | Self::Medium => "medium",
-            Self::Minimal | Self::Low => "low",
-            Self::High => "high",
-        }
+/// The API's name of an effort.
+fn name(effort: Effort) -> &'static str {
+    match effort {
+        Effort::None | Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High | Effort::Xhigh | Effort::Max => "high",
     }
 }
 
@@ -256,9 +247,9 @@ fn budget(input: &RenderInput<'_>, profile: &Profile, max: u64) -> u64 {
     let fits = |max: u64| max.saturating_sub(max / 4 + 1);
     let most = fits(max);
     if input.room.is_none_or(|room| max < room) {
-        return input.thinking.budget().min(most);
+        return usual_budget(input.effort).min(most);
     }
-    let wanted = input.thinking.budget();
+    let wanted = usual_budget(input.effort);
     let free = profile.default_output.saturating_add(wanted);
     let mut budget = wanted.min(fits(free));
     while budget > most {

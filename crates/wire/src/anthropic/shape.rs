@@ -4,18 +4,21 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::{Breakpoint, MAX_BREAKPOINTS, Message, Opaque, Part, ToolCall, ToolResult};
+use plimsoll_context::{
+    Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, Opaque, Part, ToolCall, ToolResult,
+};
 
 use serde_json::{Map, Value};
 
 use super::binding::Bound;
 use super::media;
 use super::object::{Object, array};
-use super::render::{LeftOut, Note, RenderInput, Ttl};
-use super::turn::{Block, Role, Turn, What};
+use super::render::retention;
+use super::turn::{Block, Role, Ttl, Turn, What};
 use crate::call_ids::{CallIdForm, CallIdMap};
 use crate::frames;
 use crate::raw::RawObject;
+use crate::request::{LeftOut, Note, RenderInput};
 
 /// Whose blocks this wire gives back.
 pub const ORIGIN: &str = "anthropic";
@@ -29,7 +32,7 @@ pub(crate) const MARK: &str = "cache_control";
 pub(super) struct Shaper<'a, 'd> {
     /// Up to where the request is cached.
     marks: &'d [Breakpoint],
-    ttl: Ttl,
+    retention: CacheRetention,
     /// Why each message loses its thinking.
     without: &'d [Option<LeftOut>],
     system: Vec<Block<'a>>,
@@ -66,7 +69,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         let marks = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
         Self {
             marks: newest(marks),
-            ttl: input.ttl,
+            retention: retention(input),
             without,
             system: Vec::new(),
             turns: Vec::new(),
@@ -87,7 +90,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         if self.marks.contains(&Breakpoint::System)
             && let Some(last) = self.system.last_mut()
         {
-            last.mark = Some(self.ttl.of_head());
+            last.mark = Some(Ttl::of_head(self.retention));
         }
     }
 
@@ -252,7 +255,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         let blocks = self.turns.iter_mut().rev();
         let mut blocks = blocks.flat_map(|turn| turn.blocks.iter_mut().rev());
         if let Some(block) = blocks.find(|block| block.is_markable()) {
-            block.mark = Some(self.ttl.of_messages());
+            block.mark = Some(Ttl::of_messages(self.retention));
         }
     }
 
@@ -321,7 +324,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         let id = self.ids.call(&call.id.0);
         let name = legal_name(&call.name);
         if matches!(name, Cow::Owned(_)) {
-            self.note(LeftOut::ToolName);
+            self.note(LeftOut::Name);
         }
         let input = json_object(&call.arguments);
         if matches!(input, Cow::Owned(_)) {

@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
+use plimsoll_context::CacheRetention;
+
 use super::object::{self, Object};
-use super::render::Ttl;
 
 /// One message as it will be sent.
 #[derive(Debug)]
@@ -15,6 +16,37 @@ pub(super) struct Turn<'a> {
     pub(super) results: usize,
     /// The messages that it says; none where it only makes room between others.
     pub(super) from: Vec<usize>,
+}
+
+/// How long the cache up to a breakpoint is kept. A longer time never follows a shorter one (AM11),
+/// because tools and system prompt come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ttl {
+    FiveMinutes,
+    Hour,
+}
+
+impl Ttl {
+    pub(super) fn of_head(retention: CacheRetention) -> Self {
+        match retention {
+            CacheRetention::Usual => Self::FiveMinutes,
+            CacheRetention::Head | CacheRetention::Long => Self::Hour,
+        }
+    }
+
+    pub(super) fn of_messages(retention: CacheRetention) -> Self {
+        match retention {
+            CacheRetention::Usual | CacheRetention::Head => Self::FiveMinutes,
+            CacheRetention::Long => Self::Hour,
+        }
+    }
+
+    fn json(self) -> &'static str {
+        match self {
+            Self::FiveMinutes => r#"{"type":"ephemeral"}"#,
+            Self::Hour => r#"{"type":"ephemeral","ttl":"1h"}"#,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::target::Target;
 use crate::error::WireError;
 use crate::raw::RawObject;
+use crate::request::{LeftOut, RenderInput};
 use crate::{anthropic, openai_chat, openai_responses};
 
 /// A rendered transcript.
@@ -36,56 +37,41 @@ impl Drawn {
         target: &Target,
         model: &str,
     ) -> Result<Self, WireError> {
-        match target {
+        let input = RenderInput {
+            model,
+            ..RenderInput::default()
+        };
+        let (rendered, key) = match target {
             Target::Chat(dialect) => {
                 // Turns that are JSON are a model's, not a protocol's.
                 let dialect = openai_chat::Dialect {
                     tools: openai_chat::ToolStyle::Native,
                     ..dialect.clone()
                 };
-                let input = openai_chat::RenderInput::default();
-                let rendered = openai_chat::render(&input, messages, &dialect)?;
-                let notes = rendered.notes.iter();
-                let mut drawn = Self::of_body(&rendered.body, "messages", rendered.from)?;
-                drawn.notes = notes
-                    .filter_map(|note| Some((note.message?, chat(note.what))))
-                    .collect();
-                Ok(drawn)
+                (openai_chat::render(&input, messages, &dialect)?, "messages")
             }
-            Target::Responses(profile) => {
-                let input = openai_responses::RenderInput::default();
-                let rendered = openai_responses::render(&input, messages, profile)?;
-                let notes = rendered.notes.iter();
-                let from = rendered
-                    .from
-                    .iter()
-                    .map(|from| from.iter().copied().collect());
-                let mut drawn = Self::of_body(&rendered.body, "input", from.collect())?;
-                drawn.join_items();
-                drawn.notes = notes
-                    .filter_map(|note| Some((note.message?, responses(note.what))))
-                    .collect();
-                Ok(drawn)
-            }
+            Target::Responses(profile) => (
+                openai_responses::render(&input, messages, profile)?,
+                "input",
+            ),
             Target::Messages(profile) => {
-                let input = anthropic::RenderInput {
-                    model,
-                    ..anthropic::RenderInput::default()
-                };
                 // Whether the request asks for thinking, its judge sees.
                 let profile = anthropic::Profile {
                     unasked_thinking: anthropic::UnaskedThinking::Accepted,
                     ..profile.clone()
                 };
-                let rendered = anthropic::render(&input, messages, &profile)?;
-                let notes = rendered.notes.iter();
-                let mut drawn = Self::of_body(&rendered.body, "messages", rendered.from)?;
-                drawn.notes = notes
-                    .filter_map(|note| Some((note.message?, claude(note.what))))
-                    .collect();
-                Ok(drawn)
+                (anthropic::render(&input, messages, &profile)?, "messages")
             }
+        };
+        let notes = rendered.notes.iter();
+        let notes = notes.filter_map(|note| Some((note.message?, described(note.what))));
+        let notes = notes.collect();
+        let mut drawn = Self::of_body(&rendered.body, key, rendered.from)?;
+        if matches!(target, Target::Responses(_)) {
+            drawn.join_items();
         }
+        drawn.notes = notes;
+        Ok(drawn)
     }
 
     /// What the request does not hold of a message as the transcript does.
@@ -138,59 +124,35 @@ impl Drawn {
     }
 }
 
-fn chat(what: openai_chat::LeftOut) -> &'static str {
-    use openai_chat::LeftOut as Left;
+/// Describes a note in a report of repairs.
+fn described(what: LeftOut) -> &'static str {
     match what {
-        Left::SilentAssistant => "left it out: it says nothing that this provider reads",
-        Left::Attachment => "put a note in the place of an image or a file",
-        Left::ForeignBlock => "left out a block of another provider",
-        Left::BrokenArguments => "put arguments that are no JSON object into one",
-        Left::Name => "put `_` for what a tool's name may not have",
-        Left::RepeatedTool => "left out a tool with the name of another",
-        Left::Temperature | Left::Effort => "left out a setting",
-    }
-}
-
-fn responses(what: openai_responses::LeftOut) -> &'static str {
-    use openai_responses::LeftOut as Left;
-    match what {
-        Left::SilentAssistant => "left it out: it says nothing that this provider reads",
-        Left::Attachment => "put a note in the place of an image or a file",
-        Left::ForeignBlock => "left out a block of another provider",
-        Left::Reasoning => "left out reasoning that this provider cannot read",
-        Left::LoneReasoning => "left out reasoning of which nothing came",
-        Left::Name => "put `_` for what a tool's name may not have",
-        Left::RepeatedTool => "left out a tool with the name of another",
-        Left::Temperature | Left::Effort => "left out a setting",
-    }
-}
-
-fn claude(what: anthropic::LeftOut) -> &'static str {
-    use anthropic::LeftOut as Left;
-    match what {
-        Left::SilentAssistant => "left it out: it says nothing that this provider reads",
-        Left::Attachment => "put a note in the place of an image or a file",
-        Left::ForeignBlock => "left out a block of another provider",
-        Left::Citations => "left out citations whose text was changed",
-        Left::ForeignThinking => "left out thinking that this provider did not sign",
-        Left::OtherModel => "left out thinking of another model",
-        Left::OtherPrefix | Left::UnknownPrefix => {
-            "left out thinking that may be bound to what is no longer there"
-        }
-        Left::UnaskedThinking => "left out thinking: the model is not asked to think on",
-        Left::LastThinking => "left out thinking at the end of a message",
-        Left::ServerCall => {
+        LeftOut::SilentAssistant => "left it out: it says nothing that this provider reads",
+        LeftOut::Attachment => "put a note in the place of an image or a file",
+        LeftOut::ForeignBlock => "left out a block of another provider",
+        LeftOut::Citations => "left out citations whose text was changed",
+        LeftOut::ServerCall => {
             "left out a call of the provider's own tools, or its result: one has lost the other"
         }
-        Left::BrokenArguments => "put arguments that are no JSON object into one",
-        Left::ToolName => "put `_` for what a tool's name may not have",
-        Left::RepeatedTool => "left out a tool with the name of another",
-        Left::ThinkingOff
-        | Left::ToolForced
-        | Left::TemperatureOff
-        | Left::TemperatureCapped
-        | Left::StopBlank
-        | Left::ThinkingOn
-        | Left::OutputCapped => "left out a setting",
+        LeftOut::Reasoning => "left out reasoning that this provider cannot read",
+        LeftOut::LoneReasoning => "left out reasoning of which nothing came",
+        LeftOut::ForeignThinking => "left out thinking that this provider did not sign",
+        LeftOut::OtherModel => "left out thinking of another model",
+        LeftOut::OtherPrefix | LeftOut::UnknownPrefix => {
+            "left out thinking that may be bound to what is no longer there"
+        }
+        LeftOut::UnaskedThinking => "left out thinking: the model is not asked to think on",
+        LeftOut::LastThinking => "left out thinking at the end of a message",
+        LeftOut::BrokenArguments => "put arguments that are no JSON object into one",
+        LeftOut::Name => "put `_` for what a tool's name may not have",
+        LeftOut::RepeatedTool => "left out a tool with the name of another",
+        LeftOut::Temperature
+        | LeftOut::TemperatureCapped
+        | LeftOut::Effort
+        | LeftOut::ThinkingOff
+        | LeftOut::ThinkingOn
+        | LeftOut::ToolForced
+        | LeftOut::StopBlank
+        | LeftOut::OutputCapped => "left out a setting",
     }
 }

@@ -9,9 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::dialect::{Dialect, ToolStyle};
 use super::parts::{is_json_object, json_object};
-use super::render::{LeftOut, Note, RenderInput, Rendered, ToolChoice, request};
+use super::render::request;
 use crate::error::WireError;
 use crate::frames::JSON_TURNS;
+use crate::request::{LeftOut, Note, RenderInput, Rendered, ToolChoice};
 
 /// A string of a turn has at most this many characters: a small model that has lost its way would
 /// otherwise fill its whole output with one, and llama.cpp's grammars count no further than 2,000.
@@ -75,7 +76,7 @@ pub(super) fn render<'a>(
     Ok(Rendered {
         body,
         notes,
-        from: Vec::new(),
+        ..Rendered::default()
     })
 }
 

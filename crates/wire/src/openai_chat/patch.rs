@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::dialect::Dialect;
 use super::parts::CUSTOM;
 use super::read::{Chat, Legacy, Shape, message};
-use super::render::{RenderInput, request};
+use super::render::request;
 use crate::error::WireError;
 use crate::frames;
 use crate::raw::RawObject;
@@ -139,7 +139,11 @@ fn thinking(message: &Message) -> bool {
 
 /// The message as the widest dialect writes it; `None` for one that says nothing.
 fn rendered(message: &Message) -> Result<Option<Value>, WireError> {
-    let (request, _) = request(&RenderInput::default(), [message], &Dialect::openai())?;
+    let (request, _) = request(
+        &crate::RenderInput::default(),
+        [message],
+        &Dialect::openai(),
+    )?;
     let first = request.messages.into_iter().next();
     first
         .map(|message| serde_json::to_value(message).map_err(|error| WireError::not_json(&error)))

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Breakpoint, CachePlan, CacheRetention, Message, ToolSpec};
-use serde_json::{Map, Value, json};
+use plimsoll_context::{Breakpoint, CacheRetention, Message, ToolSpec};
+use serde_json::{Value, json};
 
 use super::dialect::{
     CacheMarks, Dialect, NoContent, OutputKey, ParallelCalls, SeedKey, StreamUsage, SystemRole,
@@ -20,106 +20,7 @@ use super::types::{
     ChatMessage, Content, ContentPart, Extra, Request, StreamOptions, Text, Tool, ToolFunction,
 };
 use crate::error::WireError;
-
-/// Everything of a request besides its messages.
-#[derive(Debug, Clone, Default)]
-pub struct RenderInput<'a> {
-    /// The model's name.
-    pub model: &'a str,
-    /// The system prompt; it is sent before all messages.
-    pub system: Option<&'a str>,
-    /// The tools; they are sent sorted by name, so that their order is never a change.
-    pub tools: &'a [ToolSpec],
-    /// Whether and what the model may call; `Auto` is not sent.
-    pub tool_choice: ToolChoice,
-    /// Output limit in tokens.
-    pub max_output: Option<u64>,
-    /// Sampling temperature.
-    pub temperature: Option<f64>,
-    /// Seed of the sampler.
-    pub seed: Option<i64>,
-    /// Texts that end the reply.
-    pub stop: &'a [String],
-    /// Whether the reply is streamed.
-    pub delivery: Delivery,
-    /// What holds for this request only; it is sent after the history, in the user's role, so
-    /// that it never breaks what the provider has cached.
-    pub context: Option<&'a str>,
-    /// The JSON schema that the answer follows, for models that have to be held to one: it is sent
-    /// where every turn is held to a schema ([`ToolStyle::JsonSchema`](super::ToolStyle)).
-    pub format: Option<&'a serde_json::Value>,
-    /// What is asked of the prompt cache, as far as the dialect has words for it.
-    pub cache: Option<&'a CachePlan>,
-    /// Further keys of the body, sent last; one that is known replaces what is set here.
-    pub extra: Option<&'a Map<String, Value>>,
-}
-
-/// Whether and what the model may call.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum ToolChoice {
-    /// As the model likes.
-    #[default]
-    Auto,
-    /// Nothing; the definitions stay, because the history may need them.
-    None,
-    /// Any tool, but one.
-    Required,
-    /// This tool.
-    Tool(String),
-}
-
-/// How the reply is delivered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Delivery {
-    /// In chunks while it is written.
-    #[default]
-    Stream,
-    /// In one piece.
-    Whole,
-}
-
-/// A rendered request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
-    /// The body as JSON.
-    pub body: Vec<u8>,
-    /// What the body does not hold or holds in another form: first the messages in their order,
-    /// then the settings.
-    pub notes: Vec<Note>,
-    /// For each message of the body, the messages of the view that it says, counted from 0 without
-    /// the system prompt; none where it only stands between others. Empty where turns are JSON.
-    pub from: Vec<Vec<usize>>,
-}
-
-/// Something that a request does not hold as the transcript, or its settings, do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// Which message, counted from 0 without the system prompt; `None` for a setting.
-    pub message: Option<usize>,
-    /// What.
-    pub what: LeftOut,
-}
-
-/// What a request may not hold as the transcript, or its settings, do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeftOut {
-    /// An assistant message without text and calls is left out; no server accepts one.
-    SilentAssistant,
-    /// A note stands for an image or a file.
-    Attachment,
-    /// A block of another provider is left out.
-    ForeignBlock,
-    /// Arguments that are not a JSON object are sent inside one.
-    BrokenArguments,
-    /// A tool's name is sent with `_` for characters that no name may have.
-    Name,
-    /// A tool is left out whose name, as it is sent, another has.
-    RepeatedTool,
-    /// A temperature is left out that the model refuses.
-    Temperature,
-    /// An effort is left out, because the model takes none here; whoever sets it says so.
-    Effort,
-}
+use crate::request::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 
 /// Renders a view.
 ///
@@ -136,7 +37,12 @@ pub fn render<'a>(
     }
     let (request, notes, from) = built(input, messages, dialect)?;
     let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
-    Ok(Rendered { body, notes, from })
+    Ok(Rendered {
+        body,
+        notes,
+        from,
+        ..Rendered::default()
+    })
 }
 
 /// Renders a view into the request's types, for those who change it before it is sent.
@@ -257,10 +163,7 @@ fn temperature(
     let effort = effort.and_then(Value::as_str);
     let judges = matches!(dialect.voice, Voice::OpenAi | Voice::Kimi);
     if judges && !takes_temperature(input.model, effort, asked) {
-        return Some(Note {
-            message: None,
-            what: LeftOut::Temperature,
-        });
+        return Some(Note::setting(LeftOut::Temperature));
     }
     request.temperature = Some(asked);
     None
@@ -309,10 +212,7 @@ fn tools<'a>(
         } else {
             renamed
         };
-        notes.extend(what.map(|what| Note {
-            message: None,
-            what,
-        }));
+        notes.extend(what.map(Note::setting));
         if !repeated {
             tools.push(Tool {
                 kind: "function".into(),

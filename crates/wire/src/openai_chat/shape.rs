@@ -15,10 +15,10 @@ use super::dialect::{
 use super::parts::{
     CUSTOM, call_name, file_part, image_part, is_elsewhere, json_object, object_of, own,
 };
-use super::render::{LeftOut, Note};
 use super::types::{Call, CallCustom, CallFunction, ContentPart, Extra, Text};
 use crate::call_ids::CallIdMap;
 use crate::frames;
+use crate::request::{LeftOut, Note};
 
 /// One message as it will be sent.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::openai_chat::{Images, ParallelCalls, SystemRole};
+use crate::request::Effort;
 
 /// What a model or a server wants. The default is `openai`; a configuration may start from a
 /// named profile and change single fields.
@@ -43,26 +44,6 @@ pub enum ReasoningItems {
     Encrypted,
     /// As it is.
     Plain,
-}
-
-/// How hard a model thinks before it answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effort {
-    /// Not at all.
-    None,
-    /// Hardly.
-    Minimal,
-    /// A little.
-    Low,
-    /// As most work wants it.
-    Medium,
-    /// Much.
-    High,
-    /// More.
-    Xhigh,
-    /// As much as can be.
-    Max,
 }
 
 /// Whether summaries of the reasoning are asked for.
@@ -177,33 +158,6 @@ impl Profile {
 impl Default for Profile {
     fn default() -> Self {
         Self::openai()
-    }
-}
-
-impl Effort {
-    /// All of them, the lowest first.
-    pub const ALL: [Self; 7] = [
-        Self::None,
-        Self::Minimal,
-        Self::Low,
-        Self::Medium,
-        Self::High,
-        Self::Xhigh,
-        Self::Max,
-    ];
-
-    /// Its name on the wire.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Xhigh => "xhigh",
-            Self::Max => "max",
-        }
     }
 }
 

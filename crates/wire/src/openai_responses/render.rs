@@ -5,17 +5,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use plimsoll_context::{CachePlan, Message, Opaque, ToolSpec};
-use serde_json::{Map, Value, json};
+use plimsoll_context::{Message, ToolSpec};
+use serde_json::{Value, json};
 
 use super::ids;
 use super::items;
-use super::profile::{CacheKey, Effort, Profile, ReasoningItems, Sampling, Strict, Summaries};
+use super::profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 use super::schema;
 use super::shape::Shaper;
 use super::types::{Reasoning, Request, Tool};
 use crate::error::WireError;
-use crate::openai_chat::{Delivery, ParallelCalls, ToolChoice};
+use crate::openai_chat::ParallelCalls;
+use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
@@ -23,85 +24,6 @@ pub const MIN_OUTPUT: u64 = 16;
 pub(super) const ENCRYPTED: &str = "reasoning.encrypted_content";
 /// What an answer under a schema is called.
 const ANSWER: &str = "answer";
-
-/// Everything of a request besides its messages. The wire has no place for a seed and for texts
-/// that end the reply.
-#[derive(Debug, Clone, Default)]
-pub struct RenderInput<'a> {
-    /// The model's name.
-    pub model: &'a str,
-    /// The system prompt; it is sent as `instructions`.
-    pub system: Option<&'a str>,
-    /// The tools; they are sent sorted by name, so that their order is never a change.
-    pub tools: &'a [ToolSpec],
-    /// The provider's own tools, as they are; blocks of other wires are left out.
-    pub hosted_tools: &'a [Opaque],
-    /// Whether and what the model may call; `Auto` is not sent.
-    pub tool_choice: ToolChoice,
-    /// Output limit in tokens; one below [`MIN_OUTPUT`] is sent as that.
-    pub max_output: Option<u64>,
-    /// How hard the model thinks; sent as the nearest that the profile accepts.
-    pub effort: Option<Effort>,
-    /// Sampling temperature, where the profile accepts one.
-    pub temperature: Option<f64>,
-    /// Whether the reply is streamed.
-    pub delivery: Delivery,
-    /// What holds for this request only; it is sent after the history, in the user's role, so
-    /// that it never breaks what the provider has cached.
-    pub context: Option<&'a str>,
-    /// The JSON schema that the answer follows.
-    pub format: Option<&'a Value>,
-    /// What is asked of the prompt cache: its key. Breakpoints have no place here.
-    pub cache: Option<&'a CachePlan>,
-    /// Further keys of the body, sent last; one that is known replaces what is set here.
-    pub extra: Option<&'a Map<String, Value>>,
-}
-
-/// A rendered request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
-    /// The body as JSON.
-    pub body: Vec<u8>,
-    /// What the body does not hold or holds in another form: first the messages in their order,
-    /// then the settings.
-    pub notes: Vec<Note>,
-    /// For each item of the body, the message of the view that it is of, counted from 0 without the
-    /// system prompt; `None` for what only stands after the others.
-    pub from: Vec<Option<usize>>,
-}
-
-/// Something that a request does not hold as the transcript, or its settings, do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// Which message, counted from 0 without the system prompt; `None` for a setting.
-    pub message: Option<usize>,
-    /// What.
-    pub what: LeftOut,
-}
-
-/// What a request may not hold as the transcript, or its settings, do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeftOut {
-    /// An assistant message that says nothing is left out.
-    SilentAssistant,
-    /// A note stands for an image or a file.
-    Attachment,
-    /// A block of another provider is left out.
-    ForeignBlock,
-    /// Reasoning of another provider, or such that could not be read without being stored, is
-    /// left out.
-    Reasoning,
-    /// Reasoning of which nothing came is left out.
-    LoneReasoning,
-    /// A tool's name is sent with `_` for characters that no name may have.
-    Name,
-    /// A tool with the name of another is left out: the first one counts.
-    RepeatedTool,
-    /// A temperature is left out that the model refuses.
-    Temperature,
-    /// An effort is left out, because the model takes none.
-    Effort,
-}
 
 /// Renders a view.
 ///
@@ -115,7 +37,12 @@ pub fn render<'a>(
 ) -> Result<Rendered, WireError> {
     let (request, notes, from) = built(input, messages, profile);
     let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
-    Ok(Rendered { body, notes, from })
+    Ok(Rendered {
+        body,
+        notes,
+        from,
+        ..Rendered::default()
+    })
 }
 
 /// Renders a view into the request's types, for those who change it before it is sent.
@@ -132,14 +59,14 @@ fn built<'a>(
     input: &RenderInput<'a>,
     messages: impl IntoIterator<Item = &'a Message>,
     profile: &Profile,
-) -> (Request<'a>, Vec<Note>, Vec<Option<usize>>) {
+) -> (Request<'a>, Vec<Note>, Vec<Vec<usize>>) {
     let mut shaper = Shaper::new(profile);
     for message in messages {
         shaper.message(message);
     }
     let mut from = shaper.from();
     let (items, mut notes) = shaper.finish(input.context);
-    from.resize(items.len(), None);
+    from.resize(items.len(), Vec::new());
     let mut request = Request {
         model: input.model.into(),
         instructions: input.system.map(Cow::Borrowed),
@@ -170,7 +97,7 @@ fn settings<'a>(
     request.max_output_tokens = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
     let effort = input.effort.and_then(|asked| profile.effort(asked));
     if input.effort.is_some() && effort.is_none() {
-        notes.push(setting(LeftOut::Effort));
+        notes.push(Note::setting(LeftOut::Effort));
     }
     let summary = profile.summaries == Summaries::Auto && profile.reasoning != ReasoningItems::None;
     if effort.is_some() || summary {
@@ -192,7 +119,7 @@ fn settings<'a>(
             request.temperature = input.temperature;
         }
         Sampling::Refused if input.temperature.is_some() => {
-            notes.push(setting(LeftOut::Temperature));
+            notes.push(Note::setting(LeftOut::Temperature));
         }
         Sampling::Refused => {}
     }
@@ -257,11 +184,11 @@ fn tools<'a>(input: &RenderInput<'a>, profile: &Profile, notes: &mut Vec<Note>) 
         // A tool is named as calls of it are; of two that are named alike the first counts.
         let name = ids::name(&spec.name);
         if !names.insert(name.clone()) {
-            renamed.push(setting(LeftOut::RepeatedTool));
+            renamed.push(Note::setting(LeftOut::RepeatedTool));
             continue;
         }
         if name != spec.name {
-            renamed.push(setting(LeftOut::Name));
+            renamed.push(Note::setting(LeftOut::Name));
         }
         let parameters = schema::object(&spec.schema);
         let fits = || schema::unfit_for_strict(&parameters).is_none();
@@ -279,15 +206,8 @@ fn tools<'a>(input: &RenderInput<'a>, profile: &Profile, notes: &mut Vec<Note>) 
     for block in input.hosted_tools {
         match items::own(block) {
             Some((_, raw)) => tools.push(Tool::Raw(raw)),
-            None => notes.push(setting(LeftOut::ForeignBlock)),
+            None => notes.push(Note::setting(LeftOut::ForeignBlock)),
         }
     }
     tools
-}
-
-fn setting(what: LeftOut) -> Note {
-    Note {
-        message: None,
-        what,
-    }
 }

@@ -5,11 +5,12 @@ use serde_json::Value;
 
 use super::hosted;
 use super::ids::{MAX_ID, is_name};
-use super::profile::{Effort, Profile, ReasoningItems, Sampling};
+use super::profile::{Profile, ReasoningItems, Sampling};
 use super::render::{ENCRYPTED, MIN_OUTPUT};
 use super::schema;
 use super::validate::Check;
 use crate::fault::Rule;
+use crate::request::Effort;
 
 /// Judges a request's settings.
 pub(super) fn check(check: &mut Check<'_>, request: &Value) {

@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::ids;
 use super::items;
 use super::profile::{Profile, ReasoningItems};
-use super::render::{LeftOut, Note};
 use super::reply::OF_MESSAGE;
 use super::types::{
     Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Words,
@@ -21,6 +20,7 @@ use super::types::{
 use crate::call_ids::{CallIdForm, CallIdMap};
 use crate::frames;
 use crate::openai_chat::{Extra, Images, SystemRole, Text};
+use crate::request::{LeftOut, Note};
 
 /// The detail of an image of which none is asked for.
 pub(super) const AUTO: &str = "auto";
@@ -104,10 +104,10 @@ impl<'a, 'p> Shaper<'a, 'p> {
     }
 
     /// The message of each item so far.
-    pub(super) fn from(&self) -> Vec<Option<usize>> {
+    pub(super) fn from(&self) -> Vec<Vec<usize>> {
         let mut from = Vec::with_capacity(self.items.len());
         for (index, end) in self.ends.iter().enumerate() {
-            from.resize(*end, Some(index));
+            from.resize(*end, vec![index]);
         }
         from
     }
