@@ -27,7 +27,9 @@ pub(crate) fn openai(model: &str, system: &str, state: &State) -> Result<Value, 
     };
     let items = state.transcript().items().iter();
     let messages = items.map(|item| item.message.as_ref());
-    let (request, _) =
-        openai_chat::request(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
-    Ok(serde_json::json!({ "messages": request.messages }))
+    let rendered =
+        openai_chat::render(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
+    let mut body: Value = serde_json::from_slice(&rendered.body).map_err(Stop::failed)?;
+    let messages = body.get_mut("messages").map(Value::take);
+    Ok(serde_json::json!({ "messages": messages }))
 }

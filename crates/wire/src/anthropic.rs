@@ -7,7 +7,6 @@ mod hosted;
 mod loops;
 mod media;
 mod models;
-mod object;
 mod pairing;
 mod patch;
 mod pause;

@@ -52,12 +52,6 @@ pub enum WireError {
         /// The bound.
         limit: usize,
     },
-    /// The dialect asks for a tool style that this wire cannot render.
-    #[error("tool style {style} is not supported on this wire; choose `native`")]
-    ToolStyle {
-        /// The style.
-        style: &'static str,
-    },
 }
 
 impl WireError {

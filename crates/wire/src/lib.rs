@@ -119,20 +119,26 @@
 
 mod aligned;
 pub mod anthropic;
+mod arguments;
 pub mod bedrock;
 pub mod body;
 mod call_ids;
 pub mod canonical;
+mod compose;
 mod error;
 mod fault;
 pub mod frames;
 pub mod gemini;
 pub mod hosted;
+mod normalize;
+mod object;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
 mod raw;
 mod request;
+mod server_rules;
+mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};
 pub use error::WireError;

@@ -14,14 +14,13 @@ mod read;
 mod render;
 mod response;
 mod settings;
-mod shape;
 mod stream;
-mod types;
 mod usage;
 mod validate;
+mod write;
 
 pub use crate::fault::MAX_FAULTS;
-pub(crate) use details::keys as message_keys;
+pub(crate) use details::{AUDIO, keys as message_keys};
 pub use dialect::{
     Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
     NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
@@ -34,15 +33,11 @@ pub use patch::{Slot, patch_content};
 pub use reach::{Reach, reach, takes_temperature};
 pub(crate) use read::read_parsed;
 pub use read::{Chat, read};
-pub use render::{render, request};
+pub use render::render;
 pub use response::{
-    CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, FunctionPiece,
-    PromptDetails, Response, Said, WireUsage,
+    CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, Extra,
+    FunctionPiece, PromptDetails, Response, Said, WireUsage,
 };
 pub use stream::{MAX_PARTS, MAX_REPLY, StreamState, read_reply};
-pub use types::{
-    Call, CallCustom, CallFunction, ChatMessage, Content, ContentPart, Extra, FilePart, ImageUrl,
-    Request, StreamOptions, Text, Tool, ToolFunction,
-};
 pub(crate) use validate::is_prefix;
 pub use validate::{refusal, validate};

@@ -24,7 +24,7 @@ pub use crate::fault::MAX_FAULTS;
 pub use crate::openai_chat::{Images, ParallelCalls, Slot, SystemRole};
 pub use count::validate_count;
 pub use hosted::{hosted_kinds, not_hosted};
-pub(crate) use ids::{is_name, name as legal_name};
+pub(crate) use ids::is_name;
 pub use items::ORIGIN;
 pub(crate) use items::{PAIRS, is_clients, is_item};
 pub use pairing::{tied, untied};

@@ -4,10 +4,8 @@
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
-use plimsoll_wire::WireError;
 use plimsoll_wire::openai_chat::{
-    Dialect, EchoReasoning, NoContent, SystemRole, Template, ToolStyle, read, render, request,
-    validate,
+    Dialect, EchoReasoning, NoContent, SystemRole, Template, read, render, validate,
 };
 use plimsoll_wire::{Delivery, LeftOut, Note, RenderInput, ToolChoice};
 use serde_json::{Value, json};
@@ -194,18 +192,6 @@ fn settings_follow_the_dialect() {
     assert_eq!(
         roles(&sent(&[Message::system("s")], &developer)),
         ["developer"]
-    );
-    let schema = Dialect {
-        tools: ToolStyle::JsonSchema,
-        ..Dialect::openai()
-    };
-    // Such turns are texts of their own, so nothing of them can be borrowed.
-    let refused = request(&stream, [], &schema).unwrap_err();
-    assert_eq!(
-        refused,
-        WireError::ToolStyle {
-            style: "json_schema"
-        }
     );
 }
 

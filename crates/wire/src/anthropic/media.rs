@@ -4,7 +4,7 @@
 use plimsoll_context::{File, Image, Part, Source};
 use serde_json::Value;
 
-use super::object::Object;
+use crate::object::Object;
 
 /// Media types of images that the API reads.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use plimsoll_context::{Message, Part, ToolResult};
 use serde_json::value::RawValue;
 
-use super::object::{Object, array};
 use super::read::Chat;
 use super::read_block::{self, parts};
 use super::shape::{MARK, Shaper, json_object};
@@ -14,6 +13,7 @@ use super::turn::{Block, Turn};
 use crate::aligned::{Piece, align, is_thinking};
 use crate::error::WireError;
 use crate::frames;
+use crate::object::{Object, array};
 use crate::openai_chat::Slot;
 use crate::raw::RawObject;
 

@@ -8,7 +8,6 @@ use plimsoll_context::{Breakpoint, CacheRetention, Message, Opaque, ToolSpec};
 use serde_json::Value;
 
 use super::loops;
-use super::object::{Object, array};
 use super::pause;
 use super::profile::{Profile, UnaskedThinking};
 use super::settings::{self, Settings};
@@ -16,6 +15,7 @@ use super::shape::{MARK, ORIGIN, Shaper, legal_name, newest, says};
 use super::turn::{Block, Role, Ttl, Turn, What, blocks, marked};
 use crate::error::WireError;
 use crate::frames;
+use crate::object::{Object, array};
 use crate::openai_chat::Prefill;
 use crate::raw::RawObject;
 use crate::request::{LeftOut, Note, RenderInput, Rendered};

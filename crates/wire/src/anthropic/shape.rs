@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 
 use super::binding::Bound;
 use super::media;
-use super::object::{Object, array};
 use super::render::retention;
 use super::turn::{Block, Role, Ttl, Turn, What};
 use crate::call_ids::{CallIdForm, CallIdMap};
 use crate::frames;
+use crate::object::{Object, array};
 use crate::raw::RawObject;
 use crate::request::{LeftOut, Note, RenderInput};
 

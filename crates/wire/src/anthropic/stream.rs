@@ -340,7 +340,7 @@ impl StreamState {
         let more = serde_json::from_str::<String>(raw).unwrap_or_default();
         // Some servers begin no block.
         if !self.blocks.iter().any(|block| block.index == index) {
-            self.start(index, &super::object::Object::of(of).end(), deltas)?;
+            self.start(index, &crate::object::Object::of(of).end(), deltas)?;
         }
         // The newest first: it is the one that grows.
         let mut blocks = self.blocks.iter_mut().rev();

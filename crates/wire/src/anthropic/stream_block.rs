@@ -5,8 +5,8 @@ use plimsoll_context::{CallId, Opaque, Part, StopReason, Thinking, ToolCall};
 
 use serde_json::Value;
 
-use super::object::{Object, array};
 use super::shape::ORIGIN;
+use crate::object::{Object, array};
 use crate::raw::RawObject;
 
 /// One block while it arrives.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use plimsoll_context::CacheRetention;
 
-use super::object::{self, Object};
+use crate::object::{self, Object};
 
 /// One message as it will be sent.
 #[derive(Debug)]

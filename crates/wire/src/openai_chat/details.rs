@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use super::dialect::{Dialect, Voice};
 use super::parts::ORIGIN;
-use super::types::Extra;
+use super::response::Extra;
 
 /// The gateway that asks for its details.
 const GATEWAY: &str = "openrouter";
 /// Their key.
 pub(super) const DETAILS: &str = "reasoning_details";
 /// The key of audio.
-pub(super) const AUDIO: &str = "audio";
+pub(crate) const AUDIO: &str = "audio";
 /// What of a detail grows from chunk to chunk.
 const GROWS: [&str; 3] = ["text", "summary", "data"];
 

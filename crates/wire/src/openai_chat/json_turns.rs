@@ -8,8 +8,8 @@ use plimsoll_context::{CallId, Message, Part, Reply, StopReason, ToolCall, ToolR
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Dialect, ToolStyle};
-use super::parts::{is_json_object, json_object};
-use super::render::request;
+use super::render::render as render_native;
+use crate::arguments::{is_json_object, object_text};
 use crate::error::WireError;
 use crate::frames::JSON_TURNS;
 use crate::request::{LeftOut, Note, RenderInput, Rendered, ToolChoice};
@@ -68,16 +68,13 @@ pub(super) fn render<'a>(
         tools: ToolStyle::Native,
         ..dialect.clone()
     };
-    let (request, mut notes): (_, Vec<Note>) = request(&plain, &turns, &dialect)?;
-    notes.extend(broken);
+    let mut rendered = render_native(&plain, &turns, &dialect)?;
+    rendered.notes.extend(broken);
     // Those of settings come last.
-    notes.sort_by_key(|note| note.message.unwrap_or(usize::MAX));
-    let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
-    Ok(Rendered {
-        body,
-        notes,
-        ..Rendered::default()
-    })
+    let of = |note: &Note| note.message.unwrap_or(usize::MAX);
+    rendered.notes.sort_by_key(of);
+    rendered.from.clear();
+    Ok(rendered)
 }
 
 /// What such a reply says: the JSON object in its text becomes a call or an answer. `number` makes
@@ -390,7 +387,7 @@ fn plain(message: &Message, calls: &mut HashMap<CallId, ToolCall>) -> Message {
 }
 
 fn call_line(call: &ToolCall) -> String {
-    let arguments: Value = serde_json::from_str(&json_object(&call.arguments)).unwrap_or_default();
+    let arguments: Value = serde_json::from_str(&object_text(&call.arguments)).unwrap_or_default();
     json!({ "tool": call.name, "arguments": arguments }).to_string()
 }
 

@@ -1,14 +1,15 @@
 //! Single parts of a message as this wire has them: images, files, arguments, names of tools. Not
-//! what stands where; `shape.rs` decides that.
+//! what stands where; `normalize.rs` decides that.
 
 use std::borrow::Cow;
 
 use plimsoll_context::{File, Image, Opaque, Source};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::dialect::{CallNames, Dialect};
-use super::types::{ContentPart, FilePart, ImageUrl, Text};
-use crate::openai_responses::legal_name;
+pub(super) use crate::arguments::is_json_object;
+use crate::arguments::legal_name;
 
 /// Whose blocks this wire gives back.
 pub const ORIGIN: &str = "openai-chat";
@@ -25,28 +26,51 @@ const KINDS: [&str; 6] = [
 ];
 /// The type of a call of a tool that takes a text of any form.
 pub(super) const CUSTOM: &str = "custom";
+/// The longest name of a tool.
+pub(super) const MAX_NAME: usize = 64;
 
-/// The arguments if they are a JSON object, else an object that holds them.
-pub(super) fn json_object(arguments: &str) -> Text<'_> {
-    if is_json_object(arguments) {
-        return Cow::Borrowed(arguments);
-    }
-    if arguments.trim().is_empty() {
-        return Cow::Borrowed("{}");
-    }
-    object_of("malformed_arguments", arguments)
+/// One part of a message's content.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct ContentPart<'a> {
+    /// `text`, `image_url`, `file`, or one that this crate passes through.
+    #[serde(rename = "type")]
+    pub(super) kind: Cow<'a, str>,
+    /// The text of a `text` part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<Cow<'a, str>>,
+    /// The image of an `image_url` part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) image_url: Option<ImageUrl<'a>>,
+    /// The file of a `file` part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) file: Option<FilePart<'a>>,
+    /// All other keys.
+    #[serde(flatten)]
+    pub(super) extra: Map<String, Value>,
 }
 
-/// An object that holds a text.
-pub(super) fn object_of(key: &str, text: &str) -> Text<'static> {
-    let mut object = Map::new();
-    object.insert(key.into(), text.into());
-    Cow::Owned(Value::Object(object).to_string())
+/// An image by address; a `data:` address carries the bytes.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct ImageUrl<'a> {
+    /// The address.
+    pub(super) url: Cow<'a, str>,
+    /// `low`, `high` or `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) detail: Option<Cow<'a, str>>,
 }
 
-pub(super) fn is_json_object(text: &str) -> bool {
-    text.trim_start().starts_with('{')
-        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+/// A file by id or by value.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct FilePart<'a> {
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) filename: Option<Cow<'a, str>>,
+    /// Its bytes as a `data:` address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) file_data: Option<Cow<'a, str>>,
+    /// Its id at the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) file_id: Option<Cow<'a, str>>,
 }
 
 /// What an opaque block of this wire holds; `None` for a block of another.
@@ -104,7 +128,7 @@ pub(super) fn file_part(file: &File) -> ContentPart<'_> {
     }
 }
 
-fn address(source: &Source) -> Text<'_> {
+fn address(source: &Source) -> Cow<'_, str> {
     match source {
         Source::Url { url } => Cow::Borrowed(url),
         Source::Data { media_type, base64 } => {
@@ -117,6 +141,6 @@ fn address(source: &Source) -> Text<'_> {
 pub(super) fn call_name<'a>(name: &'a str, dialect: &Dialect) -> Cow<'a, str> {
     match dialect.call_names {
         CallNames::Any => Cow::Borrowed(name),
-        CallNames::Plain => legal_name(name),
+        CallNames::Plain => legal_name(name, MAX_NAME),
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::dialect::Dialect;
 use super::parts::CUSTOM;
 use super::read::{Chat, Legacy, Shape, message};
-use super::render::request;
+use super::render::render;
 use crate::error::WireError;
 use crate::frames;
 use crate::raw::RawObject;
@@ -139,13 +139,10 @@ fn thinking(message: &Message) -> bool {
 
 /// The message as the widest dialect writes it; `None` for one that says nothing.
 fn rendered(message: &Message) -> Result<Option<Value>, WireError> {
-    let (request, _) = request(
-        &crate::RenderInput::default(),
-        [message],
-        &Dialect::openai(),
-    )?;
-    let first = request.messages.into_iter().next();
-    first
-        .map(|message| serde_json::to_value(message).map_err(|error| WireError::not_json(&error)))
-        .transpose()
+    let input = crate::RenderInput::default();
+    let body = render(&input, [message], &Dialect::openai())?.body;
+    let mut body: Value =
+        serde_json::from_slice(&body).map_err(|error| WireError::not_json(&error))?;
+    let first = body.get_mut("messages").and_then(|list| list.get_mut(0));
+    Ok(first.map(Value::take))
 }

@@ -2,25 +2,49 @@
 //! the same view gives the same bytes. Chooses nothing and repairs nothing; a view that parts a
 //! batch is rendered parted, and `validate.rs` says so.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use plimsoll_context::{Breakpoint, CacheRetention, Message, ToolSpec};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::dialect::{
-    CacheMarks, Dialect, NoContent, OutputKey, ParallelCalls, SeedKey, StreamUsage, SystemRole,
-    Texts, ToolStyle, Voice,
+    CacheMarks, Dialect, OutputKey, ParallelCalls, SeedKey, StreamUsage, ToolStyle, Voice,
 };
 use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
-use super::shape::{Piece, Role, Shaper, Turn};
-use super::types::{
-    ChatMessage, Content, ContentPart, Extra, Request, StreamOptions, Text, Tool, ToolFunction,
-};
+use super::write::Chat;
+use crate::compose::Composer;
 use crate::error::WireError;
+use crate::object::{Object, Settings, array};
 use crate::request::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+
+/// The keys behind the messages, in their order. Everything that may change from turn to turn is here, so
+/// that an older request, up to the end of its messages, is a byte prefix of a newer one.
+const ORDER: [&str; 10] = [
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "seed",
+    "stop",
+    "response_format",
+    "stream",
+    "stream_options",
+];
+
+/// What a stream carries besides the reply.
+#[derive(Debug, Serialize, Deserialize)]
+struct StreamOptions {
+    /// Whether a last chunk carries the usage.
+    #[serde(default)]
+    include_usage: bool,
+    /// All other keys.
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
 
 /// Renders a view.
 ///
@@ -35,79 +59,60 @@ pub fn render<'a>(
     if dialect.tools == ToolStyle::JsonSchema {
         return json_turns::render(input, messages, dialect);
     }
-    let (request, notes, from) = built(input, messages, dialect)?;
-    let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
-    Ok(Rendered {
-        body,
-        notes,
-        from,
-        ..Rendered::default()
-    })
-}
-
-/// Renders a view into the request's types, for those who change it before it is sent.
-///
-/// # Errors
-///
-/// [`WireError::ToolStyle`] for a style other than [`ToolStyle::Native`]: such turns are not
-/// borrowed from the view.
-pub fn request<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    dialect: &Dialect,
-) -> Result<(Request<'a>, Vec<Note>), WireError> {
-    let (request, notes, _) = built(input, messages, dialect)?;
-    Ok((request, notes))
-}
-
-/// A request, what it does not hold, and which messages each of its messages says.
-type Built<'a> = (Request<'a>, Vec<Note>, Vec<Vec<usize>>);
-
-fn built<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    dialect: &Dialect,
-) -> Result<Built<'a>, WireError> {
-    if dialect.tools == ToolStyle::JsonSchema {
-        return Err(WireError::ToolStyle {
-            style: "json_schema",
-        });
+    let mut composer = Composer::new(dialect.rules());
+    if let Some(system) = input.system {
+        composer.prompt(system);
     }
+    for message in messages {
+        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+    }
+    let mut rendered = composed(input, &composer, dialect);
+    rendered.from = composer.from(composer.end(input.context));
+    Ok(rendered)
+}
+
+/// Returns the request whose messages a composer has taken.
+pub(super) fn composed(
+    input: &RenderInput<'_>,
+    composer: &Composer,
+    dialect: &Dialect,
+) -> Rendered {
     let marks = input
         .cache
         .filter(|_| dialect.cache == CacheMarks::Parts)
         .map_or(&[][..], |plan| &plan.breakpoints);
-    let kept = input.cache.map(|plan| plan.retention).unwrap_or_default();
-    let mut shaper = Shaper::new(dialect, marks);
-    if let Some(system) = input.system {
-        shaper.system(system);
+    let retention = input.cache.map(|plan| plan.retention).unwrap_or_default();
+    let mark = mark(retention);
+    let mut notes = composer.normalizer.notes.clone();
+    let cached = marks.contains(&Breakpoint::Tools).then_some(mark);
+    let tools = tools(input.tools, cached, dialect, &mut notes);
+
+    let mut head = Object::new().text("model", input.model);
+    if !tools.is_empty() {
+        head = head.raw("tools", &array(tools.iter().map(String::as_str)));
     }
-    for message in messages {
-        shaper.message(message);
+    let mut body = head.open_list("messages");
+    let end = composer.end(input.context);
+    composer.write(&end, marks, mark, &Chat(dialect), &mut body);
+    body.push(b']');
+    settings(input, !tools.is_empty(), dialect, &mut notes).write(&mut body);
+    body.push(b'}');
+    Rendered {
+        body,
+        notes,
+        ..Rendered::default()
     }
-    let (mut turns, mut notes) = shaper.finish(input.context);
-    let from = turns
-        .iter_mut()
-        .map(|turn| std::mem::take(&mut turn.from))
-        .collect();
-    let messages = turns.into_iter();
-    let messages = messages.map(|turn| message(turn, kept, dialect));
-    let (tools, of_tools) = tools(input.tools, marks, kept, dialect);
-    notes.extend(of_tools);
-    let mut request = Request {
-        model: input.model.into(),
-        tools,
-        messages: messages.collect(),
-        ..Request::default()
-    };
-    notes.extend(temperature(&mut request, input, dialect));
-    settings(&mut request, input, dialect);
-    Ok((request, notes, from))
 }
 
-fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialect) {
-    if !request.tools.is_empty() {
-        request.tool_choice = match &input.tool_choice {
+fn settings(
+    input: &RenderInput<'_>,
+    has_tools: bool,
+    dialect: &Dialect,
+    notes: &mut Vec<Note>,
+) -> Settings {
+    let mut settings = Settings::new(&ORDER);
+    if has_tools {
+        let choice: Option<Value> = match &input.tool_choice {
             ToolChoice::Auto => None,
             ToolChoice::None => Some("none".into()),
             ToolChoice::Required => Some("required".into()),
@@ -116,212 +121,119 @@ fn settings(request: &mut Request<'_>, input: &RenderInput<'_>, dialect: &Dialec
                 Some(json!({"type": "function", "function": {"name": name}}))
             }
         };
-        request.parallel_tool_calls =
-            (dialect.parallel_calls == ParallelCalls::OneAtATime).then_some(false);
-    }
-    match dialect.output_key {
-        OutputKey::MaxTokens => request.max_tokens = input.max_output,
-        OutputKey::MaxCompletionTokens => request.max_completion_tokens = input.max_output,
-    }
-    match dialect.seed_key {
-        SeedKey::Seed => request.seed = input.seed,
-        SeedKey::RandomSeed => {
-            let seed = input
-                .seed
-                .map(|seed| ("random_seed".to_owned(), seed.into()));
-            request.extra.extend(seed);
+        settings.set("tool_choice", choice);
+        if dialect.parallel_calls == ParallelCalls::OneAtATime {
+            settings.set("parallel_tool_calls", Value::Bool(false));
         }
     }
+    let output = match dialect.output_key {
+        OutputKey::MaxTokens => "max_tokens",
+        OutputKey::MaxCompletionTokens => "max_completion_tokens",
+    };
+    settings.set(output, input.max_output.map(Value::from));
+    if takes(input, dialect) {
+        settings.set("temperature", input.temperature.map(Value::from));
+    } else {
+        notes.push(Note::setting(LeftOut::Temperature));
+    }
+    let seed = match dialect.seed_key {
+        SeedKey::Seed => "seed",
+        SeedKey::RandomSeed => "random_seed",
+    };
+    settings.set(seed, input.seed.map(Value::from));
     if !input.stop.is_empty() {
-        request.stop = Some(input.stop.into());
+        settings.set("stop", Value::from(input.stop));
     }
     if input.delivery == Delivery::Stream {
-        request.stream = Some(true);
-        request.stream_options =
-            (dialect.stream_usage == StreamUsage::Ask).then(|| StreamOptions {
-                include_usage: true,
-                extra: Extra::new(),
-            });
+        settings.set("stream", Value::Bool(true));
+        if dialect.stream_usage == StreamUsage::Ask {
+            settings.set("stream_options", json!({"include_usage": true}));
+        }
     }
     let key = input.cache.and_then(|plan| plan.key.as_deref());
     if let Some(key) = key.filter(|_| dialect.cache == CacheMarks::Key) {
-        request.extra.insert("prompt_cache_key".into(), key.into());
+        settings.set("prompt_cache_key", Value::from(key));
     }
     for (key, value) in input.extra.into_iter().flatten() {
-        set(request, key, value);
+        set(&mut settings, key, value);
     }
+    settings
 }
 
-/// Sets the temperature, unless the model is one that refuses it, wherever it runs.
-fn temperature(
-    request: &mut Request<'_>,
-    input: &RenderInput<'_>,
-    dialect: &Dialect,
-) -> Option<Note> {
-    let asked = input.temperature?;
+/// Returns `false` if a temperature is asked for that the model refuses, wherever it runs.
+fn takes(input: &RenderInput<'_>, dialect: &Dialect) -> bool {
     let effort = input.extra.and_then(|extra| extra.get("reasoning_effort"));
     let effort = effort.and_then(Value::as_str);
     let judges = matches!(dialect.voice, Voice::OpenAi | Voice::Kimi);
-    if judges && !takes_temperature(input.model, effort, asked) {
-        return Some(Note::setting(LeftOut::Temperature));
-    }
-    request.temperature = Some(asked);
-    None
+    let refused = |asked| judges && !takes_temperature(input.model, effort, asked);
+    !input.temperature.is_some_and(refused)
 }
 
-/// Sets one further key; a key must not stand twice in a body.
-fn set(request: &mut Request<'_>, key: &str, value: &Value) {
-    match key {
-        "tool_choice" => request.tool_choice = Some(value.clone()),
-        "parallel_tool_calls" => request.parallel_tool_calls = value.as_bool(),
-        "max_tokens" => request.max_tokens = value.as_u64(),
-        "max_completion_tokens" => request.max_completion_tokens = value.as_u64(),
-        "temperature" => request.temperature = value.as_f64(),
-        "seed" => request.seed = value.as_i64(),
-        "stop" => request.stop = Some(value.clone()),
-        "response_format" => request.response_format = Some(value.clone()),
-        "stream" => request.stream = value.as_bool(),
+/// Sets one further key of the body; a value that a known key cannot have removes it.
+fn set(settings: &mut Settings, key: &str, value: &Value) {
+    let value = match key {
+        // The messages and the tools are not settings.
+        "model" | "messages" | "tools" => return,
+        "parallel_tool_calls" | "stream" => value.as_bool().map(Value::from),
+        "max_tokens" | "max_completion_tokens" => value.as_u64().map(Value::from),
+        "temperature" => value.as_f64().map(Value::from),
+        "seed" => value.as_i64().map(Value::from),
         "stream_options" => {
-            request.stream_options = serde_json::from_value(value.clone()).ok();
+            let options: Result<StreamOptions, _> = serde_json::from_value(value.clone());
+            options.ok().and_then(|one| serde_json::to_value(one).ok())
         }
-        // What a run is made of is not a setting.
-        "model" | "messages" | "tools" => {}
-        _ => {
-            request.extra.insert(key.to_owned(), value.clone());
-        }
-    }
+        _ => Some(value.clone()),
+    };
+    settings.set(key, value);
 }
 
-fn tools<'a>(
-    specs: &'a [ToolSpec],
-    marks: &[Breakpoint],
-    kept: CacheRetention,
+/// Returns the tools as JSON, the last one with a breakpoint.
+fn tools(
+    specs: &[ToolSpec],
+    mark: Option<&str>,
     dialect: &Dialect,
-) -> (Vec<Tool<'a>>, Vec<Note>) {
+    notes: &mut Vec<Note>,
+) -> Vec<String> {
     let mut specs: Vec<&ToolSpec> = specs.iter().collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
-    let mut tools: Vec<Tool<'a>> = Vec::with_capacity(specs.len());
-    let mut notes: Vec<Note> = Vec::new();
-    let mut names: BTreeSet<Cow<'a, str>> = BTreeSet::new();
-    for spec in specs {
-        let function = function(spec, dialect);
-        let renamed = (function.name != spec.name).then_some(LeftOut::Name);
-        let repeated = !names.insert(function.name.clone());
-        let what = if repeated {
-            Some(LeftOut::RepeatedTool)
-        } else {
-            renamed
+    let mut names = BTreeSet::new();
+    let mut left_out: Vec<Note> = Vec::new();
+    // A tool is named as calls of it are.
+    specs.retain(|spec| {
+        let name = call_name(&spec.name, dialect);
+        let renamed = name != spec.name;
+        let first = names.insert(name);
+        let what = match (first, renamed) {
+            (false, _) => Some(LeftOut::RepeatedTool),
+            (true, true) => Some(LeftOut::Name),
+            (true, false) => None,
         };
-        notes.extend(what.map(Note::setting));
-        if !repeated {
-            tools.push(Tool {
-                kind: "function".into(),
-                function,
-                extra: Extra::new(),
-            });
+        left_out.extend(what.map(Note::setting));
+        first
+    });
+    left_out.dedup();
+    notes.append(&mut left_out);
+    let last = specs.len().saturating_sub(1);
+    let specs = specs.into_iter().enumerate();
+    let tools = specs.map(|(n, spec)| {
+        let function = Object::new()
+            .text("name", &call_name(&spec.name, dialect))
+            .text("description", &spec.description)
+            .value("parameters", &spec.schema);
+        let tool = Object::of("function").raw("function", &function.end());
+        match mark.filter(|_| n == last) {
+            Some(mark) => tool.raw("cache_control", mark).end(),
+            None => tool.end(),
         }
-    }
-    notes.dedup();
-    if let Some(last) = tools.last_mut()
-        && marks.contains(&Breakpoint::Tools)
-    {
-        mark(&mut last.extra, kept);
-    }
-    (tools, notes)
+    });
+    tools.collect()
 }
 
-/// Sets a breakpoint. Where only the head is to be kept longer, all is kept as usual: which breakpoint
-/// is of the head is not known any more where the text of a message is marked.
-fn mark(extra: &mut Extra, kept: CacheRetention) {
-    let mark = match kept {
-        CacheRetention::Long => json!({"type": "ephemeral", "ttl": "1h"}),
-        CacheRetention::Usual | CacheRetention::Head => json!({"type": "ephemeral"}),
-    };
-    extra.insert("cache_control".into(), mark);
-}
-
-/// A tool is named as calls of it are.
-fn function<'a>(spec: &'a ToolSpec, dialect: &Dialect) -> ToolFunction<'a> {
-    ToolFunction {
-        name: call_name(&spec.name, dialect),
-        description: Cow::Borrowed(&spec.description),
-        parameters: Cow::Borrowed(&spec.schema),
-        extra: Extra::new(),
+/// Returns the breakpoint for a lifetime of the cache. If only the head is to be kept longer, all is kept
+/// as usual: which breakpoint belongs to the head is not known any more once a text is marked.
+fn mark(retention: CacheRetention) -> &'static str {
+    match retention {
+        CacheRetention::Long => r#"{"type":"ephemeral","ttl":"1h"}"#,
+        CacheRetention::Usual | CacheRetention::Head => r#"{"type":"ephemeral"}"#,
     }
-}
-
-fn message<'a>(turn: Turn<'a>, kept: CacheRetention, dialect: &Dialect) -> ChatMessage<'a> {
-    let role = match turn.role {
-        Role::System => match dialect.system_role {
-            SystemRole::System => "system",
-            SystemRole::Developer => "developer",
-        },
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    };
-    let silent = turn.pieces.is_empty();
-    let content = if silent && !(turn.calls.is_empty() && turn.extra.is_empty()) {
-        match dialect.no_content {
-            NoContent::Null => Some(Content::Null),
-            NoContent::Empty => Some(Content::Text("".into())),
-            NoContent::Omit => None,
-        }
-    } else if turn.cached {
-        Some(marked(content(turn.pieces, dialect), kept))
-    } else {
-        Some(content(turn.pieces, dialect))
-    };
-    ChatMessage {
-        role: role.into(),
-        content,
-        reasoning_content: turn.reasoning,
-        tool_calls: turn.calls,
-        tool_call_id: turn.answers,
-        extra: turn.extra,
-    }
-}
-
-/// The same content with a breakpoint behind its last text.
-fn marked(content: Content<'_>, kept: CacheRetention) -> Content<'_> {
-    let mut parts = match content {
-        Content::Null => return Content::Null,
-        Content::Text(text) => vec![ContentPart {
-            kind: "text".into(),
-            text: Some(text),
-            ..ContentPart::default()
-        }],
-        Content::Parts(parts) => parts,
-    };
-    let last = parts.iter_mut().rev().find(|part| part.text.is_some());
-    if let Some(last) = last {
-        mark(&mut last.extra, kept);
-    }
-    Content::Parts(parts)
-}
-
-fn content<'a>(mut pieces: Vec<Piece<'a>>, dialect: &Dialect) -> Content<'a> {
-    let all_text = pieces.iter().all(|piece| matches!(piece, Piece::Text(_)));
-    if all_text && (pieces.len() <= 1 || dialect.texts == Texts::Joined) {
-        let mut texts = pieces.drain(..).filter_map(|piece| match piece {
-            Piece::Text(text) => Some(text),
-            Piece::Block(_) => None,
-        });
-        let mut joined: Text<'a> = texts.next().unwrap_or_default();
-        for text in texts {
-            let joined = joined.to_mut();
-            joined.push('\n');
-            joined.push_str(&text);
-        }
-        return Content::Text(joined);
-    }
-    let part = |piece| match piece {
-        Piece::Text(text) => ContentPart {
-            kind: "text".into(),
-            text: Some(text),
-            ..ContentPart::default()
-        },
-        Piece::Block(block) => *block,
-    };
-    Content::Parts(pieces.into_iter().map(part).collect())
 }

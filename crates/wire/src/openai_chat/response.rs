@@ -4,9 +4,10 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::types::Extra;
+/// Keys that this crate does not know, kept as they came.
+pub type Extra = Map<String, Value>;
 
 /// A whole response, or one chunk of a streamed one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use crate::call_ids::CallIdForm;
 pub(super) use crate::call_ids::MAX_ID;
-use crate::openai_chat::Text;
 
 /// Whether an id is accepted.
 pub(super) fn fits(id: &str) -> bool {
@@ -17,7 +16,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// A tool's name as it is accepted: a model may have made one up that is not.
-pub(crate) fn name(name: &str) -> Text<'_> {
+pub(crate) fn name(name: &str) -> Cow<'_, str> {
     if is_name(name) {
         return Cow::Borrowed(name);
     }

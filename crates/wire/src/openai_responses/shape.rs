@@ -19,7 +19,7 @@ use super::types::{
 };
 use crate::call_ids::{CallIdForm, CallIdMap};
 use crate::frames;
-use crate::openai_chat::{Extra, Images, SystemRole, Text};
+use crate::openai_chat::{Extra, Images, SystemRole};
 use crate::request::{LeftOut, Note};
 
 /// The detail of an image of which none is asked for.
@@ -53,7 +53,7 @@ pub(super) struct Shaper<'a, 'p> {
     reasoned: Reasoned,
     ids: CallIdMap,
     /// Calls of tools that take a text of any form, by their ids in the request.
-    custom: BTreeSet<Text<'a>>,
+    custom: BTreeSet<Cow<'a, str>>,
     notes: Vec<Note>,
     index: usize,
 }
@@ -318,7 +318,7 @@ impl<'a, 'p> Shaper<'a, 'p> {
 
     /// The id of an item, where it may be sent: it says that there was reasoning, which has to
     /// stand before it then.
-    fn item_id(&self, id: Option<Value>, prefix: &str) -> Option<Text<'a>> {
+    fn item_id(&self, id: Option<Value>, prefix: &str) -> Option<Cow<'a, str>> {
         let Some(Value::String(id)) = id else {
             return None;
         };
@@ -419,7 +419,7 @@ fn words(mut content: Vec<Content<'_>>) -> Words<'_> {
     Words::Parts(content)
 }
 
-fn text_part<'a>(kind: &'static str, text: Text<'a>) -> Content<'a> {
+fn text_part<'a>(kind: &'static str, text: Cow<'a, str>) -> Content<'a> {
     Content::Part(Box::new(ContentPart {
         kind: kind.into(),
         text: Some(text),
@@ -469,7 +469,7 @@ fn is_address(url: &str) -> bool {
     url.contains("://") || url.starts_with("data:")
 }
 
-fn address(source: &Source) -> Text<'_> {
+fn address(source: &Source) -> Cow<'_, str> {
     match source {
         Source::Url { url } => Cow::Borrowed(url),
         Source::Data { media_type, base64 } => {

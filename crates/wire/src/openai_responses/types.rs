@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::openai_chat::{Extra, Text};
+use crate::openai_chat::Extra;
 
 /// A request. The order of the fields is the order of the keys on the wire: everything that may
 /// change from turn to turn stands after `input`, so that an older request, up to the end of its
@@ -15,10 +15,10 @@ use crate::openai_chat::{Extra, Text};
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Request<'a> {
     /// The model's name.
-    pub model: Text<'a>,
+    pub model: Cow<'a, str>,
     /// The system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<Text<'a>>,
+    pub instructions: Option<Cow<'a, str>>,
     /// The tools that may be called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool<'a>>,
@@ -44,13 +44,13 @@ pub struct Request<'a> {
     pub temperature: Option<f64>,
     /// Which requests belong together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt_cache_key: Option<Text<'a>>,
+    pub prompt_cache_key: Option<Cow<'a, str>>,
     /// Whether the server keeps the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<bool>,
     /// What the response carries besides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub include: Vec<Text<'a>>,
+    pub include: Vec<Cow<'a, str>>,
     /// Whether the response is streamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
@@ -64,10 +64,10 @@ pub struct Request<'a> {
 pub struct Reasoning {
     /// How hard.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub effort: Option<Text<'static>>,
+    pub effort: Option<Cow<'static, str>>,
     /// Which summary of it is given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub summary: Option<Text<'static>>,
+    pub summary: Option<Cow<'static, str>>,
 }
 
 /// One item of the input.
@@ -95,9 +95,9 @@ pub type Block<'a> = &'a RawValue;
 pub struct InputMessage<'a> {
     /// Always `message`.
     #[serde(rename = "type")]
-    pub kind: Text<'a>,
+    pub kind: Cow<'a, str>,
     /// `user`, `assistant`, `developer` or `system`.
-    pub role: Text<'a>,
+    pub role: Cow<'a, str>,
     /// What is said.
     pub content: Words<'a>,
     /// All other keys, such as `phase`.
@@ -120,28 +120,28 @@ pub enum Content<'a> {
 pub struct ContentPart<'a> {
     /// `input_text`, `output_text`, `input_image` or `input_file`.
     #[serde(rename = "type")]
-    pub kind: Text<'a>,
+    pub kind: Cow<'a, str>,
     /// The text.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<Text<'a>>,
+    pub text: Option<Cow<'a, str>>,
     /// The image's address; a `data:` address carries its bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub image_url: Option<Text<'a>>,
+    pub image_url: Option<Cow<'a, str>>,
     /// `low`, `high` or `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<Text<'a>>,
+    pub detail: Option<Cow<'a, str>>,
     /// The file's name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub filename: Option<Text<'a>>,
+    pub filename: Option<Cow<'a, str>>,
     /// The file's bytes as a `data:` address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub file_data: Option<Text<'a>>,
+    pub file_data: Option<Cow<'a, str>>,
     /// The file's address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub file_url: Option<Text<'a>>,
+    pub file_url: Option<Cow<'a, str>>,
     /// The image's or file's id at the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub file_id: Option<Text<'a>>,
+    pub file_id: Option<Cow<'a, str>>,
 }
 
 /// A tool call.
@@ -149,16 +149,16 @@ pub struct ContentPart<'a> {
 pub struct Call<'a> {
     /// Always `function_call`.
     #[serde(rename = "type")]
-    pub kind: Text<'a>,
+    pub kind: Cow<'a, str>,
     /// The item's id, where it may be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<Text<'a>>,
+    pub id: Option<Cow<'a, str>>,
     /// The call's id.
-    pub call_id: Text<'a>,
+    pub call_id: Cow<'a, str>,
     /// The tool's name.
-    pub name: Text<'a>,
+    pub name: Cow<'a, str>,
     /// The arguments as JSON text.
-    pub arguments: Text<'a>,
+    pub arguments: Cow<'a, str>,
     /// All other keys.
     #[serde(flatten)]
     pub extra: Extra,
@@ -169,16 +169,16 @@ pub struct Call<'a> {
 pub struct CustomCall<'a> {
     /// Always `custom_tool_call`.
     #[serde(rename = "type")]
-    pub kind: Text<'a>,
+    pub kind: Cow<'a, str>,
     /// The item's id, where it may be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<Text<'a>>,
+    pub id: Option<Cow<'a, str>>,
     /// The call's id.
-    pub call_id: Text<'a>,
+    pub call_id: Cow<'a, str>,
     /// The tool's name.
-    pub name: Text<'a>,
+    pub name: Cow<'a, str>,
     /// The text.
-    pub input: Text<'a>,
+    pub input: Cow<'a, str>,
     /// All other keys.
     #[serde(flatten)]
     pub extra: Extra,
@@ -189,9 +189,9 @@ pub struct CustomCall<'a> {
 pub struct Output<'a> {
     /// `function_call_output` or `custom_tool_call_output`.
     #[serde(rename = "type")]
-    pub kind: Text<'a>,
+    pub kind: Cow<'a, str>,
     /// The call's id.
-    pub call_id: Text<'a>,
+    pub call_id: Cow<'a, str>,
     /// A text, or a list of parts.
     pub output: Words<'a>,
 }
@@ -201,7 +201,7 @@ pub struct Output<'a> {
 #[serde(untagged)]
 pub enum Words<'a> {
     /// One text.
-    Text(Text<'a>),
+    Text(Cow<'a, str>),
     /// Several texts, images or files.
     Parts(Vec<Content<'a>>),
 }
@@ -214,11 +214,11 @@ pub enum Tool<'a> {
     Function {
         /// Always `function`.
         #[serde(rename = "type")]
-        kind: Text<'a>,
+        kind: Cow<'a, str>,
         /// What the model calls it by.
-        name: Text<'a>,
+        name: Cow<'a, str>,
         /// What it does.
-        description: Text<'a>,
+        description: Cow<'a, str>,
         /// JSON Schema of its input.
         parameters: Cow<'a, Value>,
         /// Whether the model is held to the schema.

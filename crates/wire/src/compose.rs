@@ -1,0 +1,163 @@
+//! Composes a body from its messages: turns that are final are written once, and the breakpoints of the
+//! prompt cache, which move from request to request, are put in while the body is copied.
+
+use std::collections::BTreeMap;
+
+use plimsoll_context::{Breakpoint, Message};
+
+use crate::normalize::{Native, Normalizer};
+use crate::server_rules::ServerRules;
+use crate::turns::{Block, Turn};
+
+/// Writes turns as the JSON of a protocol.
+pub(crate) trait Writer {
+    /// Appends a turn to a body, and reports the blocks that a breakpoint may stand on.
+    fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots);
+}
+
+/// The offset in a body at which a breakpoint goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spot {
+    /// The end of the text, or of the members of the block.
+    pub(crate) end: usize,
+    /// The beginning of the text, if it is not in a list of parts yet.
+    pub(crate) text: Option<usize>,
+}
+
+/// The spots of the breakpoints.
+#[derive(Debug, Default)]
+pub(crate) struct Spots {
+    places: BTreeMap<usize, Spot>,
+    last: Option<Spot>,
+}
+
+impl Spots {
+    /// Reports a block that was written.
+    pub(crate) fn block(&mut self, block: &Block, spot: Spot) {
+        for place in &block.breakpoints {
+            self.places.insert(*place, spot);
+        }
+        self.last = Some(spot);
+    }
+}
+
+/// The messages of a request, written as far as they are final.
+#[derive(Debug)]
+pub(crate) struct Composer {
+    pub(crate) normalizer: Normalizer,
+    /// The final turns, each with a comma behind it.
+    written: Vec<u8>,
+    spots: Spots,
+    /// The messages of the transcript in each final turn.
+    from: Vec<Vec<usize>>,
+    messages: usize,
+}
+
+impl Composer {
+    pub(crate) fn new(rules: ServerRules) -> Self {
+        Self {
+            normalizer: Normalizer::new(rules),
+            written: Vec::new(),
+            spots: Spots::default(),
+            from: Vec::new(),
+            messages: 0,
+        }
+    }
+
+    /// Takes the system prompt.
+    pub(crate) fn prompt(&mut self, text: &str) {
+        self.normalizer.prompt(text);
+        self.normalizer.open.break_at(0);
+    }
+
+    /// Takes the next message.
+    pub(crate) fn message(
+        &mut self,
+        message: &Message,
+        native: &mut impl Native,
+        writer: &impl Writer,
+    ) {
+        self.normalizer.message(message, native);
+        self.messages += 1;
+        let open = &mut self.normalizer.open;
+        if !open.break_at(self.messages)
+            && let Some(last) = self.spots.last
+        {
+            self.spots.places.insert(self.messages, last);
+        }
+        let last = open.turns.len().saturating_sub(1);
+        for turn in open.turns.drain(..last) {
+            writer.write(&turn, &mut self.written, &mut self.spots);
+            self.written.push(b',');
+            self.from.push(turn.from);
+        }
+    }
+
+    /// Returns the turns behind the final ones if the request ends here; `context` follows in the user's
+    /// role.
+    pub(crate) fn end(&self, context: Option<&str>) -> Vec<Turn> {
+        let mut open = self.normalizer.open.clone();
+        open.finish(context);
+        open.turns
+    }
+
+    /// Appends all messages, the last ones being `end`, to a body, with `mark` at the breakpoints.
+    pub(crate) fn write(
+        &self,
+        end: &[Turn],
+        breakpoints: &[Breakpoint],
+        mark: &str,
+        writer: &impl Writer,
+        out: &mut Vec<u8>,
+    ) {
+        let (mut tail, mut spots) = (Vec::new(), Spots::default());
+        for turn in end {
+            writer.write(turn, &mut tail, &mut spots);
+            tail.push(b',');
+        }
+        tail.pop();
+        let split = self.written.len();
+        let spot = |breakpoint: &Breakpoint| {
+            let place = match breakpoint {
+                Breakpoint::Tools => return None,
+                Breakpoint::System => 0,
+                Breakpoint::Message(index) => index + 1,
+            };
+            let here = spots.places.get(&place).map(|spot| Spot {
+                end: spot.end + split,
+                text: spot.text.map(|at| at + split),
+            });
+            here.or_else(|| self.spots.places.get(&place).copied())
+        };
+        let mut wanted: Vec<Spot> = breakpoints.iter().filter_map(spot).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut at = 0;
+        let mut copy = |upto: usize, out: &mut Vec<u8>| {
+            let written = at.min(split)..upto.min(split);
+            let rest = at.max(split) - split..upto.max(split) - split;
+            out.extend_from_slice(self.written.get(written).unwrap_or_default());
+            out.extend_from_slice(tail.get(rest).unwrap_or_default());
+            at = upto;
+        };
+        for spot in wanted {
+            if let Some(text) = spot.text {
+                copy(text, out);
+                out.extend_from_slice(br#"[{"type":"text","text":"#);
+            }
+            copy(spot.end, out);
+            out.extend_from_slice(br#","cache_control":"#);
+            out.extend_from_slice(mark.as_bytes());
+            if spot.text.is_some() {
+                out.extend_from_slice(b"}]");
+            }
+        }
+        copy(split + tail.len(), out);
+    }
+
+    /// The messages of the transcript in each turn.
+    pub(crate) fn from(&self, end: Vec<Turn>) -> Vec<Vec<usize>> {
+        let end = end.into_iter().map(|turn| turn.from);
+        self.from.iter().cloned().chain(end).collect()
+    }
+}

@@ -1,0 +1,581 @@
+//! Arranges the messages of a transcript as the turns that a server accepts.
+//!
+//! [`Normalizer`] takes messages one by one. It joins and bridges neighbours, orders the results of a
+//! batch, rewrites ids, names and arguments of tool calls, moves attachments of results behind the batch,
+//! and notes what is left out. [`ServerRules`] say what the server demands. Each decision depends only on
+//! earlier messages, so a longer transcript begins with the same turns, and every turn but the last is
+//! final.
+//!
+//! # Adding a protocol
+//!
+//! A protocol is three things: the [`ServerRules`] that its profile yields, a [`Native`] that converts the
+//! parts only it knows (media, signed thinking, its own blocks), and a
+//! [`Writer`](crate::compose::Writer) that writes one turn as JSON. `openai_chat/write.rs` is the example
+//! of all three; [`Composer`](crate::compose::Composer) turns messages into bytes with them.
+
+#![allow(
+    dead_code,
+    reason = "some rules are those of protocols that have not moved here yet"
+)]
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
+
+use plimsoll_context::{Message, Opaque, Part, Thinking, ToolCall, ToolResult};
+use serde_json::{Map, Value};
+
+use crate::arguments::{legal_name, object, object_of, object_text};
+use crate::call_ids::CallIdMap;
+use crate::frames;
+use crate::request::{LeftOut, Note};
+use crate::server_rules::{
+    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
+};
+use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+
+/// The conversion of parts that only one protocol knows.
+pub(crate) trait Native {
+    /// Returns the block of an image or a file; `None` if the server does not read it.
+    fn media(&mut self, part: &Part, role: Role) -> Option<String>;
+
+    /// Converts a block of a provider. `before` is the text part directly before it.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it is left out.
+    fn opaque(
+        &mut self,
+        opaque: &Opaque,
+        role: Role,
+        before: Option<&str>,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut>;
+
+    /// Converts thinking of the message with this index.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it is left out.
+    fn thinking(
+        &mut self,
+        _message: usize,
+        _thinking: &Thinking,
+        _blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        Ok(())
+    }
+
+    /// Is called before a text, media or a call of the assistant is added.
+    fn before_content(&mut self, _blocks: &mut Vec<Block>) {}
+
+    /// Ends an assistant message. Returns the kind of a block that had to be left out.
+    fn end(&mut self, _blocks: &mut Vec<Block>) -> Option<LeftOut> {
+        None
+    }
+
+    /// Returns what the protocol keeps beside a call: whether its tool takes a text of any form, further
+    /// members of its JSON object, and the id of its item.
+    fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>);
+}
+
+/// Takes messages one by one and keeps the turns that are not final.
+#[derive(Debug)]
+pub(crate) struct Normalizer {
+    rules: ServerRules,
+    pub(crate) open: Open,
+    /// The system messages, if they stand beside the others.
+    pub(crate) system: Vec<Block>,
+    pub(crate) notes: Vec<Note>,
+    ids: CallIdMap,
+    /// Ids of calls of tools that take a text of any form.
+    custom: BTreeSet<String>,
+    index: usize,
+}
+
+/// The end of a list of turns, which the next message may change.
+#[derive(Debug, Clone)]
+pub(crate) struct Open {
+    rules: ServerRules,
+    pub(crate) turns: Vec<Turn>,
+    /// Whether all turns so far are system messages.
+    only_systems: bool,
+    /// Whether there was a turn.
+    any: bool,
+    /// Blocks of tool results that must follow the batch, and the results they come from.
+    attachments: Vec<Block>,
+    attached: Vec<usize>,
+    /// Calls of a batch that wait until the one before them is answered, and their message.
+    waiting: VecDeque<Call>,
+    asked: usize,
+}
+
+impl Normalizer {
+    pub(crate) fn new(rules: ServerRules) -> Self {
+        Self {
+            rules,
+            open: Open {
+                rules,
+                turns: Vec::new(),
+                only_systems: true,
+                any: false,
+                attachments: Vec::new(),
+                attached: Vec::new(),
+                waiting: VecDeque::new(),
+                asked: 0,
+            },
+            system: Vec::new(),
+            notes: Vec::new(),
+            ids: CallIdMap::new(rules.ids),
+            custom: BTreeSet::new(),
+            index: 0,
+        }
+    }
+
+    /// Takes the system prompt.
+    pub(crate) fn prompt(&mut self, text: &str) {
+        let blocks = self.text(text);
+        if self.rules.system == SystemMessages::Apart {
+            self.system.extend(blocks);
+        } else {
+            self.open.emit(Turn::new(Role::System, blocks));
+        }
+    }
+
+    /// Takes the next message.
+    pub(crate) fn message(&mut self, message: &Message, native: &mut impl Native) {
+        if !matches!(message, Message::ToolResult(_)) {
+            self.open.end_batch();
+        }
+        match message {
+            Message::System { parts } => self.instructions(parts, native),
+            Message::User { parts } => {
+                let blocks = self.blocks(parts, Role::User, native);
+                self.say(Role::User, blocks);
+            }
+            Message::Summary { text } => {
+                let framed = Block::text(frames::framed_summary(text));
+                self.say(Role::User, vec![framed]);
+            }
+            Message::Notice { text } => {
+                let blocks = self.text(text);
+                self.say(Role::User, blocks);
+            }
+            Message::Assistant { parts } => self.assistant(parts, native),
+            Message::ToolResult(result) => self.result(result, native),
+        }
+        self.index += 1;
+    }
+
+    fn instructions(&mut self, parts: &[Part], native: &mut impl Native) {
+        if self.rules.system != SystemMessages::Apart {
+            let blocks = self.blocks(parts, Role::System, native);
+            return self.say(Role::System, blocks);
+        }
+        let mut blocks = self.blocks(parts, Role::System, native);
+        let all = blocks.len();
+        blocks.retain(|block| block.as_text().is_some());
+        if blocks.len() < all {
+            self.note(LeftOut::Attachment);
+        }
+        if self.open.any {
+            self.say(Role::System, blocks);
+        } else {
+            self.system.extend(blocks);
+        }
+    }
+
+    fn assistant(&mut self, parts: &[Part], native: &mut impl Native) {
+        self.ids.batch();
+        let mut blocks = self.blocks(parts, Role::Assistant, native);
+        if let Some(left_out) = native.end(&mut blocks) {
+            self.note(left_out);
+        }
+        let says = |block: &Block| match &block.content {
+            Content::Keys(keys) => !self.rules.items && speaks(keys),
+            Content::Break => false,
+            _ => true,
+        };
+        if !blocks.iter().any(says) {
+            return self.note(LeftOut::SilentAssistant);
+        }
+        let is_call = |block: &Block| matches!(block.content, Content::Call(_));
+        if !self.rules.parallel_calls {
+            let (calls, rest): (Vec<Block>, Vec<Block>) = blocks.into_iter().partition(is_call);
+            let mut calls = calls.into_iter();
+            blocks = rest;
+            blocks.extend(calls.next());
+            let calls = calls.filter_map(|block| match block.content {
+                Content::Call(call) => Some(call),
+                _ => None,
+            });
+            self.open.waiting = calls.collect();
+            self.open.asked = self.index;
+        }
+        let reasoning = self.reasoning(parts, blocks.iter().any(is_call));
+        let turns = self.turns(Role::Assistant, blocks);
+        for turn in turns {
+            self.open.emit(Turn {
+                reasoning: reasoning.clone(),
+                ..turn
+            });
+        }
+    }
+
+    fn result(&mut self, result: &ToolResult, native: &mut impl Native) {
+        let id = self.ids.result(&result.call.0).into_owned();
+        self.open.ask(&id);
+        let texts_only = match self.rules.result_content {
+            ResultContent::Texts => true,
+            ResultContent::TextsIfFailed => result.is_error,
+            ResultContent::Any => false,
+        };
+        let blocks = self.blocks(&result.parts, Role::Tool, native);
+        let (inside, beside): (Vec<Block>, Vec<Block>) = blocks
+            .into_iter()
+            .partition(|block| !texts_only || block.as_text().is_some());
+        let open = &mut self.open;
+        open.attached
+            .extend(std::iter::repeat_n(self.index, beside.len()));
+        open.attachments.extend(beside);
+        let answer = Answer {
+            custom: self.custom.contains(&id),
+            id,
+            is_error: result.is_error,
+            several: result.parts.len() > 1,
+        };
+        match self.rules.results {
+            Results::OwnTurn => open.emit(Turn {
+                answers: Some(answer),
+                from: vec![self.index],
+                ..Turn::new(Role::Tool, inside)
+            }),
+            Results::InUserTurn => open.put_result(answer, inside, self.index),
+        }
+    }
+
+    fn say(&mut self, role: Role, blocks: Vec<Block>) {
+        for turn in self.turns(role, blocks) {
+            self.open.emit(turn);
+        }
+    }
+
+    /// Returns the turns of one message.
+    fn turns(&self, role: Role, blocks: Vec<Block>) -> Vec<Turn> {
+        let items = self.rules.items;
+        let new = |blocks| Turn {
+            from: vec![self.index],
+            ..Turn::new(role, blocks)
+        };
+        let mut turns = Vec::new();
+        let mut open = new(Vec::new());
+        for block in blocks {
+            let ends = match &block.content {
+                Content::Break => true,
+                Content::Call(_) | Content::Item(_) => items,
+                _ => false,
+            };
+            if ends && items && !open.blocks.is_empty() {
+                turns.push(std::mem::replace(&mut open, new(Vec::new())));
+            }
+            match block.content {
+                Content::Break => {}
+                Content::Keys(keys) if items => open.keys = keys,
+                Content::Keys(keys) => open.keys.extend(keys),
+                Content::Call(_) | Content::Item(_) if items => turns.push(new(vec![block])),
+                _ => open.blocks.push(block),
+            }
+        }
+        if !open.blocks.is_empty() || turns.is_empty() {
+            turns.push(open);
+        }
+        turns
+    }
+
+    /// Converts the parts of a message.
+    fn blocks(&mut self, parts: &[Part], role: Role, native: &mut impl Native) -> Vec<Block> {
+        let assistant = role == Role::Assistant;
+        let apart = self.rules.calls_apart;
+        let mut blocks: Vec<Block> = Vec::with_capacity(parts.len());
+        let mut calls: Vec<Block> = Vec::new();
+        for part in parts {
+            if let (Part::ToolCall(call), true) = (part, assistant && apart) {
+                calls.push(self.call(call, native));
+            }
+        }
+        let mut before: Option<&str> = None;
+        for part in parts {
+            match part {
+                Part::Text { text } if !self.says(text, role) => {}
+                Part::Text { text } => {
+                    if assistant {
+                        native.before_content(&mut blocks);
+                    }
+                    blocks.push(Block::text(text));
+                }
+                Part::Image(_) | Part::File(_) => {
+                    if assistant {
+                        native.before_content(&mut blocks);
+                    }
+                    blocks.push(match native.media(part, role) {
+                        Some(json) => Content::Json(json).into(),
+                        None => {
+                            self.note(LeftOut::Attachment);
+                            Block::text(frames::LEFT_OUT)
+                        }
+                    });
+                }
+                Part::Thinking(thinking) if assistant => {
+                    if let Err(left_out) = native.thinking(self.index, thinking, &mut blocks) {
+                        self.note(left_out);
+                    }
+                }
+                Part::ToolCall(call) if assistant && !apart => {
+                    native.before_content(&mut blocks);
+                    let call = self.call(call, native);
+                    blocks.push(call);
+                }
+                Part::Opaque(opaque) => {
+                    if let Err(left_out) = native.opaque(opaque, role, before, &mut blocks) {
+                        self.note(left_out);
+                    }
+                }
+                Part::Thinking(_) | Part::ToolCall(_) => {}
+            }
+            before = part.as_text().filter(|text| !text.trim().is_empty());
+        }
+        blocks.append(&mut calls);
+        blocks
+    }
+
+    fn call(&mut self, call: &ToolCall, native: &mut impl Native) -> Block {
+        let (custom, members, item) = native.call(call);
+        let name = match self.rules.max_name {
+            Some(max) => legal_name(&call.name, max),
+            None => Cow::Borrowed(call.name.as_str()),
+        };
+        if name != call.name {
+            self.note(LeftOut::Name);
+        }
+        let text = call.arguments.as_str();
+        let arguments = match self.rules.arguments {
+            Arguments::AnyText => Cow::Borrowed(text),
+            Arguments::ObjectText if custom => Cow::Owned(object_of("input", text)),
+            Arguments::ObjectText => object_text(text),
+            Arguments::Object => object(text),
+        };
+        if matches!(arguments, Cow::Owned(_)) {
+            self.note(LeftOut::BrokenArguments);
+        }
+        let custom = custom && self.rules.arguments == Arguments::AnyText;
+        let id = self.ids.call(&call.id.0).into_owned();
+        if custom {
+            self.custom.insert(id.clone());
+        } else {
+            // Its id may be that of a call which stands elsewhere.
+            self.custom.remove(&id);
+        }
+        Content::Call(Call {
+            id,
+            name: name.into_owned(),
+            arguments: arguments.into_owned(),
+            custom,
+            members,
+            item,
+        })
+        .into()
+    }
+
+    /// Returns the reasoning that an assistant message repeats.
+    fn reasoning(&self, parts: &[Part], calls: bool) -> Option<String> {
+        let rule = self.rules.reasoning?;
+        if rule.only_with_calls && !calls {
+            return None;
+        }
+        let texts = parts.iter().filter_map(|part| match part {
+            // Signed reasoning is bound to the provider that signed it.
+            Part::Thinking(thinking) if thinking.opaque.is_none() => Some(thinking.text.as_str()),
+            _ => None,
+        });
+        let text: String = texts.collect();
+        match text.is_empty() {
+            true => rule.placeholder.map(str::to_owned),
+            false => Some(text),
+        }
+    }
+
+    fn text(&self, text: &str) -> Vec<Block> {
+        let sent = self.rules.blank_texts || !text.trim().is_empty();
+        sent.then(|| Block::text(text)).into_iter().collect()
+    }
+
+    fn says(&self, text: &str, role: Role) -> bool {
+        match self.rules.blank_texts {
+            true => role != Role::Assistant || !text.is_empty(),
+            false => !text.trim().is_empty(),
+        }
+    }
+
+    fn note(&mut self, what: LeftOut) {
+        let note = Note {
+            message: Some(self.index),
+            what,
+        };
+        if self.notes.last() != Some(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+impl Open {
+    /// Ends the list; `context` follows it in the user's role.
+    pub(crate) fn finish(&mut self, context: Option<&str>) {
+        self.end_batch();
+        let says = |text: &&str| self.rules.blank_texts || !text.trim().is_empty();
+        if let Some(context) = context.filter(says) {
+            self.emit(Turn::fixed(Role::User, context));
+        }
+        if !self.rules.assistant_last {
+            self.deny_last_word();
+        }
+        // A list of no messages is refused by all.
+        if !self.any || (self.rules.user_required && self.only_systems) {
+            self.emit(Turn::fixed(Role::User, frames::OPENING));
+        }
+    }
+
+    /// Adds a user turn if the last one is the assistant's.
+    pub(crate) fn deny_last_word(&mut self) {
+        if self.last() == Some(Role::Assistant) {
+            self.emit(Turn::fixed(Role::User, frames::GO_ON));
+        }
+    }
+
+    /// Marks the last block that a breakpoint may stand on as the end of this breakpoint. Returns `false`
+    /// if there is none here, so that an earlier turn has it.
+    pub(crate) fn break_at(&mut self, place: usize) -> bool {
+        let texts = self.rules.breakpoints == Breakpoints::Texts;
+        let mut blocks = self.turns.iter_mut().rev().filter_map(|turn| {
+            let mut blocks = turn.blocks.iter_mut().rev();
+            if texts {
+                let last = blocks.find(|block| !matches!(block.content, Content::Call(_)));
+                last.filter(|block| block.as_text().is_some_and(|text| !text.trim().is_empty()))
+            } else {
+                blocks.find(|block| !matches!(block.content, Content::Thinking(_)))
+            }
+        });
+        let block = blocks.next();
+        let found = block.is_some();
+        if let Some(block) = block {
+            block.breakpoints.push(place);
+        }
+        found
+    }
+
+    /// Ends a batch: calls that still wait are sent, and attachments follow.
+    fn end_batch(&mut self) {
+        while let Some(call) = self.waiting.pop_front() {
+            self.emit_call(call);
+        }
+        if !self.attachments.is_empty() {
+            let mut blocks = vec![Block::text(frames::ATTACHMENTS)];
+            blocks.append(&mut self.attachments);
+            let from = std::mem::take(&mut self.attached);
+            self.emit(Turn {
+                from,
+                ..Turn::new(Role::User, blocks)
+            });
+        }
+    }
+
+    /// Sends a call that waits, because its result comes next.
+    fn ask(&mut self, id: &str) {
+        let at = self.waiting.iter().position(|call| call.id == id);
+        if let Some(call) = at.and_then(|at| self.waiting.remove(at)) {
+            self.emit_call(call);
+        }
+    }
+
+    fn emit_call(&mut self, call: Call) {
+        let placeholder = self.rules.reasoning.and_then(|rule| rule.placeholder);
+        self.emit(Turn {
+            reasoning: placeholder.map(str::to_owned),
+            from: vec![self.asked],
+            ..Turn::new(Role::Assistant, vec![Content::Call(call).into()])
+        });
+    }
+
+    /// Puts a result before what was said between call and result.
+    fn put_result(&mut self, answer: Answer, blocks: Vec<Block>, index: usize) {
+        if self.last() != Some(Role::User) {
+            self.push(Turn::new(Role::User, Vec::new()));
+        }
+        if let Some(turn) = self.turns.last_mut() {
+            let block = Content::Result(answer, blocks).into();
+            turn.blocks.insert(turn.results, block);
+            turn.results += 1;
+            turn.from.push(index);
+            turn.from.dedup();
+        }
+    }
+
+    /// Adds a turn as the rules about neighbours demand.
+    fn emit(&mut self, mut turn: Turn) {
+        let rules = self.rules;
+        if !rules.blank_texts && turn.blocks.is_empty() {
+            return;
+        }
+        if turn.role == Role::System && rules.system != SystemMessages::Anywhere {
+            let first = rules.system == SystemMessages::First && self.only_systems;
+            if let Some(system) = self.turns.last_mut().filter(|_| first) {
+                return system.absorb(turn);
+            }
+            if !first {
+                turn.role = Role::User;
+                turn.open_with(frames::LATER_SYSTEM);
+            }
+        }
+        let last = self.last();
+        if turn.role == Role::User && last == Some(Role::Tool) && !rules.user_after_result {
+            let rule = rules.reasoning.filter(|rule| !rule.only_with_calls);
+            let placeholder = rule.and_then(|rule| rule.placeholder);
+            self.push(Turn {
+                reasoning: placeholder.map(str::to_owned),
+                ..Turn::fixed(Role::Assistant, frames::BRIDGE)
+            });
+        }
+        if turn.role == Role::Assistant && rules.user_first && self.only_systems {
+            self.push(Turn::fixed(Role::User, frames::OPENING));
+        }
+        if let Some(last) = self.turns.last_mut().filter(|last| last.role == turn.role) {
+            let said = matches!(turn.role, Role::User | Role::Assistant);
+            match rules.neighbors {
+                Neighbors::JoinTexts if said && last.calls().next().is_none() => {
+                    return last.absorb(turn);
+                }
+                Neighbors::JoinBlocks if said => {
+                    last.blocks.extend(turn.blocks);
+                    last.from.extend(turn.from);
+                    last.from.dedup();
+                    return;
+                }
+                _ => {}
+            }
+        }
+        self.push(turn);
+    }
+
+    fn push(&mut self, turn: Turn) {
+        self.any = true;
+        self.only_systems &= turn.role == Role::System;
+        self.turns.push(turn);
+    }
+
+    fn last(&self) -> Option<Role> {
+        self.turns.last().map(|turn| turn.role)
+    }
+}
+
+/// Whether further keys of a message are content, as audio is.
+fn speaks(keys: &Map<String, Value>) -> bool {
+    keys.contains_key(crate::openai_chat::AUDIO)
+}

@@ -1,0 +1,168 @@
+//! JSON written key by key, raw texts among it, because a signed block or a tool call's arguments go back
+//! byte for byte: [`Object`], and the [`Settings`] of a body. Not a serializer of types.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+
+/// A JSON object while it is written.
+#[derive(Debug)]
+pub(crate) struct Object {
+    json: String,
+}
+
+impl Object {
+    pub(crate) fn new() -> Self {
+        Self { json: "{".into() }
+    }
+
+    /// An object that begins with its type.
+    pub(crate) fn of(kind: &str) -> Self {
+        Self::new().text("type", kind)
+    }
+
+    /// A key with a text.
+    pub(crate) fn text(mut self, key: &str, value: &str) -> Self {
+        self.key(key);
+        push_quoted(&mut self.json, value);
+        self
+    }
+
+    /// A key with anything that prints as JSON.
+    pub(crate) fn value(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+        self.key(key);
+        // Writing into a string cannot fail.
+        let _ = write!(self.json, "{value}");
+        self
+    }
+
+    /// A key with JSON text.
+    pub(crate) fn raw(mut self, key: &str, json: &str) -> Self {
+        self.key(key);
+        self.json.push_str(json);
+        self
+    }
+
+    /// Returns the bytes up to the elements of a list under a key; the object is open.
+    pub(crate) fn open_list(mut self, key: &str) -> Vec<u8> {
+        self.key(key);
+        self.json.push('[');
+        self.json.into_bytes()
+    }
+
+    pub(crate) fn end(mut self) -> String {
+        self.json.push('}');
+        self.json
+    }
+
+    fn key(&mut self, key: &str) {
+        if self.json.len() > 1 {
+            self.json.push(',');
+        }
+        push_quoted(&mut self.json, key);
+        self.json.push(':');
+    }
+}
+
+/// A JSON array of JSON texts.
+pub(crate) fn array<'j>(items: impl IntoIterator<Item = &'j str>) -> String {
+    let mut json = String::from("[");
+    for item in items {
+        if json.len() > 1 {
+            json.push(',');
+        }
+        json.push_str(item);
+    }
+    json.push(']');
+    json
+}
+
+fn push_quoted(json: &mut String, text: &str) {
+    // A text always is JSON.
+    if let Ok(quoted) = serde_json::to_string(text) {
+        json.push_str(&quoted);
+    }
+}
+
+/// Appends a text as a JSON string.
+pub(crate) fn push_text(out: &mut Vec<u8>, text: &str) {
+    // Writing a text into memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// Returns the members of a JSON object without its braces.
+pub(crate) fn members(keys: &Map<String, Value>) -> String {
+    let members = keys.iter().map(|(key, value)| {
+        let key = Value::from(key.as_str());
+        format!("{key}:{value}")
+    });
+    members.collect::<Vec<_>>().join(",")
+}
+
+/// The members of a body besides the messages. Each key stands once.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// The keys that come first, in this order; others follow as they are set.
+    order: &'static [&'static str],
+    keys: Vec<(usize, String, Value)>,
+}
+
+impl Settings {
+    pub(crate) fn new(order: &'static [&'static str]) -> Self {
+        Self {
+            order,
+            keys: Vec::new(),
+        }
+    }
+
+    /// Sets a key, or removes it.
+    pub(crate) fn set(&mut self, key: &str, value: impl Into<Option<Value>>) {
+        let place = self.order.iter().position(|known| *known == key);
+        let place = place.unwrap_or(self.order.len());
+        let known = self.keys.iter().position(|(_, known, _)| known == key);
+        match (value.into(), known) {
+            (Some(value), Some(at)) => {
+                if let Some((_, _, known)) = self.keys.get_mut(at) {
+                    *known = value;
+                }
+            }
+            (Some(value), None) => {
+                let at = self.keys.partition_point(|(before, ..)| *before <= place);
+                self.keys.insert(at, (place, key.to_owned(), value));
+            }
+            (None, Some(at)) => {
+                self.keys.remove(at);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Appends all members to a JSON object.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        for (_, key, value) in &self.keys {
+            out.push(b',');
+            push_text(out, key);
+            out.push(b':');
+            // A value always is JSON, and memory takes any bytes.
+            let _ = serde_json::to_writer(&mut *out, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_written_as_said() {
+        let inner = Object::of("text").text("text", "a\"\n").end();
+        let list = array([inner.as_str(), "1.50"]);
+        let json = Object::new().raw("list", &list).value("n", 3).end();
+        assert_eq!(
+            json,
+            r#"{"list":[{"type":"text","text":"a\"\n"},1.50],"n":3}"#
+        );
+        assert_eq!(Object::new().end(), "{}");
+        assert_eq!(array([]), "[]");
+    }
+}

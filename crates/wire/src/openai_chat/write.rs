@@ -1,0 +1,232 @@
+//! The messages of a Chat Completions request: the parts that only this protocol has, and how a turn is
+//! written.
+
+use plimsoll_context::{Opaque, Part, ToolCall};
+use serde_json::{Map, Value};
+
+use super::details;
+use super::dialect::{
+    Arguments, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images, NoContent, ParallelCalls,
+    Prefill, SameRole, SystemPlace, SystemRole, Texts, UserAfterTool, UserMessage,
+};
+use super::parts::{CUSTOM, ContentPart, MAX_NAME, file_part, image_part, is_elsewhere, own};
+use crate::compose::{Spot, Spots, Writer};
+use crate::normalize::Native;
+use crate::object::{members, push_text};
+use crate::request::LeftOut;
+use crate::server_rules::{
+    self, Breakpoints, Neighbors, ReasoningRule, ResultContent, Results, ServerRules,
+    SystemMessages,
+};
+use crate::turns::{Block, Call, Content, Role, Turn};
+
+/// Writes for the server of a dialect.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chat<'d>(pub(super) &'d Dialect);
+
+impl Native for Chat<'_> {
+    fn media(&mut self, part: &Part, _: Role) -> Option<String> {
+        if self.0.images == Images::Unsupported {
+            return None;
+        }
+        match part {
+            Part::Image(image) => json(&image_part(image)),
+            // The protocol has files by their ids and their bytes, and by no address.
+            Part::File(file) if !is_elsewhere(file) => json(&file_part(file)),
+            _ => None,
+        }
+    }
+
+    fn opaque(
+        &mut self,
+        opaque: &Opaque,
+        role: Role,
+        _: Option<&str>,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        if let Some(keys) = details::keys(opaque) {
+            if role == Role::Assistant {
+                let keys = details::read_by(self.0, keys);
+                blocks.push(Content::Keys(keys).into());
+            }
+            return Ok(());
+        }
+        let part: Option<ContentPart<'_>> = own(opaque);
+        let part = part.as_ref().and_then(json).ok_or(LeftOut::ForeignBlock)?;
+        blocks.push(Content::Json(part).into());
+        Ok(())
+    }
+
+    fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
+        let mut keys: Map<String, Value> = call.opaque.as_ref().and_then(own).unwrap_or_default();
+        let kind = keys.shift_remove("type");
+        (
+            kind.is_some_and(|kind| kind == CUSTOM),
+            members(&keys),
+            None,
+        )
+    }
+}
+
+impl Writer for Chat<'_> {
+    fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
+        let role = match (turn.role, self.0.system_role) {
+            (Role::System, SystemRole::System) => "system",
+            (Role::System, SystemRole::Developer) => "developer",
+            (Role::User, _) => "user",
+            (Role::Assistant, _) => "assistant",
+            (Role::Tool, _) => "tool",
+        };
+        out.extend_from_slice(br#"{"role":"#);
+        push_text(out, role);
+        self.content(turn, out, spots);
+        if let Some(reasoning) = &turn.reasoning {
+            out.extend_from_slice(br#","reasoning_content":"#);
+            push_text(out, reasoning);
+        }
+        for (n, call) in turn.calls().enumerate() {
+            let before: &[u8] = if n == 0 { br#","tool_calls":["# } else { b"," };
+            out.extend_from_slice(before);
+            write_call(call, out);
+        }
+        if turn.calls().next().is_some() {
+            out.push(b']');
+        }
+        if let Some(answer) = &turn.answers {
+            out.extend_from_slice(br#","tool_call_id":"#);
+            push_text(out, &answer.id);
+        }
+        if !turn.keys.is_empty() {
+            out.push(b',');
+            out.extend_from_slice(members(&turn.keys).as_bytes());
+        }
+        out.push(b'}');
+    }
+}
+
+impl Chat<'_> {
+    fn content(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
+        let is_content = |block: &&Block| !matches!(block.content, Content::Call(_));
+        let blocks: Vec<&Block> = turn.blocks.iter().filter(is_content).collect();
+        if blocks.is_empty() && !(turn.blocks.is_empty() && turn.keys.is_empty()) {
+            let content: &[u8] = match self.0.no_content {
+                NoContent::Null => br#","content":null"#,
+                NoContent::Empty => br#","content":"""#,
+                NoContent::Omit => b"",
+            };
+            return out.extend_from_slice(content);
+        }
+        out.extend_from_slice(br#","content":"#);
+        let markable = blocks.last().filter(|block| {
+            let text = block.as_text();
+            text.is_some_and(|text| !text.trim().is_empty())
+        });
+        let texts: Option<Vec<&str>> = blocks.iter().map(|block| block.as_text()).collect();
+        let joined = texts.filter(|texts| texts.len() <= 1 || self.0.texts == Texts::Joined);
+        if let Some(texts) = joined {
+            let text = Some(out.len());
+            match texts.as_slice() {
+                [text] => push_text(out, text),
+                texts => push_text(out, &texts.join("\n")),
+            }
+            let end = out.len();
+            if let Some(block) = markable {
+                spots.block(block, Spot { end, text });
+            }
+            return;
+        }
+        out.push(b'[');
+        for (n, block) in blocks.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            match &block.content {
+                Content::Text(text) => {
+                    out.extend_from_slice(br#"{"type":"text","text":"#);
+                    push_text(out, text);
+                    out.push(b'}');
+                }
+                Content::Json(json) => out.extend_from_slice(json.as_bytes()),
+                _ => {}
+            }
+        }
+        if let Some(block) = markable {
+            let end = out.len().saturating_sub(1);
+            spots.block(block, Spot { end, text: None });
+        }
+        out.push(b']');
+    }
+}
+
+fn write_call(call: &Call, out: &mut Vec<u8>) {
+    let (kind, taken) = match call.custom {
+        true => (CUSTOM, "input"),
+        false => ("function", "arguments"),
+    };
+    out.extend_from_slice(br#"{"id":"#);
+    push_text(out, &call.id);
+    out.extend_from_slice(format!(r#","type":"{kind}","{kind}":{{"name":"#).as_bytes());
+    push_text(out, &call.name);
+    out.extend_from_slice(format!(r#","{taken}":"#).as_bytes());
+    push_text(out, &call.arguments);
+    out.push(b'}');
+    if !call.members.is_empty() {
+        out.push(b',');
+        out.extend_from_slice(call.members.as_bytes());
+    }
+    out.push(b'}');
+}
+
+fn json(part: &ContentPart<'_>) -> Option<String> {
+    serde_json::to_string(part).ok()
+}
+
+impl Dialect {
+    /// Returns what the server demands of the messages.
+    pub(super) fn rules(&self) -> ServerRules {
+        let merges = self.same_role == SameRole::Merge;
+        let placeholder = match self.empty_reasoning {
+            EmptyReasoning::Omit => None,
+            EmptyReasoning::Empty => Some(""),
+            EmptyReasoning::Space => Some(" "),
+        };
+        let reasoning = |only_with_calls| {
+            Some(ReasoningRule {
+                only_with_calls,
+                placeholder,
+            })
+        };
+        ServerRules {
+            ids: self.call_ids.form(),
+            max_name: (self.call_names == CallNames::Plain).then_some(MAX_NAME),
+            arguments: match self.arguments {
+                Arguments::AnyText => server_rules::Arguments::AnyText,
+                Arguments::JsonObject => server_rules::Arguments::ObjectText,
+            },
+            system: match self.system {
+                SystemPlace::Anywhere => SystemMessages::Anywhere,
+                SystemPlace::First => SystemMessages::First,
+            },
+            neighbors: match merges {
+                true => Neighbors::JoinTexts,
+                false => Neighbors::Keep,
+            },
+            results: Results::OwnTurn,
+            result_content: ResultContent::Texts,
+            breakpoints: Breakpoints::Texts,
+            blank_texts: true,
+            user_first: merges || self.user == UserMessage::Required,
+            user_required: self.user == UserMessage::Required,
+            user_after_result: self.user_after_tool == UserAfterTool::Allowed,
+            assistant_last: self.prefill == Prefill::Allowed,
+            parallel_calls: self.parallel_calls == ParallelCalls::Supported,
+            items: false,
+            calls_apart: true,
+            reasoning: match self.echo_reasoning {
+                EchoReasoning::Never => None,
+                EchoReasoning::ToolTurns => reasoning(true),
+                EchoReasoning::ToolExchanges | EchoReasoning::Always => reasoning(false),
+            },
+        }
+    }
+}

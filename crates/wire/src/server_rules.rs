@@ -1,0 +1,111 @@
+//! [`ServerRules`]: the demands of a server on the messages of a request, as data. A dialect or a profile
+//! yields them, and [`normalize`](crate::normalize) follows them.
+
+#![allow(
+    dead_code,
+    reason = "some rules are those of protocols that have not moved here yet"
+)]
+
+use crate::call_ids::CallIdForm;
+
+/// What a server demands of the messages of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServerRules {
+    /// The ids of calls that it accepts.
+    pub(crate) ids: CallIdForm,
+    /// The longest name of a tool, made of letters, digits, `_` and `-`; `None` accepts any name.
+    pub(crate) max_name: Option<usize>,
+    pub(crate) arguments: Arguments,
+    pub(crate) system: SystemMessages,
+    pub(crate) neighbors: Neighbors,
+    pub(crate) results: Results,
+    pub(crate) result_content: ResultContent,
+    pub(crate) breakpoints: Breakpoints,
+    /// Whether a text may be empty or white space.
+    pub(crate) blank_texts: bool,
+    /// Whether the first message must be the user's.
+    pub(crate) user_first: bool,
+    /// Whether a user message must exist.
+    pub(crate) user_required: bool,
+    /// Whether a user message may follow a tool result.
+    pub(crate) user_after_result: bool,
+    /// Whether the last message may be the assistant's.
+    pub(crate) assistant_last: bool,
+    /// Whether one assistant message may contain several calls.
+    pub(crate) parallel_calls: bool,
+    /// Whether each call and each block of the provider is an item beside the messages.
+    pub(crate) items: bool,
+    /// Whether the calls of a message stand apart from its content.
+    pub(crate) calls_apart: bool,
+    /// Reasoning in plain text that assistant messages must repeat.
+    pub(crate) reasoning: Option<ReasoningRule>,
+}
+
+/// The arguments of calls that a server accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arguments {
+    /// Any text.
+    AnyText,
+    /// A text that is a JSON object.
+    ObjectText,
+    /// A JSON object.
+    Object,
+}
+
+/// The place of system messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SystemMessages {
+    /// Anywhere.
+    Anywhere,
+    /// One, at the beginning; later ones are sent in the user's role.
+    First,
+    /// Beside the messages, texts only; later ones are sent in the user's role.
+    Apart,
+}
+
+/// What happens to two messages of one role in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Neighbors {
+    /// They stay two.
+    Keep,
+    /// They become one, and so do their adjacent texts.
+    JoinTexts,
+    /// They become one with the blocks of both.
+    JoinBlocks,
+}
+
+/// The place of tool results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Results {
+    /// Each is a turn of its own.
+    OwnTurn,
+    /// They are the first blocks of the user turn after their calls.
+    InUserTurn,
+}
+
+/// The content that a tool result may have. The rest follows the batch in a user turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultContent {
+    Texts,
+    /// Texts if the tool failed, else anything.
+    TextsIfFailed,
+    Any,
+}
+
+/// The blocks that a cache breakpoint may stand on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breakpoints {
+    /// The last text of a turn that ends with one.
+    Texts,
+    /// Any but thinking.
+    Blocks,
+}
+
+/// When reasoning is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReasoningRule {
+    /// Only in messages with calls.
+    pub(crate) only_with_calls: bool,
+    /// The text in place of reasoning that is missing.
+    pub(crate) placeholder: Option<&'static str>,
+}

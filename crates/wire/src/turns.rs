@@ -1,0 +1,175 @@
+//! A request's messages while they are put together: the form between a transcript and the JSON of a
+//! protocol.
+//!
+//! [`normalize`](crate::normalize) arranges [`Turn`]s as a server demands, and each protocol writes them
+//! as its JSON. Content that only one protocol knows is JSON already.
+
+#![allow(
+    dead_code,
+    reason = "some content is that of protocols that have not moved here yet"
+)]
+
+use serde_json::{Map, Value};
+
+/// The role of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    System,
+    User,
+    Assistant,
+    /// A tool result that is a turn of its own.
+    Tool,
+}
+
+/// One message of a request, or one item.
+#[derive(Debug, Clone)]
+pub(crate) struct Turn {
+    pub(crate) role: Role,
+    pub(crate) blocks: Vec<Block>,
+    /// How many blocks at the beginning are tool results.
+    pub(crate) results: usize,
+    /// The call that a turn of the role [`Role::Tool`] answers.
+    pub(crate) answers: Option<Answer>,
+    /// Reasoning in plain text that goes back with the turn.
+    pub(crate) reasoning: Option<String>,
+    /// Further keys of the message.
+    pub(crate) keys: Map<String, Value>,
+    /// The messages of the transcript in this turn; empty if it only stands between others.
+    pub(crate) from: Vec<usize>,
+}
+
+/// One block of a turn.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    pub(crate) content: Content,
+    /// The breakpoints of the prompt cache that end with this block: 0 is the system prompt, `n` the
+    /// message `n - 1`.
+    pub(crate) breakpoints: Vec<usize>,
+}
+
+/// The content of a block.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    Text(String),
+    /// A block in the protocol's JSON.
+    Json(String),
+    /// Signed thinking in the protocol's JSON.
+    Thinking(String),
+    Call(Call),
+    /// A tool result among the blocks of a user turn.
+    Result(Answer, Vec<Block>),
+    /// An item of the protocol that is a turn of its own, as JSON.
+    Item(String),
+    /// Further keys of the message.
+    Keys(Map<String, Value>),
+    /// What follows begins another turn, if turns are items.
+    Break,
+}
+
+/// A tool call.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// The arguments as JSON text, or the text that a custom tool takes.
+    pub(crate) arguments: String,
+    /// Whether the tool takes a text of any form.
+    pub(crate) custom: bool,
+    /// Further members of the call's JSON object, without braces.
+    pub(crate) members: String,
+    /// The id of the item that the call is, if it may be sent.
+    pub(crate) item: Option<String>,
+}
+
+/// The call that a result belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) id: String,
+    /// Whether the tool takes a text of any form.
+    pub(crate) custom: bool,
+    pub(crate) is_error: bool,
+    /// Whether the result has several parts, sent or not.
+    pub(crate) several: bool,
+}
+
+impl Turn {
+    pub(crate) fn new(role: Role, blocks: Vec<Block>) -> Self {
+        Self {
+            role,
+            blocks,
+            results: 0,
+            answers: None,
+            reasoning: None,
+            keys: Map::new(),
+            from: Vec::new(),
+        }
+    }
+
+    /// Returns a turn with one fixed text.
+    pub(crate) fn fixed(role: Role, text: &str) -> Self {
+        Self::new(role, vec![Block::text(text)])
+    }
+
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.blocks.iter().filter_map(|block| match &block.content {
+            Content::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// Puts a line before the first text.
+    pub(crate) fn open_with(&mut self, line: &str) {
+        match self.blocks.first_mut().map(|block| &mut block.content) {
+            Some(Content::Text(text)) => *text = format!("{line}\n\n{text}"),
+            _ => self.blocks.insert(0, Block::text(line)),
+        }
+    }
+
+    /// Appends another turn; a text continues the text before it.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        // A breakpoint within a joined text is lost.
+        for block in &mut self.blocks {
+            block.breakpoints.clear();
+        }
+        for block in other.blocks {
+            let last = self.blocks.last_mut().map(|last| &mut last.content);
+            match (last, block.content) {
+                (Some(Content::Text(text)), Content::Text(more)) => {
+                    text.push_str("\n\n");
+                    text.push_str(&more);
+                }
+                (_, content) => self.blocks.push(content.into()),
+            }
+        }
+        self.keys.extend(other.keys);
+        self.from.extend(other.from);
+        self.from.dedup();
+        match (&mut self.reasoning, other.reasoning) {
+            (Some(text), Some(more)) if !more.trim().is_empty() => text.push_str(&more),
+            (none @ None, more) => *none = more,
+            _ => {}
+        }
+    }
+}
+
+impl Block {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Content::Text(text.into()).into()
+    }
+
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl From<Content> for Block {
+    fn from(content: Content) -> Self {
+        Self {
+            content,
+            breakpoints: Vec::new(),
+        }
+    }
+}
