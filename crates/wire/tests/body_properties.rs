@@ -5,12 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::sync::Arc;
 
-use flate2::read::GzDecoder;
 use plimsoll_context::{Chars4, Estimate, Policy, TokenCounter};
 use plimsoll_wire::body::{Body, Cut, CutError, Slot};
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
@@ -24,6 +20,7 @@ mod cutting;
 mod damage;
 mod every_dialect;
 mod random_chats;
+mod recorded_sessions;
 mod targets;
 
 use cutting::{fixed, policies, weighs};
@@ -280,55 +277,50 @@ fn signatures_are_judged() {
 /// Recorded sessions, each on all three wires.
 #[test]
 fn every_recorded_session_can_be_cut() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/normalized");
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        println!("skipped: no ../shared/data/normalized");
+    let Some(recorded) = recorded_sessions::sessions() else {
         return;
     };
     let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
     let (mut sessions, mut cuts, mut mended) = (0_usize, 0_usize, 0_usize);
-    for entry in entries {
-        let lines = GzDecoder::new(File::open(entry.unwrap().path()).unwrap());
-        for line in BufReader::new(lines).lines() {
-            let session: Value = serde_json::from_str(&line.unwrap()).unwrap();
-            let messages = session["messages"].as_array().unwrap();
-            sessions += 1;
-            let requests = [
-                (
-                    json!({"model": "m", "messages": messages}),
-                    Target::Chat(Dialect::openai()),
-                ),
-                (
-                    as_responses(messages),
-                    Target::Responses(openai_responses::Profile::openai()),
-                ),
-                (
-                    as_claude(messages),
-                    Target::Messages(anthropic::Profile::of_model("claude-sonnet-4-5")),
-                ),
-                (
-                    as_claude(messages),
-                    Target::Messages(anthropic::Profile::of_model("claude-opus-5-5")),
-                ),
-            ];
-            // Each on one wire, and the larger ones on another.
-            for (at, (request, target)) in requests.iter().enumerate() {
-                if at != sessions % 4 && (messages.len() < 60 || at != (sessions + 2) % 4) {
-                    continue;
-                }
-                let share = [30, 10, 60][sessions % 3];
-                let policies = policies();
-                let cut = judge(
-                    request,
-                    target,
-                    share,
-                    &policies[(sessions + at) % policies.len()],
-                    &counter,
-                );
-                let cut = cut.unwrap_or_else(|error| panic!("{}: {error}", session["id"]));
-                cuts += usize::from(cut.is_some());
-                mended += usize::from(cut.is_some_and(|repairs| repairs > 0));
+    for (_, line) in recorded {
+        let session: Value = serde_json::from_str(&line).unwrap();
+        let messages = session["messages"].as_array().unwrap();
+        sessions += 1;
+        let requests = [
+            (
+                json!({"model": "m", "messages": messages}),
+                Target::Chat(Dialect::openai()),
+            ),
+            (
+                as_responses(messages),
+                Target::Responses(openai_responses::Profile::openai()),
+            ),
+            (
+                as_claude(messages),
+                Target::Messages(anthropic::Profile::of_model("claude-sonnet-4-5")),
+            ),
+            (
+                as_claude(messages),
+                Target::Messages(anthropic::Profile::of_model("claude-opus-5-5")),
+            ),
+        ];
+        // Each on one wire, and the larger ones on another.
+        for (at, (request, target)) in requests.iter().enumerate() {
+            if at != sessions % 4 && (messages.len() < 60 || at != (sessions + 2) % 4) {
+                continue;
             }
+            let share = [30, 10, 60][sessions % 3];
+            let policies = policies();
+            let cut = judge(
+                request,
+                target,
+                share,
+                &policies[(sessions + at) % policies.len()],
+                &counter,
+            );
+            let cut = cut.unwrap_or_else(|error| panic!("{}: {error}", session["id"]));
+            cuts += usize::from(cut.is_some());
+            mended += usize::from(cut.is_some_and(|repairs| repairs > 0));
         }
     }
     println!("{sessions} sessions, {cuts} cuts, {mended} of them mended afterwards");

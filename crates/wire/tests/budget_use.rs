@@ -2,12 +2,8 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::sync::Arc;
 
-use flate2::read::GzDecoder;
 use plimsoll_context::{Estimate, Line, TokenCounter, Tokens};
 use plimsoll_wire::body::Body;
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
@@ -16,6 +12,7 @@ use serde_json::{Value, json};
 
 #[allow(dead_code)]
 mod cutting;
+mod recorded_sessions;
 
 use cutting::{fixed, policies};
 
@@ -27,45 +24,40 @@ const SHARES: [u64; 3] = [5, 10, 20];
 /// Prints the distribution; `evict` and `sliding_window` use at least 95 % of every budget.
 #[test]
 fn the_budget_is_used() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/normalized");
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        println!("skipped: no ../shared/data/normalized");
+    let Some(recorded) = recorded_sessions::sessions() else {
         return;
     };
     let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
     let target = Target::Chat(Dialect::openai());
     let mut used: Vec<Vec<(f64, String)>> = vec![Vec::new(); NAMES.len() * SHARES.len()];
-    for entry in entries {
-        let lines = GzDecoder::new(File::open(entry.unwrap().path()).unwrap());
-        for line in BufReader::new(lines).lines() {
-            let session: Value = serde_json::from_str(&line.unwrap()).unwrap();
-            let text = json!({"messages": session["messages"]}).to_string();
-            let text = mend(&text, &target, Reasoning::Keep).unwrap().request;
-            let mut body = Body::read(&text, &target).unwrap();
-            let view = body.transcript(&counter);
-            if view.tokens() < LEAST {
-                continue;
-            }
-            let fixed = fixed(&text, &target, &counter);
-            for (at, policy) in policies().iter().take(NAMES.len()).enumerate() {
-                for (nth, share) in SHARES.iter().enumerate() {
-                    let budget = fixed + (view.tokens().0 - fixed) * share / 100;
-                    let line = Line::exactly(Tokens(budget));
-                    match body.cut(&view, policy, &line) {
-                        Ok(Some(cut)) => {
-                            let share = cut.tokens.0 as f64 / budget as f64;
-                            let what = format!(
-                                "{} {} of {budget}: {:?} {}",
-                                session["id"],
-                                cut.tokens,
-                                cut.plan.map(|plan| plan.stages),
-                                view.items().len()
-                            );
-                            used[at * SHARES.len() + nth].push((share, what));
-                        }
-                        Ok(None) => panic!("nothing was cut"),
-                        Err(error) => println!("{} {budget}: {error}", session["id"]),
+    for (_, line) in recorded {
+        let session: Value = serde_json::from_str(&line).unwrap();
+        let text = json!({"messages": session["messages"]}).to_string();
+        let text = mend(&text, &target, Reasoning::Keep).unwrap().request;
+        let mut body = Body::read(&text, &target).unwrap();
+        let view = body.transcript(&counter);
+        if view.tokens() < LEAST {
+            continue;
+        }
+        let fixed = fixed(&text, &target, &counter);
+        for (at, policy) in policies().iter().take(NAMES.len()).enumerate() {
+            for (nth, share) in SHARES.iter().enumerate() {
+                let budget = fixed + (view.tokens().0 - fixed) * share / 100;
+                let line = Line::exactly(Tokens(budget));
+                match body.cut(&view, policy, &line) {
+                    Ok(Some(cut)) => {
+                        let share = cut.tokens.0 as f64 / budget as f64;
+                        let what = format!(
+                            "{} {} of {budget}: {:?} {}",
+                            session["id"],
+                            cut.tokens,
+                            cut.plan.map(|plan| plan.stages),
+                            view.items().len()
+                        );
+                        used[at * SHARES.len() + nth].push((share, what));
                     }
+                    Ok(None) => panic!("nothing was cut"),
+                    Err(error) => println!("{} {budget}: {error}", session["id"]),
                 }
             }
         }

@@ -4,8 +4,6 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_context::{Estimate, TokenCounter};
@@ -13,6 +11,7 @@ use plimsoll_wire::body::{Cut, CutError};
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
 use serde_json::Value;
 
+mod client_requests;
 mod cutting;
 
 use cutting::{cut, fixed, policies, weighs};
@@ -22,35 +21,20 @@ const SHARES: [u64; 10] = [0, 5, 10, 25, 40, 60, 75, 90, 99, 100];
 
 #[test]
 fn requests_of_real_clients_keep_their_instructions() {
-    let Some(folder) = recordings() else {
-        println!("skipped: no recorded requests; `cargo xtask clients` records them");
+    let Some(recorded) = client_requests::clients() else {
         return;
     };
     let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
     let mut clients = 0;
-    for client in sorted(&folder) {
-        let about = std::fs::read_to_string(client.join("client.json")).unwrap();
-        let about: Value = serde_json::from_str(&about).unwrap();
-        assert_eq!(
-            about["refused"],
-            Value::Array(Vec::new()),
-            "{}",
-            client.display()
-        );
+    for client in recorded {
+        let name = &client.name;
+        assert_eq!(client.about["refused"], Value::Array(Vec::new()), "{name}");
         let (mut requests, mut cuts, mut too_small) = (0, 0, 0);
-        for path in sorted(&client) {
-            if path.ends_with("client.json") {
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap();
-            let request: Value = serde_json::from_str(&text).unwrap();
-            let target = Target::of_protocol(
-                about["protocol"].as_str().unwrap(),
-                request["model"].as_str(),
-            );
-            let target = target.unwrap();
-            let mended = mend(&text, &target, Reasoning::Keep).unwrap();
-            assert_eq!(mended.request, text, "{}", path.display());
+        for (path, text) in &client.requests {
+            let request: Value = serde_json::from_str(text).unwrap();
+            let target = client.target(&request);
+            let mended = mend(text, &target, Reasoning::Keep).unwrap();
+            assert_eq!(&mended.request, text, "{}", path.display());
             assert_eq!(
                 (mended.repairs, mended.faults),
                 (vec![], vec![]),
@@ -83,29 +67,13 @@ fn requests_of_real_clients_keep_their_instructions() {
             requests += 1;
         }
         println!(
-            "{} {}: {requests} requests, {cuts} cuts, {too_small} budgets too small",
-            client.file_name().unwrap().display(),
-            about["version"].as_str().unwrap(),
+            "{name} {}: {requests} requests, {cuts} cuts, {too_small} budgets too small",
+            client.about["version"].as_str().unwrap(),
         );
-        assert!(cuts > 0, "{}", client.display());
+        assert!(cuts > 0, "{name}");
         clients += 1;
     }
     assert!(clients > 0);
-}
-
-/// The folder with a folder of requests for each client.
-fn recordings() -> Option<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
-        PathBuf::from,
-    );
-    let folder = target.join("clients/requests");
-    folder.is_dir().then_some(folder)
-}
-
-fn sorted(folder: &Path) -> BTreeSet<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    entries.map(|entry| entry.unwrap().path()).collect()
 }
 
 fn judge(

@@ -1,19 +1,22 @@
 //! What the wire does, as digests that must not change: rendered requests, verdicts, repairs, cut requests,
 //! replies put together from streams, and the same for recorded sessions and requests of real clients.
 //!
-//! A digest that differs is shown with what it is of now. To compare, run the test on the commit before.
+//! If a digest differs, the test prints the text as it is now; run it on the commit before to compare.
 //! `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-wire --test frozen` writes the files anew; a commit that
 //! does so says what changed and why.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod client_requests;
 mod cutting;
 mod damage;
 mod every_dialect;
 mod frozen_files;
 mod random_chats;
+mod recorded_sessions;
 mod targets;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -22,8 +25,7 @@ use damage::damage;
 use frozen_files::Frozen;
 use plimsoll_context::{Estimate, Message, TokenCounter, ToolSpec};
 use plimsoll_wire::canonical::{Reasoning, Target, canonical, import, mend};
-use plimsoll_wire::{Effort, RenderInput};
-use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
+use plimsoll_wire::{Effort, RenderInput, anthropic, openai_chat, openai_responses};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -34,8 +36,11 @@ use serde_json::{Value, json};
 const SESSIONS: usize = 24;
 /// Damaged copies of each request.
 const DAMAGED: usize = 6;
-/// Budgets, in percent of what may leave.
+/// Budgets between the smallest request and the whole one, in percent of the difference.
 const SHARES: [u64; 4] = [0, 20, 50, 80];
+/// Recorded sessions of each source, and the longest, in bytes: the test is to take seconds.
+const RECORDED: usize = 8;
+const RECORDED_MAX: usize = 200_000;
 
 /// Numbers that look random and are the same each time.
 struct Numbers(u64);
@@ -99,48 +104,35 @@ fn tools() -> Vec<ToolSpec> {
     vec![tool("g"), tool("f")]
 }
 
-/// Returns the body of a request, or the error, and what it leaves out.
+/// Returns the body of a request and how many notes there are, or the error.
 fn rendered(messages: &[Message], target: &Target) -> String {
     let tools = tools();
-    let told = |rendered: Result<(Vec<u8>, String), WireError>| match rendered {
-        Ok((body, notes)) => format!("{}\n{notes}", String::from_utf8(body).unwrap()),
-        Err(error) => error.to_string(),
+    let mut input = RenderInput {
+        model: "m",
+        system: Some("You mend."),
+        tools: &tools,
+        ..RenderInput::default()
     };
-    match target {
+    let rendered = match target {
         Target::Chat(dialect) => {
-            let input = RenderInput {
-                model: "m",
-                system: Some("You mend."),
-                tools: &tools,
-                max_output: Some(1_000),
-                temperature: Some(0.5),
-                ..RenderInput::default()
-            };
-            let rendered = openai_chat::render(&input, messages, dialect);
-            told(rendered.map(|one| (one.body, format!("{} notes", one.notes.len()))))
+            (input.max_output, input.temperature) = (Some(1_000), Some(0.5));
+            openai_chat::render(&input, messages, dialect)
         }
         Target::Responses(profile) => {
-            let input = RenderInput {
-                model: "m",
-                system: Some("You mend."),
-                tools: &tools,
-                max_output: Some(1_000),
-                ..RenderInput::default()
-            };
-            let rendered = openai_responses::render(&input, messages, profile);
-            told(rendered.map(|one| (one.body, format!("{} notes", one.notes.len()))))
+            input.max_output = Some(1_000);
+            openai_responses::render(&input, messages, profile)
         }
         Target::Messages(profile) => {
-            let input = RenderInput {
-                model: "m",
-                system: Some("You mend."),
-                tools: &tools,
-                effort: Some(Effort::Medium),
-                ..RenderInput::default()
-            };
-            let rendered = anthropic::render(&input, messages, profile);
-            told(rendered.map(|one| (one.body, format!("{} notes", one.notes.len()))))
+            input.effort = Some(Effort::Medium);
+            anthropic::render(&input, messages, profile)
         }
+    };
+    match rendered {
+        Ok(one) => {
+            let body = String::from_utf8(one.body).unwrap();
+            format!("{body}\n{} notes", one.notes.len())
+        }
+        Err(error) => error.to_string(),
     }
 }
 
@@ -376,12 +368,17 @@ fn streams_are_put_together_as_they_were() {
 #[test]
 fn recorded_sessions_are_repaired_and_cut_as_they_were() {
     let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
-    let Some(sessions) = frozen_files::sessions() else {
-        println!("skipped: no ../shared/data/normalized");
+    let Some(recorded) = recorded_sessions::sessions() else {
         return;
     };
     let mut frozen = Frozen::open("sessions").outside();
-    for (source, line) in sessions {
+    let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+    for (source, line) in recorded.filter(|(_, line)| line.len() <= RECORDED_MAX) {
+        let taken = taken.entry(source.clone()).or_default();
+        *taken += 1;
+        if *taken > RECORDED {
+            continue;
+        }
         let of = frozen_files::digest(&line);
         let target = Target::of_protocol("openai", None).unwrap();
         let request: Value = serde_json::from_str(&line).unwrap();
@@ -403,31 +400,25 @@ fn recorded_sessions_are_repaired_and_cut_as_they_were() {
 #[test]
 fn requests_of_real_clients_are_repaired_and_cut_as_they_were() {
     let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
-    let Some((folder, requests)) = frozen_files::client_requests() else {
-        println!("skipped: no recorded requests; `cargo xtask clients` records them");
+    let Some(recorded) = client_requests::clients() else {
         return;
     };
     // Each recording is another: its digests stand beside it.
-    let path = folder.with_file_name("frozen.json");
+    let path = client_requests::folder().with_file_name("frozen.json");
     if !path.is_file() && !frozen_files::is_blessed() {
         println!("skipped: no {}; PLIMSOLL_BLESS=1 writes it", path.display());
         return;
     }
     let mut frozen = Frozen::at(path).outside();
-    for (client, protocol, text) in requests {
-        let name = frozen_files::digest(&text);
-        let request: Value = serde_json::from_str(&text).unwrap();
-        let target = Target::of_protocol(&protocol, request["model"].as_str()).unwrap();
-        frozen.check(
-            &client,
-            &format!("judged {name}"),
-            &judged(&request, &text, &target),
-        );
-        frozen.check(
-            &client,
-            &format!("cut {name}"),
-            &cuts(&text, &target, &counter),
-        );
+    for client in recorded {
+        for (_, text) in &client.requests {
+            let request: Value = serde_json::from_str(text).unwrap();
+            let target = client.target(&request);
+            let (digest, judged) = (frozen_files::digest(text), judged(&request, text, &target));
+            frozen.check(&client.name, &format!("judged {digest}"), &judged);
+            let cuts = cuts(text, &target, &counter);
+            frozen.check(&client.name, &format!("cut {digest}"), &cuts);
+        }
     }
     frozen.close();
 }

@@ -3,66 +3,47 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-
-use flate2::read::GzDecoder;
 use plimsoll_wire::RenderInput;
 use plimsoll_wire::Rule;
 use plimsoll_wire::openai_chat::{Dialect, Slot, patch_content, read, render, validate};
 use serde_json::Value;
 
-fn sources() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/normalized");
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths
-}
+mod recorded_sessions;
 
 #[test]
 fn every_session_is_read_and_written_back() {
-    let sources = sources();
-    if sources.is_empty() {
-        println!("skipped: no ../shared/data/normalized");
+    let Some(recorded) = recorded_sessions::sessions() else {
         return;
-    }
+    };
     let (mut sessions, mut count) = (0, 0);
-    for source in sources {
-        let lines = BufReader::new(GzDecoder::new(File::open(&source).unwrap())).lines();
-        for line in lines {
-            let line = line.unwrap();
-            let chat = read(&line).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
-            let whole: Value = serde_json::from_str(&line).unwrap();
-            let originals = whole["messages"].as_array().unwrap();
-            assert_eq!(chat.messages.len(), originals.len());
+    for (source, line) in recorded {
+        let chat = read(&line).unwrap_or_else(|error| panic!("{source}: {error}"));
+        let whole: Value = serde_json::from_str(&line).unwrap();
+        let originals = whole["messages"].as_array().unwrap();
+        assert_eq!(chat.messages.len(), originals.len());
 
-            let slots = (0..chat.messages.len()).map(Slot::Original);
-            let written: Value = serde_json::from_str(&chat.write(slots).unwrap()).unwrap();
-            assert_eq!(written, whole);
-            for (index, message) in chat.messages.iter().enumerate() {
-                let original = chat.original(index).unwrap();
-                assert_eq!(patch_content(original, message).unwrap(), original);
-            }
-
-            // What the session itself breaks (calls without results, silent assistants) is told;
-            // rendering adds no fault of its own.
-            let openai = Dialect::openai();
-            let before = faults(&whole, &openai);
-            let input = RenderInput::default();
-            let body = render(&input, &chat.messages, &openai).unwrap().body;
-            let after = faults(&serde_json::from_slice(&body).unwrap(), &openai);
-            assert!(
-                after.iter().all(|rule| before.contains(rule)),
-                "{before:?} {after:?}"
-            );
-            assert!(!after.contains(&Rule::Oc5) && !after.contains(&Rule::Shape));
-            sessions += 1;
-            count += chat.messages.len();
+        let slots = (0..chat.messages.len()).map(Slot::Original);
+        let written: Value = serde_json::from_str(&chat.write(slots).unwrap()).unwrap();
+        assert_eq!(written, whole);
+        for (index, message) in chat.messages.iter().enumerate() {
+            let original = chat.original(index).unwrap();
+            assert_eq!(patch_content(original, message).unwrap(), original);
         }
+
+        // What the session itself breaks (calls without results, silent assistants) is told;
+        // rendering adds no fault of its own.
+        let openai = Dialect::openai();
+        let before = faults(&whole, &openai);
+        let input = RenderInput::default();
+        let body = render(&input, &chat.messages, &openai).unwrap().body;
+        let after = faults(&serde_json::from_slice(&body).unwrap(), &openai);
+        assert!(
+            after.iter().all(|rule| before.contains(rule)),
+            "{before:?} {after:?}"
+        );
+        assert!(!after.contains(&Rule::Oc5) && !after.contains(&Rule::Shape));
+        sessions += 1;
+        count += chat.messages.len();
     }
     println!("{sessions} sessions, {count} messages");
     assert!(sessions > 0);

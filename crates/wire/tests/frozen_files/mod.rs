@@ -1,21 +1,13 @@
-//! The files of digests beside this one, and what is recorded outside the repository.
+//! The files of digests beside this one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-
-use flate2::read::GzDecoder;
-use serde_json::Value;
 
 /// Bytes of a digest that are kept.
 const DIGEST: usize = 6;
 /// So much is shown of a text that differs, in bytes.
 const SHOWN: usize = 4_000;
-/// Recorded sessions of each source, and the longest, in bytes: the test is to take seconds.
-const SESSIONS: usize = 8;
-const SESSION_MAX: usize = 200_000;
 
 /// A file of digests: a line for each subject, in it a digest for each case.
 pub(crate) struct Frozen {
@@ -106,56 +98,7 @@ pub(crate) fn digest(text: &str) -> String {
     digest
 }
 
-/// Returns recorded sessions with their source, or `None` if there are none.
-pub(crate) fn sessions() -> Option<Vec<(String, String)>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/normalized");
-    let mut sessions = Vec::new();
-    for path in sorted(&folder)? {
-        let source = path.file_name()?.to_string_lossy().into_owned();
-        let lines = BufReader::new(GzDecoder::new(File::open(&path).ok()?)).lines();
-        let short = lines
-            .map(Result::unwrap)
-            .filter(|line| line.len() <= SESSION_MAX);
-        sessions.extend(short.take(SESSIONS).map(|line| (source.clone(), line)));
-    }
-    Some(sessions)
-}
-
-/// A request of a real client: client, protocol and text.
-type ClientRequest = (String, String, String);
-
-/// Returns the folder of the requests of real clients, and these, or `None` if there are none.
-pub(crate) fn client_requests() -> Option<(PathBuf, Vec<ClientRequest>)> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
-        PathBuf::from,
-    );
-    let folder = target.join("clients/requests");
-    let mut requests = Vec::new();
-    for client in sorted(&folder)? {
-        let about = std::fs::read_to_string(client.join("client.json")).ok()?;
-        let about: Value = serde_json::from_str(&about).unwrap();
-        let name = client.file_name()?.to_string_lossy().into_owned();
-        for path in sorted(&client)? {
-            if path.ends_with("client.json") {
-                continue;
-            }
-            let protocol = about["protocol"].as_str()?.to_owned();
-            let text = std::fs::read_to_string(&path).ok()?;
-            requests.push((name.clone(), protocol, text));
-        }
-    }
-    Some((folder, requests))
-}
-
-/// Whether the files are to be written anew.
+/// Returns `true` if the files are to be written anew.
 pub(crate) fn is_blessed() -> bool {
     std::env::var_os("PLIMSOLL_BLESS").is_some()
-}
-
-fn sorted(folder: &Path) -> Option<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).ok()?;
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    Some(paths)
 }
