@@ -12,7 +12,6 @@ mod format;
 mod names;
 mod outcome;
 mod outdated;
-mod repeated;
 mod replies;
 mod said;
 mod select;

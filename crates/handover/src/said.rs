@@ -8,7 +8,6 @@ use crate::cues::{self, PersonCues, Rule};
 use crate::entries::{Source, Text};
 use crate::format::{GAP, Item, ItemKind};
 use crate::outdated::{Told, stale};
-use crate::repeated::repeated;
 use crate::sentences::{normal, sentences};
 use crate::tokens::TokenBudget;
 
@@ -528,6 +527,26 @@ impl Sentence {
     fn is_fresh(&self) -> bool {
         !self.is_stale && self.times > 0
     }
+}
+
+/// Returns the sentences that stand in more than one of the texts, normalised.
+fn repeated<'t>(texts: impl Iterator<Item = &'t str>) -> HashSet<String> {
+    let mut seen = HashSet::new();
+    let mut repeated = HashSet::new();
+    for text in texts {
+        let here: HashSet<String> = sentences(text)
+            .into_iter()
+            .filter_map(|at| text.get(at).map(normal))
+            .collect();
+        for sentence in here {
+            if seen.contains(&sentence) {
+                repeated.insert(sentence);
+            } else {
+                seen.insert(sentence);
+            }
+        }
+    }
+    repeated
 }
 
 /// Notes of each sentence of long messages how often it stands in all of them, at the first.

@@ -52,19 +52,10 @@ pub(crate) fn select(
     let all = budget.left();
     said.reset();
     let forgotten = forgotten(said);
-    let mut former = Lines::of(Section::Former, &story.lines, LineKind::Former, &forgotten);
-    let mut findings = Lines::of(
-        Section::Transcript,
-        &story.lines,
-        LineKind::Finding,
-        &forgotten,
-    );
-    let mut calls = Lines::of(
-        Section::Transcript,
-        &story.lines,
-        LineKind::Call,
-        &forgotten,
-    );
+    let lines = |section, kind| Lines::of(section, &story.lines, kind, &forgotten);
+    let mut former = lines(Section::Former, LineKind::Former);
+    let mut findings = lines(Section::Transcript, LineKind::Finding);
+    let mut calls = lines(Section::Transcript, LineKind::Call);
     let bare = (all * BARE_NAMES / 100).min(BARE_NAMES_MAX);
     let mut map = Map::of(story, &forgotten, bare);
     let share = |percent: u64| all * percent / 100;

@@ -338,5 +338,6 @@ fn the_default_is_cheap_and_keeps_much_of_steady_sessions() {
     assert!(cost < dollars(1.23), "{cost}");
     let kept = bill.retention;
     assert!(kept.last_facts.found > 111, "{kept:?}");
+    assert!(kept.facts.fraction() > 0.8, "{kept:?}");
     assert_eq!(kept.user_messages.found, kept.user_messages.of, "{kept:?}");
 }
