@@ -16,7 +16,7 @@ fn main() {
     divan::main();
 }
 
-/// What `Bpe` is measured against: it should reach 80 % of this.
+/// What `Bpe` is measured against.
 #[divan::bench(args = Corpus::ALL)]
 fn raw_library(bencher: Bencher<'_, '_>, corpus: Corpus) {
     let text = corpus.text();

@@ -1,0 +1,139 @@
+//! [`Merger`]: how many tokens the bytes of one piece of a text are.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::vocabulary::{Vocabulary, mixed, word};
+
+/// Pieces whose counts are remembered: a power of two. A new one takes the place of an older one.
+const KNOWN: usize = 8_192;
+/// Longest of these, in bytes.
+const KNOWN_LENGTH: usize = 15;
+
+/// Merges the bytes of a piece into tokens: of all neighbours that together are a token, those with the
+/// lowest rank first, of equal ones the first. Takes `n log n` steps for `n` bytes.
+pub(super) struct Merger {
+    /// The parts of the piece: the first byte of each knows where the part ends and where the one before it
+    /// begins, and the rank of it and the next together.
+    parts: Vec<Part>,
+    /// Neighbours that are a token, by rank and place. Those that have changed since are skipped.
+    found: BinaryHeap<Reverse<(u32, u32)>>,
+    /// Counts of short pieces, by a hash of their bytes.
+    known: Vec<Known>,
+}
+
+/// A piece, its length behind its bytes, and its count.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    piece: (u64, u64),
+    count: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Part {
+    end: u32,
+    before: u32,
+    rank: Option<u32>,
+}
+
+impl Default for Merger {
+    fn default() -> Self {
+        Self {
+            parts: Vec::new(),
+            found: BinaryHeap::new(),
+            known: vec![Known::default(); KNOWN],
+        }
+    }
+}
+
+impl Merger {
+    /// Returns the number of tokens of a piece.
+    pub(super) fn count(&mut self, piece: &[u8], vocabulary: &Vocabulary) -> u64 {
+        let Some(key) = key(piece) else {
+            return self.merged(piece, vocabulary);
+        };
+        let hash = mixed(key.1 ^ mixed(key.0));
+        let at = hash as usize % KNOWN;
+        if let Some(known) = self.known.get(at)
+            && known.piece == key
+        {
+            return known.count;
+        }
+        let count = self.merged(piece, vocabulary);
+        if let Some(known) = self.known.get_mut(at) {
+            *known = Known { piece: key, count };
+        }
+        count
+    }
+
+    fn merged(&mut self, piece: &[u8], vocabulary: &Vocabulary) -> u64 {
+        if vocabulary.rank(piece).is_some() {
+            return 1;
+        }
+        self.parts.clear();
+        self.found.clear();
+        let mut found = std::mem::take(&mut self.found).into_vec();
+        for (at, _) in (0_u32..).zip(piece) {
+            let rank = rank(piece, at, at as usize + 2, vocabulary);
+            found.extend(rank.map(|rank| Reverse((rank, at))));
+            self.parts.push(Part {
+                end: at + 1,
+                before: at.saturating_sub(1),
+                rank,
+            });
+        }
+        self.found = BinaryHeap::from(found);
+        let mut count = piece.len() as u64;
+        while let Some(Reverse((rank, at))) = self.found.pop() {
+            let Some(part) = self.part(at).filter(|part| part.rank == Some(rank)) else {
+                continue;
+            };
+            let Some(next) = self.part(part.end) else {
+                continue;
+            };
+            count -= 1;
+            if let Some(gone) = self.parts.get_mut(part.end as usize) {
+                gone.rank = None;
+            }
+            if let Some(part) = self.parts.get_mut(at as usize) {
+                part.end = next.end;
+            }
+            if let Some(behind) = self.parts.get_mut(next.end as usize) {
+                behind.before = at;
+            }
+            self.look(at, piece, vocabulary);
+            if at > 0 {
+                self.look(part.before, piece, vocabulary);
+            }
+        }
+        count
+    }
+
+    fn part(&self, at: u32) -> Option<Part> {
+        self.parts.get(at as usize).copied()
+    }
+
+    /// Looks up the rank of a part and the next one together.
+    fn look(&mut self, at: u32, piece: &[u8], vocabulary: &Vocabulary) {
+        let end = self.part(at).and_then(|part| self.part(part.end));
+        let rank = end.and_then(|next| rank(piece, at, next.end as usize, vocabulary));
+        self.found.extend(rank.map(|rank| Reverse((rank, at))));
+        if let Some(part) = self.parts.get_mut(at as usize) {
+            part.rank = rank;
+        }
+    }
+}
+
+fn rank(piece: &[u8], start: u32, end: usize, vocabulary: &Vocabulary) -> Option<u32> {
+    vocabulary.rank(piece.get(start as usize..end)?)
+}
+
+/// Returns the bytes of a short piece as two numbers, or `None` if it is longer.
+#[inline]
+fn key(piece: &[u8]) -> Option<(u64, u64)> {
+    if piece.len() > KNOWN_LENGTH {
+        return None;
+    }
+    let (head, tail) = piece.split_at_checked(8).unwrap_or((piece, &[]));
+    Some((word(head), word(tail) | (piece.len() as u64) << 56))
+}

@@ -1,0 +1,264 @@
+//! [`Splitter`]: a text in the pieces that an encoding merges into tokens, each by itself. The published
+//! patterns of both encodings, read from left to right:
+//!
+//! | | cl100k | o200k |
+//! |---|---|---|
+//! | words | letters, with one sign or blank before them | the same with marks, but a new word begins at a capital letter behind a small one |
+//! | `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll`, `'d` | pieces | part of the word before them |
+//! | numbers | up to three digits | the same |
+//! | signs | a run, with a blank before it and the line ends behind it | the same, with `/` among the line ends |
+//! | blanks | up to the last line end; else all but the last one, if anything follows | the same |
+
+/// Classes of characters, by the numbers that `build.rs` gives them.
+static CLASSES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/blocks.classes"));
+/// Numbers of blocks at the beginning of [`CLASSES`], and characters of a block.
+const NUMBERS: usize = 0x11_0000 / BLOCK;
+const BLOCK: usize = 256;
+
+/// Endings of words, behind `'`.
+const CONTRACTIONS: [&str; 7] = ["s", "t", "re", "ve", "m", "ll", "d"];
+
+/// What a character is to the patterns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Sign,
+    Capital,
+    Small,
+    /// A letter without case.
+    Letter,
+    Mark,
+    Number,
+    Blank,
+}
+
+/// Whose patterns split a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pattern {
+    O200k,
+    Cl100k,
+}
+
+/// A text that is being split.
+pub(super) struct Splitter<'t> {
+    pattern: Pattern,
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Splitter<'t> {
+    pub(super) fn new(pattern: Pattern, text: &'t str) -> Self {
+        Self {
+            pattern,
+            text,
+            at: 0,
+        }
+    }
+
+    /// Returns the end of the piece that begins at `self.at`, if there is one.
+    fn end(&self) -> Option<usize> {
+        if let Some(end) = self.ascii_word() {
+            return Some(end);
+        }
+        let (first, class, next) = self.char(self.at)?;
+        let word = match self.pattern {
+            Pattern::Cl100k => self.contraction(self.at).or_else(|| self.plain_word(next)),
+            Pattern::O200k => self.cased_word(next),
+        };
+        if word.is_some() {
+            return word;
+        }
+        match class {
+            Class::Number => {
+                let second = self.skip_one(next, Class::Number);
+                Some(self.skip_one(second, Class::Number))
+            }
+            Class::Blank => {
+                let signs = (first == ' ').then(|| self.signs(next)).flatten();
+                Some(signs.unwrap_or_else(|| self.blanks()))
+            }
+            _ => self.signs(self.at).or(Some(next)),
+        }
+    }
+
+    /// What most pieces of most texts are, in one pass: small letters of ASCII, perhaps behind a blank,
+    /// that end where no pattern goes on.
+    #[inline]
+    fn ascii_word(&self) -> Option<usize> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let letters = rest.strip_prefix(b" ").unwrap_or(rest);
+        let count = letters
+            .iter()
+            .take_while(|byte| byte.is_ascii_lowercase())
+            .count();
+        let behind = letters.get(count).copied().unwrap_or(b' ');
+        let ends = behind.is_ascii() && !behind.is_ascii_alphabetic() && behind != b'\'';
+        (count > 0 && ends).then(|| self.text.len() - letters.len() + count)
+    }
+
+    /// Letters, behind a sign or a blank that is no line end. `next` is behind the first character.
+    fn plain_word(&self, next: usize) -> Option<usize> {
+        let (first, class, _) = self.char(self.at)?;
+        let start = match class {
+            class if class.is_letter() => self.at,
+            Class::Number => return None,
+            _ if is_line_end(first) => return None,
+            _ => next,
+        };
+        let end = self.skip(start, |_, class| class.is_letter());
+        (end > start).then_some(end)
+    }
+
+    /// Letters and marks, behind a sign or a blank that is no line end: capital ones, then small ones. Those
+    /// without case and marks are both.
+    fn cased_word(&self, next: usize) -> Option<usize> {
+        let (first, class, _) = self.char(self.at)?;
+        let may_open = !class.is_letter() && class != Class::Number && !is_line_end(first);
+        let opened = |word: &dyn Fn(usize) -> Option<usize>| {
+            let behind = may_open.then(|| word(next)).flatten();
+            behind.or_else(|| word(self.at))
+        };
+        let end =
+            opened(&|at| self.small_end(at)).or_else(|| opened(&|at| self.capital_end(at)))?;
+        Some(self.contraction(end).unwrap_or(end))
+    }
+
+    /// Capital letters, as many as there are, and at least one small one behind them.
+    fn small_end(&self, start: usize) -> Option<usize> {
+        let capitals = self.skip(start, |_, class| class.is_capital());
+        let end = self.skip(capitals, |_, class| class.is_small());
+        if end > capitals {
+            return Some(end);
+        }
+        // The last one of those that are both is the small one.
+        let mut capitals = self.text.get(start..capitals)?.char_indices().rev();
+        let both = capitals.find(|(_, c)| Class::of(*c).is_small());
+        both.map(|(at, c)| start + at + c.len_utf8())
+    }
+
+    fn capital_end(&self, start: usize) -> Option<usize> {
+        let end = self.skip(start, |_, class| class.is_capital());
+        (end > start).then_some(end)
+    }
+
+    /// `'s` and its like, in small or capital letters.
+    fn contraction(&self, at: usize) -> Option<usize> {
+        let rest = self.text.get(at..)?.strip_prefix('\'')?;
+        let found = CONTRACTIONS.iter().find_map(|ending| {
+            let mut rest = rest.chars();
+            let is_found = ending
+                .chars()
+                .all(|c| rest.next().is_some_and(|r| folded(r) == c));
+            is_found.then(|| rest.as_str().len())
+        });
+        found.map(|rest| self.text.len() - rest)
+    }
+
+    /// Signs, and the line ends behind them.
+    fn signs(&self, start: usize) -> Option<usize> {
+        let end = self.skip(start, |_, class| matches!(class, Class::Sign | Class::Mark));
+        let also = |c| is_line_end(c) || (c == '/' && self.pattern == Pattern::O200k);
+        (end > start).then(|| self.skip(end, |c, _| also(c)))
+    }
+
+    fn blanks(&self) -> usize {
+        let end = self.skip(self.at, |_, class| class == Class::Blank);
+        let run = self.text.get(self.at..end).unwrap_or_default();
+        if let Some(line_end) = run.rfind(is_line_end) {
+            return self.at + line_end + 1;
+        }
+        let last = run.char_indices().next_back();
+        match last {
+            // The last blank belongs to what follows.
+            Some((last, _)) if last > 0 && end < self.text.len() => self.at + last,
+            _ => end,
+        }
+    }
+
+    fn skip(&self, start: usize, is: impl Fn(char, Class) -> bool) -> usize {
+        let mut at = start;
+        while let Some((c, class, next)) = self.char(at)
+            && is(c, class)
+        {
+            at = next;
+        }
+        at
+    }
+
+    fn skip_one(&self, at: usize, class: Class) -> usize {
+        let next = self.char(at).filter(|(_, found, _)| *found == class);
+        next.map_or(at, |(_, _, next)| next)
+    }
+
+    /// Returns the character at a place, its class, and the place behind it.
+    #[inline]
+    fn char(&self, at: usize) -> Option<(char, Class, usize)> {
+        let byte = *self.text.as_bytes().get(at)?;
+        if byte.is_ascii() {
+            return Some((char::from(byte), Class::of_ascii(byte), at + 1));
+        }
+        let c = self.text.get(at..)?.chars().next()?;
+        Some((c, Class::of(c), at + c.len_utf8()))
+    }
+}
+
+impl<'t> Iterator for Splitter<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        let end = self.end()?;
+        let piece = self.text.get(self.at..end);
+        self.at = end;
+        piece
+    }
+}
+
+impl Class {
+    fn of(c: char) -> Self {
+        let number = CLASSES.get(c as usize / BLOCK).copied().unwrap_or_default();
+        let block = NUMBERS + usize::from(number) * BLOCK;
+        match CLASSES.get(block + c as usize % BLOCK) {
+            Some(1) => Self::Capital,
+            Some(2) => Self::Small,
+            Some(3) => Self::Letter,
+            Some(4) => Self::Mark,
+            Some(5) => Self::Number,
+            Some(6) => Self::Blank,
+            _ => Self::Sign,
+        }
+    }
+
+    #[inline]
+    const fn of_ascii(byte: u8) -> Self {
+        match byte {
+            b'a'..=b'z' => Self::Small,
+            b'A'..=b'Z' => Self::Capital,
+            b'0'..=b'9' => Self::Number,
+            b'\t'..=b'\r' | b' ' => Self::Blank,
+            _ => Self::Sign,
+        }
+    }
+
+    fn is_letter(self) -> bool {
+        matches!(self, Self::Capital | Self::Small | Self::Letter)
+    }
+
+    fn is_capital(self) -> bool {
+        matches!(self, Self::Capital | Self::Letter | Self::Mark)
+    }
+
+    fn is_small(self) -> bool {
+        matches!(self, Self::Small | Self::Letter | Self::Mark)
+    }
+}
+
+fn is_line_end(c: char) -> bool {
+    matches!(c, '\r' | '\n')
+}
+
+/// Returns a letter of a contraction in small form; `ſ` is another form of `s`.
+fn folded(c: char) -> char {
+    match c {
+        'ſ' => 's',
+        c => c.to_ascii_lowercase(),
+    }
+}
