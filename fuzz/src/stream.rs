@@ -1,9 +1,9 @@
 //! [`stream`]: what has to hold of a streamed reply on each wire, however its bytes are cut.
 
-use plimsoll_context::{Delta, Message, Reply};
+use plimsoll_context::{Message, Reply};
 use plimsoll_wire::RenderInput;
 use plimsoll_wire::canonical::Target;
-use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
+use plimsoll_wire::{StreamDecoder, WireError, anthropic, openai_chat, openai_responses};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,13 +13,7 @@ use crate::sse_events::events;
 use crate::view;
 
 /// A stream reader of one wire, and what is done with what it read.
-pub trait Wire: Default {
-    /// Takes an event.
-    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError>;
-    /// What there is so far.
-    fn partial(&self) -> Reply;
-    /// All of it.
-    fn finish(self) -> Result<Reply, WireError>;
+pub trait Wire: StreamDecoder + Default {
     /// Who gets it back.
     fn target(choice: &Input<'_>) -> Target;
     /// Sends back what was said and says what is wrong with it.
@@ -66,15 +60,6 @@ fn read<W: Wire>(bytes: &[u8], cuts: impl Iterator<Item = usize>) -> Result<Repl
 }
 
 impl Wire for openai_chat::StreamState {
-    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
-        Self::push(self, data)
-    }
-    fn partial(&self) -> Reply {
-        Self::partial(self)
-    }
-    fn finish(self) -> Result<Reply, WireError> {
-        Self::finish(self)
-    }
     fn target(choice: &Input<'_>) -> Target {
         Target::Chat(choice.choose(&view::chat_dialects()).clone())
     }
@@ -99,15 +84,6 @@ impl Wire for openai_chat::StreamState {
 }
 
 impl Wire for openai_responses::StreamState {
-    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
-        Self::push(self, data)
-    }
-    fn partial(&self) -> Reply {
-        Self::partial(self)
-    }
-    fn finish(self) -> Result<Reply, WireError> {
-        Self::finish(self)
-    }
     fn target(choice: &Input<'_>) -> Target {
         Target::Responses(choice.choose(&view::responses_profiles()).clone())
     }
@@ -139,15 +115,6 @@ impl Wire for openai_responses::StreamState {
 }
 
 impl Wire for anthropic::StreamState {
-    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
-        Self::push(self, data)
-    }
-    fn partial(&self) -> Reply {
-        Self::partial(self)
-    }
-    fn finish(self) -> Result<Reply, WireError> {
-        Self::finish(self)
-    }
     fn target(choice: &Input<'_>) -> Target {
         Target::Messages(anthropic::Profile::of_model(*choice.choose(&view::MODELS)))
     }

@@ -11,7 +11,7 @@ use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::local::{
     Fetched, Kept, LocalError, LocalModels, Missing, Progress, Running,
 };
-use plimsoll::providers::{ModelRef, OpenAiChat, Place};
+use plimsoll::providers::{ModelClient, ModelRef, Place};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 use serde::Serialize;
@@ -180,7 +180,7 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said, by: ChosenBy) -> Resu
         tools: style,
         ..model.vendor().dialect()
     };
-    let provider = OpenAiChat::builder(model.clone())
+    let provider = ModelClient::builder(model.clone())
         .base_url(&running.base_url)
         .timeouts(agent.timeouts())
         .dialect(dialect)

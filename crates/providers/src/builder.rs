@@ -1,53 +1,37 @@
-//! [`OpenAiChatBuilder`]: puts a provider of any wire together from what is given, the environment and the
-//! vendor's own. Reads no files and asks no server.
+//! [`ModelClientBuilder`]: the settings of a client. Reads no files and asks no server.
 
 use std::sync::Arc;
 
-use plimsoll_core::Provider;
+use plimsoll_core::{Provider, Secret};
 use plimsoll_wire::anthropic;
-use plimsoll_wire::openai_chat::{CacheMarks, Dialect, Reach, Template, Voice};
+use plimsoll_wire::openai_chat::{Dialect, Reach};
 use plimsoll_wire::openai_responses::Profile;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use crate::base_url::BaseUrl;
-use crate::chat::OpenAiChat;
+use crate::client::ModelClient;
+use crate::connection::Connection;
 use crate::efforts::goes;
 use crate::error::ProviderError;
 #[cfg(feature = "genai")]
 use crate::genai::{Api, Genai};
 use crate::http::Http;
 use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key, usual_base_url};
-use crate::line::Line;
-use crate::messages::AnthropicMessages;
 use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, ModelFacts};
-use crate::responses::{OpenAiResponses, Server, profile_of};
+use crate::protocol::{Chat, Messages, Protocol, Responses, Server, dialect_of, profile_of};
+use crate::rejected::RejectedReasoning;
 use crate::timeouts::Timeouts;
-use crate::unread::Unread;
+use crate::token_count::TokenCounter;
 use crate::vendor::{Tells, Vendor, Wire};
-use crate::weigh::Scales;
-use plimsoll_core::Secret;
-
-/// Families of chat templates by what models of theirs are called.
-const TEMPLATES: [(&str, Template); 12] = [
-    ("gemma", Template::Gemma),
-    ("devstral", Template::Mistral),
-    ("mistral", Template::Mistral),
-    ("ministral", Template::Mistral),
-    ("magistral", Template::Mistral),
-    ("codestral", Template::Mistral),
-    ("pixtral", Template::Mistral),
-    ("mixtral", Template::Mistral),
-    ("qwen", Template::Qwen),
-    ("llama3.1", Template::Llama31),
-    ("llama-3.1", Template::Llama31),
-    ("llama-3_1", Template::Llama31),
-];
 
 /// Where a key comes from that was given.
 const SETTINGS: &str = "the settings";
+/// The version of Anthropic's API; without the header every request is refused.
+const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+const VERSION: &str = "2023-06-01";
 /// Whose models Chat Completions does not go all the way with.
 const OPENAI: &str = "openai";
 /// Keys of a request that Responses does not know: whoever sets one means Chat Completions.
@@ -71,15 +55,13 @@ const CHATS_OWN: [&str; 17] = [
     "verbosity",
 ];
 
-/// A gateway to models that cache only what is marked, and what it calls them.
-const GATEWAY: &str = "openrouter";
-const WANTS_MARKS: &str = "anthropic/";
-
-/// Puts an [`OpenAiChat`] together, or whichever provider speaks the wire of the model's vendor.
+/// The settings of a [`ModelClient`]. What is not set comes from the environment and from the model's
+/// vendor.
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct OpenAiChatBuilder {
-    model: ModelRef,
+pub struct ModelClientBuilder {
+    model: Result<ModelRef, ProviderError>,
+    wire: Option<Wire>,
     base_url: Option<String>,
     key: Option<Secret>,
     key_from: Option<String>,
@@ -92,11 +74,24 @@ pub struct OpenAiChatBuilder {
     facts: Option<ModelFacts>,
 }
 
-impl OpenAiChat {
-    /// A provider for a model.
-    pub fn builder(model: ModelRef) -> OpenAiChatBuilder {
-        OpenAiChatBuilder {
-            model,
+impl ModelClient {
+    /// Creates the settings of a client for a model, written as `provider/name`.
+    ///
+    /// ```
+    /// use plimsoll_providers::{ModelClient, Secret, Wire};
+    ///
+    /// let builder = ModelClient::builder("anthropic/claude-opus-5").key(Secret::new("sk-test"));
+    /// assert_eq!(builder.build()?.wire(), Wire::Messages);
+    /// # Ok::<(), plimsoll_providers::ProviderError>(())
+    /// ```
+    pub fn builder<M>(model: M) -> ModelClientBuilder
+    where
+        M: TryInto<ModelRef>,
+        ProviderError: From<M::Error>,
+    {
+        ModelClientBuilder {
+            model: model.try_into().map_err(ProviderError::from),
+            wire: None,
             base_url: None,
             key: None,
             key_from: None,
@@ -111,7 +106,13 @@ impl OpenAiChat {
     }
 }
 
-impl OpenAiChatBuilder {
+impl ModelClientBuilder {
+    /// Sets the protocol, for a server that speaks another one than the vendor's usual.
+    pub fn wire(mut self, wire: Wire) -> Self {
+        self.wire = Some(wire);
+        self
+    }
+
     /// Another address than the environment's or the vendor's usual one. A key is not needed
     /// there, but sent where there is one.
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
@@ -176,10 +177,58 @@ impl OpenAiChatBuilder {
         self
     }
 
-    /// Makes the provider that speaks the wire of the model's vendor, with this process's
-    /// environment. At OpenAI's own address that is Responses for models of theirs that Chat
-    /// Completions does not serve, or not with tools and thinking at once, unless a dialect or a
-    /// key of Chat's is given.
+    /// Creates a client that speaks the protocol of the model's vendor, with this process's
+    /// environment.
+    ///
+    /// Models that Chat Completions does not serve, or not with tools and thinking at once, are called
+    /// through Responses at OpenAI's own address, unless a dialect or a key of Chat Completions is set.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    pub fn build(self) -> Result<ModelClient, ProviderError> {
+        self.build_with(&environment)
+    }
+
+    /// Creates the client with the variables given instead of the environment.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] that says what is missing or wrong.
+    pub fn build_with(self, variables: Variables<'_>) -> Result<ModelClient, ProviderError> {
+        let model = self.model.clone()?;
+        let wire = self.spoken(&model, variables);
+        let (dialect, profile) = (self.dialect.clone(), self.profile.clone());
+        let messages_profile = self.messages_profile.clone();
+        let (connection, server) = self.connect_to(model, wire, variables)?;
+        let (model, facts) = (&connection.model, &connection.facts);
+        let protocol: Box<dyn Protocol> = match wire {
+            Wire::Chat => Box::new(Chat {
+                dialect: facts.dialect(dialect.unwrap_or_else(|| dialect_of(model))),
+            }),
+            Wire::Responses => {
+                let known = || facts.responses(profile_of(model, server));
+                Box::new(Responses {
+                    profile: profile.unwrap_or_else(known),
+                })
+            }
+            Wire::Messages => {
+                let known = || facts.messages(anthropic::Profile::of_model(model.name()));
+                Box::new(Messages {
+                    profile: messages_profile.unwrap_or_else(known),
+                })
+            }
+            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => {
+                return Err(through_genai(model.vendor()));
+            }
+        };
+        Ok(ModelClient {
+            rejected: RejectedReasoning::new(protocol.rejection_texts()),
+            connection,
+            protocol,
+            wire,
+        })
+    }
+
+    /// Creates what calls the model, also if that is the genai library, with this process's environment.
     ///
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
@@ -187,7 +236,7 @@ impl OpenAiChatBuilder {
         self.provider_with(&environment)
     }
 
-    /// Makes the provider that speaks the wire of the model's vendor, with the variables given.
+    /// Creates what calls the model, with the variables given instead of the environment.
     ///
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
@@ -195,133 +244,67 @@ impl OpenAiChatBuilder {
         self,
         variables: Variables<'_>,
     ) -> Result<Arc<dyn Provider>, ProviderError> {
-        Ok(match self.wire(variables) {
-            Wire::Chat => Arc::new(self.build_with(variables)?),
-            Wire::Responses => Arc::new(self.responses_with(variables)?),
-            Wire::Messages => Arc::new(self.messages_with(variables)?),
-            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => {
-                return self.other_with(variables);
-            }
-        })
+        #[cfg(feature = "genai")]
+        if self.uses_genai() {
+            return Ok(Arc::new(self.genai_with(variables)?));
+        }
+        Ok(Arc::new(self.build_with(variables)?))
     }
 
-    /// Makes a provider that speaks Chat Completions, with this process's environment.
-    ///
-    /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
-    pub fn build(self) -> Result<OpenAiChat, ProviderError> {
-        self.build_with(&environment)
-    }
-
-    /// Makes a provider that speaks Chat Completions, with the variables given.
-    ///
-    /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
-    pub fn build_with(mut self, variables: Variables<'_>) -> Result<OpenAiChat, ProviderError> {
-        let dialect = self.dialect.take();
-        let dialect = dialect.unwrap_or_else(|| dialect_of(&self.model));
-        let (line, _) = self.line(variables)?;
-        let dialect = line.facts.dialect(dialect);
-        Ok(OpenAiChat { line, dialect })
-    }
-
-    /// Makes a provider that speaks Responses, with the variables given.
-    ///
-    /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
-    pub fn responses_with(
-        mut self,
-        variables: Variables<'_>,
-    ) -> Result<OpenAiResponses, ProviderError> {
-        let profile = self.profile.take();
-        let (line, server) = self.line(variables)?;
-        let profile =
-            profile.unwrap_or_else(|| line.facts.responses(profile_of(&line.model, server)));
-        Ok(OpenAiResponses {
-            line,
-            profile,
-            unread: Unread::responses(),
-        })
-    }
-
-    /// Makes a provider that speaks Messages, with the variables given.
-    ///
-    /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
-    pub fn messages_with(
-        mut self,
-        variables: Variables<'_>,
-    ) -> Result<AnthropicMessages, ProviderError> {
-        let profile = self.messages_profile.take();
-        let (line, _) = self.line(variables)?;
-        let of_model = || anthropic::Profile::of_model(line.model.name());
-        let profile = profile.unwrap_or_else(|| line.facts.messages(of_model()));
-        Ok(AnthropicMessages {
-            line,
-            profile,
-            unread: Unread::messages(),
-        })
-    }
-
-    /// Makes a provider that speaks through the genai library, with the variables given.
+    /// Creates a provider that speaks through the genai library, with the variables given.
     ///
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
     #[cfg(feature = "genai")]
     pub fn genai_with(self, variables: Variables<'_>) -> Result<Genai, ProviderError> {
-        let provider = self.model.vendor().name;
-        let Some(api) = Api::of(&self.model)? else {
-            let model = self.model.name().to_owned();
+        let model = self.model.clone()?;
+        let provider = model.vendor().name;
+        let Some(api) = Api::of(&model)? else {
             return Err(ProviderError::NotServed {
                 provider,
-                model,
+                model: model.name().to_owned(),
                 served: "what another wire speaks",
             });
         };
         if !self.extra.is_empty() && !api.takes_extra() {
             return Err(ProviderError::NoExtra { provider });
         }
-        let (line, _) = self.line(variables)?;
-        Genai::new(line, api)
+        let wire = model.vendor().wire;
+        let (connection, _) = self.connect_to(model, wire, variables)?;
+        Genai::new(connection, api)
     }
 
+    /// Returns `true` if the vendor's protocol is not one of ours.
     #[cfg(feature = "genai")]
-    fn other_with(self, variables: Variables<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
-        Ok(Arc::new(self.genai_with(variables)?))
+    pub(crate) fn uses_genai(&self) -> bool {
+        let vendor = self.model.as_ref().map(ModelRef::vendor);
+        self.wire.is_none() && vendor.is_ok_and(|vendor| vendor.wire.is_genai())
     }
 
-    #[cfg(not(feature = "genai"))]
-    fn other_with(self, _: Variables<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
-        Err(ProviderError::NotBuiltIn {
-            provider: self.model.vendor().name,
-        })
-    }
-
-    /// What is spoken with its server.
-    pub(crate) fn wire(&self, variables: Variables<'_>) -> Wire {
-        let vendor = self.model.vendor();
+    /// Returns the protocol that is spoken with the server.
+    fn spoken(&self, model: &ModelRef, variables: Variables<'_>) -> Wire {
+        let vendor = model.vendor();
         let elsewhere = self.base_url.clone();
         let elsewhere = elsewhere.or_else(|| find_base_url(vendor, variables));
-        let here = elsewhere.is_none_or(|url| is_usual(&url, vendor));
-        let chat =
+        let is_here = elsewhere.is_none_or(|url| is_usual(&url, vendor));
+        let wants_chat =
             self.dialect.is_some() || CHATS_OWN.iter().any(|key| self.extra.contains_key(*key));
-        match vendor.wire {
-            Wire::Chat if here && !chat && vendor.name == OPENAI => match goes(&self.model) {
-                Reach::Whole => Wire::Chat,
-                _ => Wire::Responses,
-            },
-            wire => wire,
+        let detour = is_here && !wants_chat && vendor.name == OPENAI && goes(model) != Reach::Whole;
+        match self.wire {
+            Some(wire) => wire,
+            None if detour => Wire::Responses,
+            None => vendor.wire,
         }
     }
 
-    /// Whose model it is.
-    pub(crate) fn vendor(&self) -> &'static Vendor {
-        self.model.vendor()
-    }
-
-    /// What every provider has, and whose server it is.
-    fn line(self, variables: Variables<'_>) -> Result<(Line, Server), ProviderError> {
-        let vendor = self.model.vendor();
+    /// Creates the connection, and says whether the server is the vendor's own.
+    fn connect_to(
+        self,
+        model: ModelRef,
+        wire: Wire,
+        variables: Variables<'_>,
+    ) -> Result<(Connection, Server), ProviderError> {
+        let vendor = model.vendor();
         let elsewhere = self.base_url.or_else(|| find_base_url(vendor, variables));
         let key = match (self.key, &elsewhere) {
             (Some(secret), _) => Some(Key {
@@ -348,8 +331,17 @@ impl OpenAiChatBuilder {
             provider: vendor.name,
         })?;
         let base = BaseUrl::parse(&base, vendor.base_url)?;
-        let headers = headers(&self.headers)?;
-        let http = Http::new(base, key.as_ref(), &self.model, headers, self.timeouts)?;
+        let mut headers = headers(&self.headers)?;
+        if let Some(key) = &key {
+            // A header given by hand replaces the key.
+            let (name, value) = vendor.key_header.with(key, vendor)?;
+            headers.entry(name).or_insert(value);
+        }
+        if wire == Wire::Messages {
+            let version = HeaderValue::from_static(VERSION);
+            headers.entry(VERSION_HEADER).or_insert(version);
+        }
+        let http = Http::new(base, headers, self.timeouts)?;
         let headers = self.headers.iter();
         let keys = headers.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
         let in_address = http.base.secrets().into_iter();
@@ -362,12 +354,12 @@ impl OpenAiChatBuilder {
             .chain(key.iter().map(|key| key.secret.clone()))
             .chain(http.base.secrets())
             .collect();
-        let known = || ModelBook::built_in().facts(&self.model);
-        let line = Line {
+        let known = || ModelBook::built_in().facts(&model);
+        let connection = Connection {
             facts: self.facts.unwrap_or_else(known),
             http,
-            full_name: self.model.to_string(),
-            model: self.model,
+            full_name: model.to_string(),
+            model,
             key_from: key.as_ref().map(|key| match key.variable {
                 SETTINGS => self.key_from.unwrap_or_else(|| SETTINGS.to_owned()),
                 variable => variable.to_owned(),
@@ -377,9 +369,9 @@ impl OpenAiChatBuilder {
             tells,
             extra: self.extra,
             reported: OnceCell::new(),
-            scales: Scales::default(),
+            counter: TokenCounter::default(),
         };
-        Ok((line, server))
+        Ok((connection, server))
     }
 }
 
@@ -393,24 +385,11 @@ fn is_usual(url: &str, vendor: &Vendor) -> bool {
     given == usual || (vendor.name == OPENAI && given.is_within(&usual))
 }
 
-/// The vendor's dialect and, where the server runs a chat template, what the model's family
-/// demands besides. Models of Mistral's demand it behind every gateway.
-pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
-    let dialect = model.vendor().dialect();
-    if dialect.name == GATEWAY && model.name().starts_with(WANTS_MARKS) {
-        return Dialect {
-            cache: CacheMarks::Parts,
-            ..dialect
-        };
-    }
-    let name = model.name().to_ascii_lowercase();
-    let family = TEMPLATES.iter().find(|(part, _)| name.contains(part));
-    match (family, dialect.voice) {
-        (Some((_, template)), Voice::Template)
-        | (Some((_, template @ Template::Mistral)), Voice::OpenAi) => {
-            dialect.with_template(*template)
-        }
-        _ => dialect,
+fn through_genai(vendor: &Vendor) -> ProviderError {
+    let provider = vendor.name;
+    match cfg!(feature = "genai") {
+        true => ProviderError::ThroughGenai { provider },
+        false => ProviderError::NotBuiltIn { provider },
     }
 }
 
@@ -428,7 +407,6 @@ fn headers(given: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_wire::openai_chat::{SameRole, UserAfterTool};
 
     const HUSH: &str = "sk-0123456789-hush";
 
@@ -442,8 +420,8 @@ mod tests {
         Some(value.to_owned())
     }
 
-    fn builder(model: &str) -> OpenAiChatBuilder {
-        OpenAiChat::builder(model.parse().unwrap())
+    fn builder(model: &str) -> ModelClientBuilder {
+        ModelClient::builder(model)
     }
 
     #[test]
@@ -477,7 +455,7 @@ mod tests {
             }
             let chat = builder.build_with(&env).unwrap();
             assert_eq!(chat.base_url().to_string(), base);
-            assert_eq!(chat.line.key_from.is_some(), key, "{model}");
+            assert_eq!(chat.connection.key_from.is_some(), key, "{model}");
             assert_eq!(chat.model(), ModelRef::parse(model).unwrap().to_string());
         }
     }
@@ -518,7 +496,8 @@ mod tests {
             "ollama-native/m",
         ] {
             let builder = builder(model).key(Secret::new(HUSH));
-            let error = builder.provider_with(&env).map(|_| ()).unwrap_err();
+            let environment = |name: &str| (name == "VERTEX_PROJECT_ID").then(|| "p".to_owned());
+            let error = builder.provider_with(&environment).map(|_| ()).unwrap_err();
             assert!(error.to_string().contains("--features genai"), "{error}");
         }
     }
@@ -526,7 +505,11 @@ mod tests {
     #[test]
     fn what_chat_does_not_go_all_the_way_with_goes_over_responses_at_openais_own_address() {
         let own = "https://api.openai.com/v1/";
-        let wire = |builder: OpenAiChatBuilder| builder.wire(&env);
+        let spoken = |builder: ModelClientBuilder, variables: Variables<'_>| {
+            let model = builder.model.clone().unwrap();
+            builder.spoken(&model, variables)
+        };
+        let wire = |builder: ModelClientBuilder| spoken(builder, &env);
         for model in [
             "gpt-5.4",
             "gpt-5.6-terra",
@@ -552,14 +535,14 @@ mod tests {
                 wire(builder(&model).extra(named("service_tier"))),
                 Wire::Responses
             );
-            let provider = builder(&model).provider_with(&env).unwrap();
+            let provider = builder(&model).build_with(&env).unwrap();
             assert_eq!(provider.model(), model);
         }
         let elsewhere = |name: &str| match name {
             "OPENAI_BASE_URL" => Some("https://proxy.example/v1".to_owned()),
             name => env(name),
         };
-        assert_eq!(builder("openai/gpt-5.6").wire(&elsewhere), Wire::Chat);
+        assert_eq!(spoken(builder("openai/gpt-5.6"), &elsewhere), Wire::Chat);
         for (address, over) in [
             ("https://eu.api.openai.com/v1", Wire::Responses),
             ("https://us.api.openai.com", Wire::Responses),
@@ -575,7 +558,7 @@ mod tests {
                 name => env(name),
             };
             let model = "openai/gpt-5.4-pro";
-            assert_eq!(builder(model).wire(&regional), over, "{address}");
+            assert_eq!(spoken(builder(model), &regional), over, "{address}");
         }
         for model in [
             "openai/gpt-5",
@@ -623,38 +606,6 @@ mod tests {
     #[test]
     fn an_empty_key_sends_none() {
         let chat = builder("openai/gpt-4o").key(Secret::new(" "));
-        assert!(chat.build_with(&env).unwrap().line.key_from.is_none());
-    }
-
-    #[test]
-    fn a_gateway_is_told_what_to_cache_where_the_model_wants_to_be_told() {
-        let cache = |model| dialect_of(&ModelRef::parse(model).unwrap()).cache;
-        for (model, expected) in [
-            ("openrouter/anthropic/claude-opus-4.8", CacheMarks::Parts),
-            ("openrouter/openai/gpt-5", CacheMarks::Unasked),
-            ("openai/gpt-5", CacheMarks::Key),
-            ("groq/anthropic/claude", CacheMarks::Unasked),
-        ] {
-            assert_eq!(cache(model), expected, "{model}");
-        }
-    }
-
-    #[test]
-    fn a_family_of_templates_adds_its_demands_where_a_template_runs_and_mistrals_everywhere() {
-        let after_tool = |model| dialect_of(&ModelRef::parse(model).unwrap()).user_after_tool;
-        assert_eq!(after_tool("ollama/devstral:24b"), UserAfterTool::Bridge);
-        assert_eq!(after_tool("ollama/qwen3"), UserAfterTool::Allowed);
-        for mistral in [
-            "openrouter/mistralai/devstral",
-            "together/mistralai/Mixtral-8x7B",
-        ] {
-            assert_eq!(after_tool(mistral), UserAfterTool::Bridge);
-        }
-        let alternates = |model| dialect_of(&ModelRef::parse(model).unwrap()).same_role;
-        assert_eq!(alternates("openrouter/qwen/qwen3"), SameRole::Keep);
-        assert_eq!(alternates("vllm/qwen/qwen3"), SameRole::Merge);
-        for (name, _) in TEMPLATES {
-            assert_eq!(name, name.to_ascii_lowercase());
-        }
+        assert!(chat.build_with(&env).unwrap().connection.key_from.is_none());
     }
 }

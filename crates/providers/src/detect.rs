@@ -12,7 +12,6 @@ use crate::base_url::BaseUrl;
 use crate::discovery;
 use crate::http::Http;
 use crate::key::{Variables, find_base_url, find_key};
-use crate::model_ref::ModelRef;
 use crate::timeouts::Timeouts;
 use crate::vendor::{Place, Tells, VENDORS, Vendor};
 
@@ -160,10 +159,7 @@ async fn look(vendor: &'static Vendor, base: BaseUrl) -> (&'static str, ServerSt
         probe: DETECT_TIMEOUT,
     };
     let down = (vendor.name, ServerState::Down);
-    let Ok(model) = ModelRef::of(vendor, "any") else {
-        return down;
-    };
-    let Ok(http) = Http::new(base, None, &model, HeaderMap::new(), timeouts) else {
+    let Ok(http) = Http::new(base, HeaderMap::new(), timeouts) else {
         return down;
     };
     let list = http.base.endpoint("models");

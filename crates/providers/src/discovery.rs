@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::detect::ModelFound;
 use crate::http::Http;
+use crate::protocol::messages_url;
 use crate::timeouts::LOAD_TIMEOUT;
 use crate::vendor::Tells;
 
@@ -41,7 +42,7 @@ pub(crate) enum Loading {
 /// Asks for a model's window.
 pub(crate) async fn window(http: &Http, tells: Tells, model: &str, loading: Loading) -> Report {
     match tells {
-        Tells::Nothing => Report::Unsaid,
+        Tells::Nothing | Tells::Silent => Report::Unsaid,
         Tells::Models => in_models(http, model).await,
         Tells::Props => in_props(http).await,
         Tells::Ollama => at_ollama(http, model, loading).await,
@@ -94,6 +95,7 @@ pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>>
             }
         }
         Tells::Nothing
+        | Tells::Silent
         | Tells::Models
         | Tells::Anthropic
         | Tells::LikeAnthropic
@@ -182,9 +184,7 @@ async fn at_lmstudio(http: &Http, model: &str) -> Report {
 
 /// Those that speak like it mostly have no such entry.
 async fn at_anthropic(http: &Http, model: &str) -> Report {
-    let url = http
-        .base
-        .endpoint(&messages_path(http, &format!("models/{model}")));
+    let url = messages_url(&http.base, &format!("models/{model}"));
     match http.question(url, None, http.timeouts.probe).await {
         None => Report::NoAnswer,
         Some((_, body)) => {
@@ -207,15 +207,6 @@ async fn at_google(http: &Http, model: &str) -> Report {
             let entry = serde_json::from_slice(&body).unwrap_or(Value::Null);
             Report::of(tokens(entry.get("inputTokenLimit")))
         }
-    }
-}
-
-/// The path of something of Anthropic's API: those who give its address leave out the version, as
-/// Anthropic's own clients have it.
-pub(crate) fn messages_path(http: &Http, path: &str) -> String {
-    match http.base.has_version() {
-        true => path.to_owned(),
-        false => format!("v1/{path}"),
     }
 }
 

@@ -1,6 +1,8 @@
 //! [`ProviderError`]: why no provider can be made of what was asked for. Not why a call failed;
 //! that is a `Failure`. No text here holds a key.
 
+use std::convert::Infallible;
+
 use thiserror::Error;
 
 use crate::vendor;
@@ -85,6 +87,14 @@ pub enum ProviderError {
         /// The provider.
         provider: &'static str,
     },
+    /// The provider is spoken to through the genai library.
+    #[error(
+        "`{provider}` is spoken to through the genai library: call `provider()` instead of `build()`"
+    )]
+    ThroughGenai {
+        /// The provider.
+        provider: &'static str,
+    },
     /// The provider serves the model in a way that is not spoken.
     #[error("`{provider}/{model}` cannot be called: of {provider} only {served} can")]
     NotServed {
@@ -107,6 +117,12 @@ pub enum ProviderError {
         /// Why.
         reason: String,
     },
+}
+
+impl From<Infallible> for ProviderError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
 }
 
 fn mean(suggestion: &Option<String>) -> String {

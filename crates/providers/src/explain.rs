@@ -1,28 +1,29 @@
-//! [`Explained`]: what would be sent for a model, and why its server would take it: an example,
-//! rendered as every request is and judged by the validator. Sends nothing; `connect.rs` asks.
+//! [`Explained`]: what would be sent for a model, and why its server would accept it, with an example
+//! that is rendered as every request is and judged by the validator. Nothing is sent; `connect.rs` asks
+//! servers.
 
+pub(crate) mod chat;
 mod connect;
-mod reach;
+pub(crate) mod messages;
+pub(crate) mod responses;
 mod sample;
 mod sentences;
 
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, HostedTool};
 use plimsoll_core::Provider;
-use plimsoll_wire::{Fault, anthropic, openai_chat, openai_responses};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use connect::{Connected, Counted};
+pub(crate) use sentences::rules_of;
 
-use crate::builder::OpenAiChatBuilder;
-use crate::chat::OpenAiChat;
+use crate::builder::ModelClientBuilder;
+use crate::client::ModelClient;
 use crate::error::ProviderError;
 use crate::key::Variables;
-use crate::messages::AnthropicMessages;
 use crate::models::ModelFacts;
-use crate::responses::OpenAiResponses;
-use crate::vendor::{Tells, Wire};
+use crate::vendor::Tells;
 
 /// All levels, the lowest first.
 const LEVELS: [(ThinkingLevel, &str); 5] = [
@@ -88,7 +89,7 @@ pub struct Explained {
     pub hosted_tools: OwnTools,
     /// What it cannot take.
     pub cannot: Vec<Peculiarity>,
-    /// An example; `None` where another library writes the requests.
+    /// An example; `None` if it cannot be written.
     pub sample: Option<Sample>,
 }
 
@@ -123,8 +124,8 @@ pub struct Sample {
     pub rules: Vec<&'static str>,
 }
 
-impl OpenAiChatBuilder {
-    /// Says what would be sent, with the variables given. Nothing is sent.
+impl ModelClientBuilder {
+    /// Explains what would be sent, with the variables given. Nothing is sent.
     ///
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
@@ -132,7 +133,7 @@ impl OpenAiChatBuilder {
         self.explain_with(variables, &Wishes::default())
     }
 
-    /// The same where all this is asked of it.
+    /// Explains what would be sent if these wishes are made.
     ///
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
@@ -141,14 +142,32 @@ impl OpenAiChatBuilder {
         variables: Variables<'_>,
         wishes: &Wishes,
     ) -> Result<Explained, ProviderError> {
-        match self.wire(variables) {
-            Wire::Chat => Ok(chat(&self.build_with(variables)?, wishes)),
-            Wire::Responses => Ok(responses(&self.responses_with(variables)?, wishes)),
-            Wire::Messages => Ok(messages(&self.messages_with(variables)?, wishes)),
-            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => {
-                self.other(variables, wishes)
-            }
+        #[cfg(feature = "genai")]
+        if self.uses_genai() {
+            return Ok(explained_genai(&self.genai_with(variables)?, wishes));
         }
+        Ok(explained(&self.build_with(variables)?, wishes))
+    }
+}
+
+/// Another library writes the request.
+#[cfg(feature = "genai")]
+fn explained_genai(provider: &crate::Genai, wishes: &Wishes) -> Explained {
+    let connection = provider.connection();
+    let vendor = connection.model.vendor();
+    Explained {
+        wire: vendor.wire.label(),
+        address: connection.http.base.to_string(),
+        key_from: connection.key_from.clone(),
+        profile: "genai".to_owned(),
+        peculiarities: sentences::of_genai(vendor.wire),
+        thinking: Vec::new(),
+        caching: Vec::new(),
+        window_from: window_from(vendor.tells),
+        weighs: None,
+        hosted_tools: wishes.tools(Vec::new(), provider),
+        cannot: Vec::new(),
+        sample: None,
     }
 }
 
@@ -196,191 +215,61 @@ pub(crate) fn question_at(level: ThinkingLevel) -> Request {
     sample::question(Some(level))
 }
 
-impl OpenAiChatBuilder {
-    /// Another library writes the request, where it is in this build.
-    fn other(self, variables: Variables<'_>, wishes: &Wishes) -> Result<Explained, ProviderError> {
-        let vendor = self.vendor();
-        let (address, key_from, hosted_tools) = self.reached(variables, wishes)?;
-        Ok(Explained {
-            wire: name_of(vendor.wire),
-            address,
-            key_from,
-            profile: "genai".to_owned(),
-            peculiarities: sentences::of_genai(vendor.wire),
-            thinking: Vec::new(),
-            caching: Vec::new(),
-            window_from: window_from(vendor.tells),
-            weighs: None,
-            hosted_tools,
-            cannot: Vec::new(),
-            sample: None,
-        })
-    }
-
-    /// Where its requests go, and where the key comes from.
-    #[cfg(feature = "genai")]
-    fn reached(self, variables: Variables<'_>, wishes: &Wishes) -> Result<Reached, ProviderError> {
-        let provider = self.genai_with(variables)?;
-        let tools = wishes.tools(Vec::new(), &provider);
-        let key_from = provider.key_from().map(str::to_owned);
-        Ok((provider.base_url().to_string(), key_from, tools))
-    }
-
-    #[cfg(not(feature = "genai"))]
-    fn reached(self, _: Variables<'_>, _: &Wishes) -> Result<Reached, ProviderError> {
-        Err(ProviderError::NotBuiltIn {
-            provider: self.vendor().name,
-        })
-    }
-}
-
-/// An address, the variable of a key, and tools of its own.
-type Reached = (String, Option<String>, OwnTools);
-
-fn chat(provider: &OpenAiChat, wishes: &Wishes) -> Explained {
-    let dialect = &provider.dialect;
-    let request = wishes.of(sample::of_chat(EXAMPLE), provider);
-    let body = |request: &Request| {
-        let rendered = provider.rendered(request).ok()?;
-        let notes = rendered.notes.iter().map(|note| format!("{:?}", note.what));
-        Some((value(&rendered.body)?, notes.collect()))
-    };
-    let sent = |request: &Request| body(request).map(|(body, _)| body);
-    let rules = sentences::rules_of_chat(dialect);
-    let sample = body(&request).map(|(body, notes)| {
-        let faults = openai_chat::validate(&body, dialect);
-        sampled(body, notes, &faults, rules)
-    });
-    let line = &provider.line;
-    let facts = &line.facts;
+fn explained(client: &ModelClient, wishes: &Wishes) -> Explained {
+    let ModelClient {
+        connection,
+        protocol,
+        ..
+    } = client;
+    let hosted = protocol.hosted_tools();
+    let mut caching = protocol.caching(connection);
+    caching.extend(wishes.kept(&connection.facts, client));
     Explained {
-        wire: name_of(Wire::Chat),
-        address: line.http.base.to_string(),
-        key_from: line.key_from.clone(),
-        profile: dialect.name.clone(),
-        peculiarities: with(
-            sentences::of_dialect(dialect),
-            reach::of_thinking(&line.model),
-        ),
-        thinking: levels(&sent),
-        caching: with(
-            sentences::cache_of_chat(dialect, facts),
-            wishes.kept(facts, provider),
-        ),
-        window_from: window_from(line.tells),
-        weighs: None,
-        hosted_tools: wishes.tools(Vec::new(), provider),
-        cannot: sentences::chat_cannot(dialect, facts),
-        sample,
+        wire: client.wire.label(),
+        address: connection.http.base.to_string(),
+        key_from: connection.key_from.clone(),
+        profile: protocol.profile_name().to_owned(),
+        peculiarities: protocol.peculiarities(connection),
+        thinking: levels(client),
+        caching,
+        window_from: window_from(connection.tells),
+        weighs: protocol.token_count().map(|endpoint| endpoint.shown),
+        hosted_tools: wishes.tools(hosted.map(|tools| tools.kinds).unwrap_or_default(), client),
+        cannot: protocol.limitations(connection),
+        sample: sampled(client, wishes),
     }
 }
 
-fn responses(provider: &OpenAiResponses, wishes: &Wishes) -> Explained {
-    let profile = &provider.profile;
-    let request = wishes.of(sample::of_responses(EXAMPLE, profile), provider);
-    let body = |request: &Request| {
-        let rendered = provider.rendered(request).ok()?;
-        let notes = rendered.notes.iter().map(|note| format!("{:?}", note.what));
-        Some((value(&rendered.body)?, notes.collect()))
-    };
-    let sent = |request: &Request| body(request).map(|(body, _)| body);
-    let rules = sentences::rules_of("OR");
-    let sample = body(&request).map(|(body, notes)| {
-        let faults = openai_responses::validate(&body, profile);
-        sampled(body, notes, &faults, rules)
-    });
-    let line = &provider.line;
-    Explained {
-        wire: name_of(Wire::Responses),
-        address: line.http.base.to_string(),
-        key_from: line.key_from.clone(),
-        profile: profile.name.clone(),
-        peculiarities: with(
-            sentences::of_responses(profile),
-            reach::of_detour(&line.model),
-        ),
-        thinking: levels(&sent),
-        caching: with(
-            sentences::cache_of_responses(profile, &line.facts),
-            wishes.kept(&line.facts, provider),
-        ),
-        window_from: window_from(line.tells),
-        weighs: Some("POST responses/input_tokens"),
-        hosted_tools: wishes.tools(openai_responses::hosted_kinds().collect(), provider),
-        cannot: sentences::responses_cannot(profile, &line.facts),
-        sample,
-    }
-}
-
-fn messages(provider: &AnthropicMessages, wishes: &Wishes) -> Explained {
-    let profile = &provider.profile;
-    let body = |request: &Request| {
-        let rendered = provider.rendered(request).ok()?;
-        let notes = rendered.notes.iter().map(|note| format!("{:?}", note.what));
-        let notes: Vec<String> = notes.collect();
-        Some((value(&rendered.body)?, notes, rendered.prefix))
-    };
-    let sent = |request: &Request| body(request).map(|(body, ..)| body);
-    // Its thinking comes from a reply to the question, and is bound to that.
-    let asked = body(&wishes.of(sample::question(Some(EXAMPLE)), provider));
-    let bind = |reply| match asked {
-        Some((.., prefix)) => prefix.bind(reply),
+/// Renders and judges the example.
+fn sampled(client: &ModelClient, wishes: &Wishes) -> Option<Sample> {
+    let question = wishes.of(sample::question(Some(EXAMPLE)), client);
+    let reply = client.protocol.sample_reply(&sample::reply());
+    let mut decoder = client.protocol.decoder(&question);
+    let reply = decoder.read_whole(&reply.to_string()).ok()?;
+    // Signed thinking is bound to the question.
+    let reply = match client.rendered(&question).ok()?.prefix {
+        Some(prefix) => prefix.bind(reply),
         None => reply,
     };
-    let request = wishes.of(sample::of_messages(EXAMPLE, profile, bind), provider);
-    let rules = sentences::rules_of("AM");
-    let sample = body(&request).map(|(body, notes, _)| {
-        let faults = anthropic::validate(&body, profile);
-        sampled(body, notes, &faults, rules)
-    });
-    let line = &provider.line;
-    Explained {
-        wire: name_of(Wire::Messages),
-        address: line.http.base.to_string(),
-        key_from: line.key_from.clone(),
-        profile: profile.name.clone(),
-        peculiarities: sentences::of_messages(profile),
-        thinking: levels(&sent),
-        caching: with(
-            sentences::cache_of_messages(profile, &line.facts),
-            wishes.kept(&line.facts, provider),
-        ),
-        window_from: window_from(line.tells),
-        weighs: Some("POST messages/count_tokens"),
-        hosted_tools: wishes.tools(anthropic::hosted_kinds().collect(), provider),
-        cannot: sentences::messages_cannot(profile, &line.facts),
-        sample,
-    }
-}
-
-fn with(
-    mut all: Vec<Peculiarity>,
-    more: impl IntoIterator<Item = Peculiarity>,
-) -> Vec<Peculiarity> {
-    all.extend(more);
-    all
+    let request = wishes.of(sample::answered(EXAMPLE, reply), client);
+    let rendered = client.rendered(&request).ok()?;
+    let request = value(&rendered.body)?;
+    let faults = client.protocol.validate(&request);
+    Some(Sample {
+        faults: faults.iter().map(ToString::to_string).collect(),
+        rules: client.protocol.rules(),
+        left_out: rendered.left_out,
+        request,
+    })
 }
 
 fn value(body: &[u8]) -> Option<Value> {
     serde_json::from_slice(body).ok()
 }
 
-fn sampled(
-    request: Value,
-    left_out: Vec<String>,
-    faults: &[Fault],
-    rules: Vec<&'static str>,
-) -> Sample {
-    Sample {
-        request,
-        left_out,
-        faults: faults.iter().map(ToString::to_string).collect(),
-        rules,
-    }
-}
-
 /// What each level is sent as, taken from requests that say it.
-fn levels(sent: &dyn Fn(&Request) -> Option<Value>) -> Vec<Level> {
+fn levels(client: &ModelClient) -> Vec<Level> {
+    let sent = |request: &Request| value(&client.rendered(request).ok()?.body);
     let levels = LEVELS.iter().map(|(level, name)| {
         let body = sent(&sample::question(Some(*level))).unwrap_or_default();
         let said = THINKING_KEYS.iter().filter_map(|key| {
@@ -395,22 +284,9 @@ fn levels(sent: &dyn Fn(&Request) -> Option<Value>) -> Vec<Level> {
     levels.collect()
 }
 
-/// What a wire is called by people.
-pub(crate) fn name_of(wire: Wire) -> &'static str {
-    match wire {
-        Wire::Chat => "OpenAI Chat Completions",
-        Wire::Responses => "OpenAI Responses",
-        Wire::Messages => "Anthropic Messages",
-        Wire::Gemini => "Gemini generateContent",
-        Wire::Vertex => "Vertex AI generateContent",
-        Wire::Converse => "Bedrock Converse",
-        Wire::Ollama => "Ollama's own API",
-    }
-}
-
 fn window_from(tells: Tells) -> &'static str {
     match tells {
-        Tells::Nothing => "its server does not tell; a refusal does",
+        Tells::Nothing | Tells::Silent => "its server does not tell; a refusal does",
         Tells::Models => "its list of models",
         Tells::Props => "/props, the window of one slot",
         Tells::Ollama => "/api/ps, once the model is loaded",

@@ -29,20 +29,20 @@ use plimsoll_core::{Provider, Secret};
 
 pub(crate) use api::Api;
 
-use crate::line::Line;
+use crate::connection::Connection;
 use crate::refusal::Asked;
 use frames::Frames;
 
 /// A model behind an API that the genai library speaks.
 #[derive(Debug)]
 pub struct Genai {
-    line: Line,
+    line: Connection,
     api: Api,
     client: genai::Client,
 }
 
 impl Genai {
-    pub(crate) fn new(line: Line, api: Api) -> Result<Self, crate::ProviderError> {
+    pub(crate) fn new(line: Connection, api: Api) -> Result<Self, crate::ProviderError> {
         let client = genai::Client::builder().with_reqwest(line.http.client());
         let client = client
             .build()
@@ -53,20 +53,9 @@ impl Genai {
         Ok(Self { line, api, client })
     }
 
-    /// Where its server is.
-    #[must_use]
-    pub fn base_url(&self) -> &crate::BaseUrl {
-        &self.line.http.base
-    }
-
     /// What it speaks over.
-    pub(crate) fn line(&self) -> &Line {
+    pub(crate) fn connection(&self) -> &Connection {
         &self.line
-    }
-
-    /// Where its key comes from, if one is sent.
-    pub(crate) fn key_from(&self) -> Option<&str> {
-        self.line.key_from.as_deref()
     }
 
     async fn hear(
@@ -126,7 +115,7 @@ impl Provider for Genai {
             request.to_mut().max_output = limit;
         }
         let reply = self.hear(&request, deltas).await?;
-        self.line.heard(reply, limit)
+        self.line.checked(reply, limit)
     }
 
     fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {

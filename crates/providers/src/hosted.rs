@@ -1,14 +1,14 @@
-//! Tools of the provider's own on their way into a request: in the form of a wire, and judged by its
-//! validator before any is sent. Which tools there are, `wire` knows.
+//! The provider's own tools in a request. Which tools there are, `plimsoll-wire` knows.
 
-use plimsoll_agent::{Failure, Request};
+use plimsoll_agent::Request;
 use plimsoll_context::{HostedTool, Opaque};
-use plimsoll_wire::Fault;
 use serde_json::Value;
 
+use crate::client::ModelClient;
 use crate::explain::question;
+use crate::protocol::HostedTools;
 
-/// Tools as a wire passes them through.
+/// Returns tools as opaque blocks of a protocol.
 pub(crate) fn hosted(tools: &[HostedTool], origin: &str) -> Vec<Opaque> {
     let tools = tools.iter().map(|tool| Opaque {
         origin: origin.to_owned(),
@@ -17,26 +17,38 @@ pub(crate) fn hosted(tools: &[HostedTool], origin: &str) -> Vec<Opaque> {
     tools.collect()
 }
 
-/// What is wrong with tools: those that no provider of this wire runs, by `not_hosted`; else what
-/// its validator finds in a request that is otherwise good, as `body` renders it.
-pub(crate) fn judged(
+/// Returns a fault for each tool, because the protocol has no tools of the provider's own.
+pub(crate) fn none_here(model: &str, tools: &[HostedTool]) -> Vec<String> {
+    let faults = tools.iter().map(|tool| {
+        let name = tool.name();
+        format!(
+            "`{name}` is asked for as a tool of the provider's own, and {model} has none here; leave \
+             it out of hosted_tools"
+        )
+    });
+    faults.collect()
+}
+
+/// Returns the faults of tools: those of unknown tools; if there are none, those that the validator
+/// finds in a request that is otherwise valid.
+pub(crate) fn faults(
+    client: &ModelClient,
+    hosted: &HostedTools,
     tools: &[HostedTool],
-    not_hosted: impl Fn(&HostedTool) -> Option<String>,
-    body: impl Fn(&Request) -> Result<Vec<u8>, Failure>,
-    validate: impl Fn(&Value) -> Vec<Fault>,
 ) -> Vec<String> {
-    let strange: Vec<String> = tools.iter().filter_map(not_hosted).collect();
-    if !strange.is_empty() {
-        return strange;
+    let unknown: Vec<String> = tools.iter().filter_map(hosted.fault).collect();
+    if !unknown.is_empty() {
+        return unknown;
     }
-    let judge = |request: &Request| {
-        let body = serde_json::from_slice(&body(request).ok()?).ok()?;
-        Some(validate(&body))
+    let validate = |request: &Request| {
+        let body = client.rendered(request).ok()?.body;
+        let body: Value = serde_json::from_slice(&body).ok()?;
+        Some(client.protocol.validate(&body))
     };
     let faults = tools.iter().flat_map(|tool| {
         let mut request = question();
         request.hosted_tools = [tool.clone()].into();
-        let faults = judge(&request).unwrap_or_default();
+        let faults = validate(&request).unwrap_or_default();
         let name = tool.name().to_owned();
         faults.into_iter().map(move |fault| {
             format!(

@@ -6,19 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt};
 use plimsoll_context::Bytes as ByteCount;
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Method, Response, Url, redirect};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::base_url::BaseUrl;
 use crate::error::ProviderError;
-use crate::key::Key;
-use crate::model_ref::ModelRef;
 use crate::timeouts::Timeouts;
-use crate::vendor::Wire;
 
 /// How much of an error's body is kept; more is a page or an echo of the request.
 pub const MAX_ERROR_BODY: ByteCount = ByteCount(64 * 1024);
@@ -26,14 +21,6 @@ pub const MAX_ERROR_BODY: ByteCount = ByteCount(64 * 1024);
 pub const MAX_PROBE_BODY: ByteCount = ByteCount(8 * 1024 * 1024);
 /// How we present ourselves.
 const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
-
-/// Where Anthropic's API wants its key.
-const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// Where Gemini's API wants its key.
-const GOOGLE_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
-/// Which version of Anthropic's API is spoken; without it every request is refused.
-const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
-const VERSION: &str = "2023-06-01";
 
 /// The connection to one server.
 #[derive(Debug, Clone)]
@@ -56,30 +43,9 @@ impl Http {
     /// `headers` are sent with every request; all count as secret.
     pub(crate) fn new(
         base: BaseUrl,
-        key: Option<&Key>,
-        model: &ModelRef,
         mut headers: HeaderMap,
         timeouts: Timeouts,
     ) -> Result<Self, ProviderError> {
-        let wire = model.vendor().wire;
-        if let Some(key) = key {
-            let (name, value) = match wire {
-                Wire::Messages => (API_KEY, key.secret.expose().to_owned()),
-                Wire::Gemini => (GOOGLE_KEY, key.secret.expose().to_owned()),
-                Wire::Chat | Wire::Responses | Wire::Vertex | Wire::Converse | Wire::Ollama => {
-                    (AUTHORIZATION, format!("Bearer {}", key.secret.expose()))
-                }
-            };
-            let value = HeaderValue::try_from(value).map_err(|_| ProviderError::BadKey {
-                provider: model.vendor().name,
-            })?;
-            // A header given by hand goes before the key.
-            headers.entry(name).or_insert(value);
-        }
-        if wire == Wire::Messages {
-            let version = HeaderValue::from_static(VERSION);
-            headers.entry(VERSION_HEADER).or_insert(version);
-        }
         headers
             .values_mut()
             .for_each(|value| value.set_sensitive(true));
@@ -115,13 +81,13 @@ impl Http {
     /// Sends a body, with further headers, and waits for the answer's head.
     pub(crate) async fn post(
         &self,
-        path: &str,
+        url: Url,
         headers: HeaderMap,
         body: Vec<u8>,
     ) -> Result<Response, Silence> {
         let request = self
             .client
-            .post(self.base.endpoint(path))
+            .post(url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json")
             .headers(headers)

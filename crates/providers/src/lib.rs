@@ -3,19 +3,21 @@
 //!
 //! ```no_run
 //! use plimsoll_core::Provider;
-//! use plimsoll_providers::{ModelBook, ModelRef, OpenAiChat, resolve_window};
+//! use plimsoll_providers::{ModelBook, ModelClient, ModelRef, resolve_window};
 //!
 //! # async fn example() -> Result<(), plimsoll_providers::ProviderError> {
 //! let model = ModelRef::parse("ollama/qwen3:8b")?;
-//! let chat = OpenAiChat::builder(model.clone()).build()?;
-//! let window = resolve_window(None, chat.window().await, &ModelBook::built_in().facts(&model));
+//! let client = ModelClient::builder(model.clone()).build()?;
+//! let window = resolve_window(None, client.window().await, &ModelBook::built_in().facts(&model));
 //! # Ok(())
 //! # }
 //! ```
 
 mod base_url;
 mod builder;
-mod chat;
+mod cache_lifetime;
+mod client;
+mod connection;
 mod detect;
 mod discovery;
 mod efforts;
@@ -25,31 +27,27 @@ mod explain;
 mod genai;
 mod hosted;
 mod http;
-mod incoming;
 mod key;
-mod line;
 pub mod local;
-mod messages;
 mod model_config;
 mod model_ref;
 mod models;
+mod protocol;
 mod receive;
 mod refusal;
-mod responses;
-mod retention;
+mod rejected;
 mod retry_after;
 mod sse;
 mod target;
 mod thinking_off;
 mod timeouts;
-mod unread;
+mod token_count;
 mod vendor;
-mod weigh;
 mod windows;
 
 pub use base_url::BaseUrl;
-pub use builder::OpenAiChatBuilder;
-pub use chat::OpenAiChat;
+pub use builder::ModelClientBuilder;
+pub use client::ModelClient;
 pub use detect::{
     DETECT_TIMEOUT, Detected, KeyFound, KeyState, ModelFound, ServerFound, ServerState, detect,
     detect_keys, detect_servers,
@@ -60,7 +58,6 @@ pub use explain::{Connected, Counted, Explained, Level, OwnTools, Peculiarity, S
 pub use genai::Genai;
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
 pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
-pub use messages::AnthropicMessages;
 pub use model_config::ModelConfig;
 pub use model_ref::ModelRef;
 pub use models::{
@@ -70,13 +67,13 @@ pub use models::{
     table_address,
 };
 pub use plimsoll_core::Secret;
+pub use protocol::responses_profile;
 pub use receive::{MAX_STREAM, SILENCES_AN_EVENT};
-pub use responses::{OpenAiResponses, responses_profile};
 pub use retry_after::MAX_RESET_WAIT;
 pub use target::{NoTarget, target, target_of};
 pub use timeouts::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,
     USAGE_GRACE,
 };
-pub use vendor::{Blank, Place, Tells, VENDORS, Vendor, Wire};
+pub use vendor::{Blank, KeyHeader, Place, Tells, VENDORS, Vendor, Wire};
 pub use windows::{Window, WindowSource, resolve_window};

@@ -7,8 +7,7 @@ use plimsoll_context::PriceSheet;
 use plimsoll_core::{Agent, AgentBuilder, Provider};
 use plimsoll_wire::openai_chat::Dialect;
 
-use crate::builder::OpenAiChatBuilder;
-use crate::chat::OpenAiChat;
+use crate::client::ModelClient;
 use crate::error::ProviderError;
 use crate::key::{Variables, environment};
 use crate::model_ref::ModelRef;
@@ -103,7 +102,7 @@ impl ModelConfig {
     }
 
     fn provider_with(&self, variables: Variables<'_>) -> Result<Arc<dyn Provider>, ProviderError> {
-        let mut builder: OpenAiChatBuilder = OpenAiChat::builder(self.model()?);
+        let mut builder = ModelClient::builder(self.model()?);
         if let Some(url) = &self.base_url {
             builder = builder.base_url(url);
         }

@@ -88,6 +88,14 @@ impl FromStr for ModelRef {
     }
 }
 
+impl TryFrom<&str> for ModelRef {
+    type Error = ProviderError;
+
+    fn try_from(text: &str) -> Result<Self, ProviderError> {
+        Self::parse(text)
+    }
+}
+
 impl fmt::Display for ModelRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.vendor.name, self.name)

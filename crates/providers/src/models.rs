@@ -22,8 +22,8 @@ pub use row::{
 };
 pub use table::{Change, MAX_MODELS, Published, TableError, published};
 
+use crate::cache_lifetime::{MARKED, keeps_by_mark};
 use crate::model_ref::ModelRef;
-use crate::retention::{MARKED, keeps_by_mark};
 use crate::vendor::{Place, Vendor};
 
 /// Names further away than this from what was given are no suggestion.

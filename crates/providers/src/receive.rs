@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
 use plimsoll_context::{Bytes, Delta, Part, Reply, Usage};
-use plimsoll_wire::{WireError, hosted};
+use plimsoll_wire::{StreamDecoder, WireError, hosted};
 use tokio::time::{Instant, timeout};
 
-use crate::incoming::Incoming;
 use crate::sse::{Event, EventKind, MAX_EVENT, SseReader};
 use crate::timeouts::{DRAIN_TIMEOUT, USAGE_GRACE};
 
@@ -67,9 +66,9 @@ enum Flow {
 }
 
 /// One answer while it arrives.
-struct Receiver<'a, I> {
+struct Receiver<'a> {
     form: Form,
-    state: I,
+    decoder: Box<dyn StreamDecoder>,
     sink: Sink<'a>,
     bytes: u64,
     /// What was handed on of its use.
@@ -79,19 +78,19 @@ struct Receiver<'a, I> {
 }
 
 /// Reads an answer to its end, or to the end of the reply in it.
-pub(crate) async fn receive<I, S, B>(
+pub(crate) async fn receive<S, B>(
     mut bytes: S,
+    decoder: Box<dyn StreamDecoder>,
     idle: Duration,
     sink: Sink<'_>,
 ) -> Result<Reply, Broken>
 where
-    I: Incoming,
     S: Stream<Item = Result<B, String>> + Unpin,
     B: AsRef<[u8]>,
 {
     let mut receiver = Receiver {
         form: Form::Unknown,
-        state: I::default(),
+        decoder,
         sink,
         bytes: 0,
         used: None,
@@ -99,7 +98,7 @@ where
     };
     loop {
         // A reply that has ended is worth more than the usage that may never come.
-        let ended = receiver.state.has_ended();
+        let ended = receiver.decoder.has_ended();
         let wait = if ended { idle.min(USAGE_GRACE) } else { idle };
         // Comments alone keep a connection open, not a call.
         let quiet = receiver.told.elapsed();
@@ -123,7 +122,7 @@ where
     }
 }
 
-impl<I: Incoming> Receiver<'_, I> {
+impl Receiver<'_> {
     fn take(&mut self, piece: &[u8]) -> Result<Flow, Broken> {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         if self.bytes > MAX_STREAM.0 {
@@ -167,10 +166,10 @@ impl<I: Incoming> Receiver<'_, I> {
         if event.kind == EventKind::Error {
             return Err(Broken::Refused(event.data));
         }
-        let ended = self.state.has_ended();
-        let pushed = self.state.push(&event.data).map_err(Broken::from);
+        let ended = self.decoder.has_ended();
+        let pushed = self.decoder.push(&event.data).map_err(Broken::from);
         // Said at once: it is owed even if the reply never comes.
-        let used = self.state.used();
+        let used = self.decoder.usage();
         if let Some(usage) = used.filter(|_| used != self.used) {
             self.used = used;
             (self.sink)(Delta::Used { usage });
@@ -181,7 +180,7 @@ impl<I: Incoming> Receiver<'_, I> {
             Err(Broken::Garbled(_)) if ended => {}
             Err(broken) => return Err(broken),
         }
-        let done = event.data.trim() == DONE || self.state.is_complete();
+        let done = event.data.trim() == DONE || self.decoder.is_complete();
         Ok(if done { Flow::Done } else { Flow::On })
     }
 
@@ -189,7 +188,7 @@ impl<I: Incoming> Receiver<'_, I> {
     fn finish(mut self) -> Result<Reply, Broken> {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => Err(Broken::Empty),
-            Form::Whole(text) => whole::<I>(&text, self.sink),
+            Form::Whole(text) => whole(&text, &mut *self.decoder, self.sink),
             Form::Events(reader) => {
                 for event in reader.finish() {
                     match self.event(event) {
@@ -198,9 +197,9 @@ impl<I: Incoming> Receiver<'_, I> {
                         Err(broken) => return Err(broken),
                     }
                 }
-                let nothing = self.state.partial();
+                let nothing = self.decoder.partial();
                 let nothing = nothing.parts.is_empty() && nothing.model.is_none();
-                match self.state.finish() {
+                match self.decoder.finish() {
                     Err(WireError::Cut { .. }) if nothing => Err(Broken::Empty),
                     reply => reply.map_err(Broken::from),
                 }
@@ -222,13 +221,13 @@ impl From<WireError> for Broken {
 }
 
 /// A reply that came in one piece.
-fn whole<I: Incoming>(text: &[u8], sink: Sink<'_>) -> Result<Reply, Broken> {
+fn whole(text: &[u8], decoder: &mut dyn StreamDecoder, sink: Sink<'_>) -> Result<Reply, Broken> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.starts_with('<') {
         return Err(Broken::Html);
     }
-    let reply = I::whole(text).map_err(|error| match error {
+    let reply = decoder.read_whole(text).map_err(|error| match error {
         // The parser met the end of the text, not a fault in it.
         WireError::NotJson { reason } if reason.starts_with("EOF") => Broken::Cut(CUT.into()),
         error => Broken::from(error),

@@ -6,11 +6,10 @@ use plimsoll_wire::canonical::Target;
 use plimsoll_wire::openai_chat::Reach;
 use serde_json::Value;
 
-use crate::builder::dialect_of;
 use crate::efforts::goes;
 use crate::model_ref::ModelRef;
 use crate::models::ModelBook;
-use crate::responses::responses_profile;
+use crate::protocol::{dialect_of, responses_profile};
 use crate::vendor::Wire;
 
 /// The vendor whose models go over two wires.

@@ -2,8 +2,10 @@
 //! there are; a server knows that, and `windows.rs` knows a few windows.
 
 use plimsoll_wire::openai_chat::Dialect;
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use crate::error::ProviderError;
+use crate::key::Key;
 
 /// Names further away than this from what was given are no suggestion.
 const MAX_DISTANCE: usize = 3;
@@ -25,6 +27,8 @@ pub struct Vendor {
     pub base_variable: Option<&'static str>,
     /// The environment's variables for its key; the first one is the name we give.
     pub key_variables: &'static [&'static str],
+    /// How its servers expect the key.
+    pub key_header: KeyHeader,
     /// What its servers speak.
     pub wire: Wire,
     /// The vendor that it is by another wire: models, windows and prices are the same.
@@ -54,6 +58,74 @@ pub enum Wire {
     Converse,
     /// Ollama's own API; with the feature `genai`.
     Ollama,
+}
+
+/// The header that carries a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyHeader {
+    /// `Authorization: Bearer KEY`.
+    Bearer,
+    /// `x-api-key: KEY`.
+    XApiKey,
+    /// `x-goog-api-key: KEY`.
+    XGoogApiKey,
+}
+
+impl KeyHeader {
+    /// Returns the header with this key.
+    ///
+    /// # Errors
+    /// [`ProviderError::BadKey`] if the key has characters that no header may have.
+    pub(crate) fn with(
+        self,
+        key: &Key,
+        vendor: &Vendor,
+    ) -> Result<(HeaderName, HeaderValue), ProviderError> {
+        let key = key.secret.expose();
+        let (name, value) = match self {
+            Self::Bearer => (
+                AUTHORIZATION,
+                HeaderValue::try_from(format!("Bearer {key}")),
+            ),
+            Self::XApiKey => (
+                HeaderName::from_static("x-api-key"),
+                HeaderValue::try_from(key),
+            ),
+            Self::XGoogApiKey => {
+                let name = HeaderName::from_static("x-goog-api-key");
+                (name, HeaderValue::try_from(key))
+            }
+        };
+        let bad = |_| ProviderError::BadKey {
+            provider: vendor.name,
+        };
+        Ok((name, value.map_err(bad)?))
+    }
+}
+
+impl Wire {
+    /// Returns `true` if the protocol is spoken through the genai library.
+    #[cfg(feature = "genai")]
+    pub(crate) fn is_genai(self) -> bool {
+        matches!(
+            self,
+            Self::Gemini | Self::Vertex | Self::Converse | Self::Ollama
+        )
+    }
+
+    /// Returns the name of the protocol.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Chat => "OpenAI Chat Completions",
+            Self::Responses => "OpenAI Responses",
+            Self::Messages => "Anthropic Messages",
+            Self::Gemini => "Gemini generateContent",
+            Self::Vertex => "Vertex AI generateContent",
+            Self::Converse => "Bedrock Converse",
+            Self::Ollama => "Ollama's own API",
+        }
+    }
 }
 
 /// A part of an address that the environment fills in.
@@ -99,6 +171,8 @@ pub enum Tells {
     LikeAnthropic,
     /// Google: in the model's own entry.
     Google,
+    /// Not at all, and it has no list of models either.
+    Silent,
     /// It may be any server: try what may be tried.
     Perhaps,
 }
@@ -112,6 +186,7 @@ const HOSTED: Vendor = Vendor {
     blanks: &[],
     base_variable: None,
     key_variables: &[],
+    key_header: KeyHeader::Bearer,
     wire: Wire::Chat,
     same_as: None,
     dialect: "compatible",
@@ -148,6 +223,7 @@ pub static VENDORS: [Vendor; 21] = [
         base_url: Some("https://api.anthropic.com/v1"),
         base_variable: Some("ANTHROPIC_BASE_URL"),
         key_variables: &["ANTHROPIC_API_KEY"],
+        key_header: KeyHeader::XApiKey,
         wire: Wire::Messages,
         tells: Tells::Anthropic,
         ..HOSTED
@@ -158,6 +234,7 @@ pub static VENDORS: [Vendor; 21] = [
         base_url: Some("https://generativelanguage.googleapis.com/v1beta"),
         base_variable: Some("GOOGLE_GEMINI_BASE_URL"),
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        key_header: KeyHeader::XGoogApiKey,
         wire: Wire::Gemini,
         tells: Tells::Google,
         ..HOSTED
@@ -184,7 +261,7 @@ pub static VENDORS: [Vendor; 21] = [
         key_variables: &["VERTEX_API_KEY"],
         wire: Wire::Vertex,
         same_as: Some("gemini"),
-        tells: Tells::Nothing,
+        tells: Tells::Silent,
         ..HOSTED
     },
     Vendor {
@@ -198,7 +275,7 @@ pub static VENDORS: [Vendor; 21] = [
         }],
         key_variables: &["AWS_BEARER_TOKEN_BEDROCK", "BEDROCK_API_KEY"],
         wire: Wire::Converse,
-        tells: Tells::Nothing,
+        tells: Tells::Silent,
         ..HOSTED
     },
     Vendor {

@@ -125,6 +125,7 @@ pub mod body;
 mod call_ids;
 pub mod canonical;
 mod compose;
+mod decoder;
 mod error;
 mod fault;
 pub mod frames;
@@ -141,6 +142,7 @@ mod server_rules;
 mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};
+pub use decoder::StreamDecoder;
 pub use error::WireError;
 pub use fault::{Fault, Rule};
 pub use request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};

@@ -26,7 +26,7 @@ pub use dialect::{
     NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
     SystemRole, Template, Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
 };
-pub use json_turns::{AnswerStream, read_turn};
+pub use json_turns::TurnDecoder;
 pub use parts::ORIGIN;
 pub(crate) use parts::unknown_kind;
 pub use patch::{Slot, patch_content};

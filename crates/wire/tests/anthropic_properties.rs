@@ -6,6 +6,7 @@ use plimsoll_context::{
     Breakpoint, CachePlan, CacheRetention, CallId, File, Image, Message, Opaque, Part, Source,
     ToolCall, ToolResult, ToolSpec, repair,
 };
+use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::anthropic::{
     Profile, StreamState, UnaskedThinking, cautions, read, read_reply, render, validate,
 };

@@ -5,10 +5,10 @@
 use plimsoll_context::{
     CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage,
 };
-use plimsoll_wire::WireError;
 use plimsoll_wire::anthropic::{MAX_REPLY, StreamState, read_reply};
 use plimsoll_wire::overflow::silent::{Known, Silent, detect};
 use plimsoll_wire::overflow::{Verdict, classify};
+use plimsoll_wire::{StreamDecoder, WireError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 
 use plimsoll_context::{CallId, Message, Part, ToolSpec};
 use plimsoll_wire::anthropic::{Profile, StreamState, render, sign, validate};
-use plimsoll_wire::{Effort, LeftOut, RenderInput, Rendered, ToolChoice};
+use plimsoll_wire::{Effort, LeftOut, RenderInput, Rendered, StreamDecoder, ToolChoice};
 use serde_json::{Value, json};
 
 /// Thinks by a budget, signs only the block.

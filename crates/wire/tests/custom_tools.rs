@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, ToolResult};
-use plimsoll_wire::RenderInput;
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::{Dialect, StreamState, read, read_reply, render, validate};
+use plimsoll_wire::{RenderInput, StreamDecoder};
 use serde_json::{Value, json};
 
 fn call() -> Value {

@@ -5,12 +5,12 @@
 use plimsoll_context::{
     CachePlan, CallId, Image, Message, Part, Source, Thinking, Tokens, ToolCall, ToolResult,
 };
-use plimsoll_wire::RenderInput;
 use plimsoll_wire::frames;
 use plimsoll_wire::openai_chat::{
     CacheMarks, Dialect, Prefill, StreamState, StreamUsage, Template, read_reply, refusal, render,
     validate,
 };
+use plimsoll_wire::{RenderInput, StreamDecoder};
 use serde_json::{Value, json};
 
 fn call(id: &str, arguments: &str) -> Part {

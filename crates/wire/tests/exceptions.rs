@@ -6,7 +6,7 @@
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
-use plimsoll_wire::{LeftOut, RenderInput};
+use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use plimsoll_wire::{anthropic, frames, openai_chat, openai_responses};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, Reply, ToolCall, ToolSpec};
-use plimsoll_wire::{LeftOut, RenderInput, ToolChoice};
+use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder, ToolChoice};
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
 

@@ -25,7 +25,7 @@ use damage::damage;
 use frozen_files::Frozen;
 use plimsoll_context::{Estimate, Message, TokenCounter, ToolSpec};
 use plimsoll_wire::canonical::{Reasoning, Target, canonical, import, mend};
-use plimsoll_wire::{Effort, RenderInput, anthropic, openai_chat, openai_responses};
+use plimsoll_wire::{Effort, RenderInput, StreamDecoder, anthropic, openai_chat, openai_responses};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

@@ -7,7 +7,7 @@ use plimsoll_context::{
 };
 use plimsoll_wire::RenderInput;
 use plimsoll_wire::openai_chat::{self, Dialect};
-use plimsoll_wire::{anthropic, openai_responses};
+use plimsoll_wire::{StreamDecoder, anthropic, openai_responses};
 use serde_json::{Value, json};
 
 fn definition(tool: &Value, origin: &str) -> Opaque {

@@ -9,9 +9,9 @@
 use plimsoll_context::{
     CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage,
 };
-use plimsoll_wire::WireError;
 use plimsoll_wire::openai_responses::{StreamState, read_reply};
 use plimsoll_wire::overflow::{Verdict, classify};
+use plimsoll_wire::{StreamDecoder, WireError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ mod verdicts;
 use plimsoll_context::{StopReason, Tokens};
 use plimsoll_wire::overflow::silent::{Known, Silent, detect};
 use plimsoll_wire::overflow::{Overflow, Verdict, classify};
-use plimsoll_wire::{WireError, anthropic, openai_chat, openai_responses};
+use plimsoll_wire::{StreamDecoder, WireError, anthropic, openai_chat, openai_responses};
 use serde_json::{Value, json};
 use verdicts::{cap, clamp, over, over_by, over_with_output, soft};
 

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use plimsoll_context::{CallId, Delta, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage};
-use plimsoll_wire::WireError;
 use plimsoll_wire::openai_chat::{MAX_PARTS, MAX_REPLY, StreamState, read_reply};
+use plimsoll_wire::{StreamDecoder, WireError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

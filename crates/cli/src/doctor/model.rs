@@ -3,7 +3,7 @@
 
 use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::{
-    self, BaseUrl, Connected, Counted, Explained, Fact, ModelFacts, ModelRef, OpenAiChatBuilder,
+    self, BaseUrl, Connected, Counted, Explained, Fact, ModelClientBuilder, ModelFacts, ModelRef,
     Peculiarity, Place, ProviderError, Secret, WindowSource, Wishes, resolve_window,
 };
 use plimsoll::{Permission, Tokens};
@@ -24,7 +24,7 @@ struct Found {
     model: ModelRef,
     facts: ModelFacts,
     explained: Explained,
-    builder: OpenAiChatBuilder,
+    builder: ModelClientBuilder,
     address_from: String,
     /// What is missing, so that no request could be sent.
     faults: Vec<String>,

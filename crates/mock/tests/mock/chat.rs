@@ -2,6 +2,7 @@
 
 use plimsoll_context::Tokens;
 use plimsoll_mock::{Mock, Server};
+use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::openai_chat::StreamState;
 use serde_json::{Value, json};
 

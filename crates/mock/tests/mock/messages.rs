@@ -3,6 +3,7 @@
 
 use plimsoll_context::{Part, StopReason, Tokens};
 use plimsoll_mock::{Mock, Server, Turn};
+use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::anthropic::{StreamState, sign};
 use serde_json::{Value, json};
 

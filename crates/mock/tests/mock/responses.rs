@@ -3,6 +3,7 @@
 
 use plimsoll_context::{StopReason, Tokens};
 use plimsoll_mock::{Mock, Server};
+use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::openai_responses::{Profile, StreamState, read_reply};
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::{Agent, Error, Provider, Tool};
 use plimsoll_providers::{
-    ModelBook, ModelFacts, ModelRef, OpenAiChat, OpenAiChatBuilder, Secret, Timeouts,
+    ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret, Timeouts,
 };
 use plimsoll_tools::{Root, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
@@ -120,13 +120,13 @@ impl AgentConfig {
         &self,
         model: &str,
         variables: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<(ModelRef, OpenAiChatBuilder), ConfigError> {
+    ) -> Result<(ModelRef, ModelClientBuilder), ConfigError> {
         let (provider, name) = model.split_once('/').unwrap_or((model, ""));
         let own = self.shared.providers.get(provider);
         let made = match own {
             Some(own) => own.chat(name, variables),
             None => match ModelRef::parse(model) {
-                Ok(model) => Ok((model.clone(), OpenAiChat::builder(model))),
+                Ok(model) => Ok((model.clone(), ModelClient::builder(model))),
                 Err(error) => Err(error.to_string()),
             },
         };

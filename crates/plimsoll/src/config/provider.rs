@@ -1,7 +1,7 @@
 //! [`ProviderSettings`]: how a provider is reached, as `[providers.NAME]` says it. Keys stay
 //! secret: they are read here and never printed.
 
-use plimsoll_providers::{BaseUrl, ModelRef, OpenAiChat, OpenAiChatBuilder, Secret, Vendor};
+use plimsoll_providers::{BaseUrl, ModelClient, ModelClientBuilder, ModelRef, Secret, Vendor};
 
 use super::fault::Faults;
 use super::fields::{Field, FieldKind, Fields};
@@ -121,13 +121,13 @@ impl ProviderSettings {
         &self,
         model: &str,
         variables: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<(ModelRef, OpenAiChatBuilder), String> {
+    ) -> Result<(ModelRef, ModelClientBuilder), String> {
         let model = match Vendor::named(&self.name) {
             Ok(vendor) => format!("{}/{model}", vendor.name),
             Err(_) => format!("{COMPATIBLE}/{model}"),
         };
         let model = ModelRef::parse(&model).map_err(|error| error.to_string())?;
-        let mut builder = OpenAiChat::builder(model.clone());
+        let mut builder = ModelClient::builder(model.clone());
         if let Some(url) = &self.base_url {
             builder = builder.base_url(url);
         }

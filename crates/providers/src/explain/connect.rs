@@ -6,12 +6,12 @@ use plimsoll_core::Provider;
 use serde::Serialize;
 
 use super::sample;
-use crate::builder::OpenAiChatBuilder;
+use crate::builder::ModelClientBuilder;
+use crate::connection::Connection;
 use crate::discovery::{self, Loading, Report};
 use crate::error::ProviderError;
 use crate::key::Variables;
-use crate::line::Line;
-use crate::vendor::Wire;
+use crate::vendor::Tells;
 
 /// What a server says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,71 +43,48 @@ pub enum Counted {
     Refused(String),
 }
 
-impl OpenAiChatBuilder {
+impl ModelClientBuilder {
     /// Asks the server of the model, with the variables given.
     ///
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
     pub async fn connect(self, variables: Variables<'_>) -> Result<Connected, ProviderError> {
-        match self.wire(variables) {
-            Wire::Chat => {
-                let provider = self.build_with(variables)?;
-                Ok(ask(&provider, &provider.line).await)
-            }
-            Wire::Responses => {
-                let provider = self.responses_with(variables)?;
-                Ok(ask(&provider, &provider.line).await)
-            }
-            Wire::Messages => {
-                let provider = self.messages_with(variables)?;
-                Ok(ask(&provider, &provider.line).await)
-            }
-            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => {
-                self.connect_other(variables).await
-            }
+        #[cfg(feature = "genai")]
+        if self.uses_genai() {
+            let provider = self.genai_with(variables)?;
+            return Ok(ask(&provider, provider.connection()).await);
         }
-    }
-
-    #[cfg(feature = "genai")]
-    async fn connect_other(self, variables: Variables<'_>) -> Result<Connected, ProviderError> {
-        let tells = !matches!(self.vendor().wire, Wire::Vertex | Wire::Converse);
-        let provider = self.genai_with(variables)?;
-        match tells {
-            true => Ok(ask(&provider, provider.line()).await),
-            false => Ok(Connected {
-                answers: None,
-                status: None,
-                models: None,
-                has_model: None,
-                window: None,
-                counted: Counted::Unsaid,
-            }),
-        }
-    }
-
-    #[cfg(not(feature = "genai"))]
-    async fn connect_other(self, _: Variables<'_>) -> Result<Connected, ProviderError> {
-        Err(ProviderError::NotBuiltIn {
-            provider: self.vendor().name,
-        })
+        let client = self.build_with(variables)?;
+        Ok(ask(&client, &client.connection).await)
     }
 }
 
-async fn ask(provider: &dyn Provider, line: &Line) -> Connected {
-    let name = line.model.name();
-    let models = discovery::models(&line.http, line.tells).await;
+async fn ask(provider: &dyn Provider, connection: &Connection) -> Connected {
+    if connection.tells == Tells::Silent {
+        return Connected {
+            answers: None,
+            status: None,
+            models: None,
+            has_model: None,
+            window: None,
+            counted: Counted::Unsaid,
+        };
+    }
+    let name = connection.model.name();
+    let models = discovery::models(&connection.http, connection.tells).await;
     let has = |name: &str| {
         let mut models = models.iter().flatten();
         models.any(|model| model.name == name || model.name.strip_suffix(":latest") == Some(name))
     };
     // A server that holds one model is asked by no name.
-    let named = line.model.vendor().only_model.is_none();
+    let named = connection.model.vendor().only_model.is_none();
     let has_model = models.as_ref().filter(|_| named).map(|_| has(name));
     let status = match models {
         Some(_) => None,
-        None => discovery::status(&line.http).await,
+        None => discovery::status(&connection.http).await,
     };
-    let report = discovery::window(&line.http, line.tells, name, Loading::Forbidden).await;
+    let report =
+        discovery::window(&connection.http, connection.tells, name, Loading::Forbidden).await;
     let counted = counted(provider).await;
     let answered = !matches!(report, Report::NoAnswer | Report::Unsaid);
     Connected {

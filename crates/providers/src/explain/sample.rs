@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
-use plimsoll_context::{Breakpoint, CachePlan, CallId, Message, Reply, Tokens, ToolSpec};
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
-use plimsoll_wire::{anthropic, openai_chat, openai_responses};
-use serde_json::{Value, json};
+use plimsoll_context::{Breakpoint, CachePlan, Message, Part, Reply, Tokens, ToolSpec};
+use serde_json::json;
+
+use crate::protocol::SampleReply;
 
 const SYSTEM: &str = "Be brief.";
+const TOOL: &str = "read";
 const QUESTION: &str = "What do a.txt and b.txt say?";
 const THOUGHT: &str = "I read both at once.";
 /// As long as what it stands for begins.
@@ -24,84 +25,38 @@ pub(super) fn question(level: Option<ThinkingLevel>) -> Request {
     request(level, vec![Message::user(QUESTION)])
 }
 
-/// The example for Chat Completions.
-pub(super) fn of_chat(level: ThinkingLevel) -> Request {
-    let calls: Vec<Value> = calls(|id, arguments| {
-        json!({ "id": id, "type": "function",
-            "function": { "name": "read", "arguments": arguments.to_string() } })
-    });
-    let reply = json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": {
-        "role": "assistant", "content": null, "reasoning_content": THOUGHT, "tool_calls": calls,
-    } }] });
-    with(
-        Some(level),
-        openai_chat::read_reply(&reply.to_string()).ok(),
-    )
-}
-
-/// The example for Responses.
-pub(super) fn of_responses(level: ThinkingLevel, profile: &Profile) -> Request {
-    let mut output = Vec::new();
-    let summary = json!([{ "type": "summary_text", "text": THOUGHT }]);
-    match profile.reasoning {
-        ReasoningItems::None => {}
-        ReasoningItems::Encrypted => output.push(json!({ "type": "reasoning", "id": "rs_0a1b2c",
-            "summary": summary, "encrypted_content": OPAQUE })),
-        ReasoningItems::Plain => output.push(json!({ "type": "reasoning", "id": "rs_0a1b2c",
-            "summary": [], "content": [{ "type": "reasoning_text", "text": THOUGHT }] })),
+/// The content of the model's reply.
+pub(super) fn reply() -> SampleReply {
+    let calls = RESULTS.iter().zip(["a.txt", "b.txt"]);
+    SampleReply {
+        thought: THOUGHT,
+        opaque: OPAQUE,
+        calls: calls
+            .map(|((id, _), path)| (*id, json!({ "path": path })))
+            .collect(),
+        tool: TOOL,
     }
-    output.extend(calls(|id, arguments| {
-        json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "read",
-            "arguments": arguments.to_string(), "status": "completed" })
-    }));
-    let reply = json!({ "id": "resp_0a1b2c", "object": "response", "status": "completed",
-        "output": output });
-    with(
-        Some(level),
-        openai_responses::read_reply(&reply.to_string()).ok(),
-    )
 }
 
-/// The example for Messages; its answer is bound by `bind` to the request that it answers.
-pub(super) fn of_messages(
-    level: ThinkingLevel,
-    profile: &anthropic::Profile,
-    bind: impl FnOnce(Reply) -> Reply,
-) -> Request {
-    let mut content = Vec::new();
-    if profile.thinking != anthropic::ThinkingStyle::None && level != ThinkingLevel::Off {
-        content.push(json!({ "type": "thinking", "thinking": THOUGHT, "signature": OPAQUE }));
-    }
-    content.extend(calls(
-        |id, arguments| json!({ "type": "tool_use", "id": id, "name": "read", "input": arguments }),
-    ));
-    let reply = json!({ "id": "msg_0a1b2c", "type": "message", "role": "assistant",
-        "model": "claude", "content": content, "stop_reason": "tool_use",
-        "usage": { "input_tokens": 1, "output_tokens": 1 } });
-    let reply = anthropic::read_reply(&reply.to_string()).ok();
-    with(Some(level), reply.map(bind))
-}
-
-/// The example with that answer.
-fn with(level: Option<ThinkingLevel>, reply: Option<Reply>) -> Request {
+/// A request with the question, that reply and the results of its calls.
+pub(super) fn answered(level: ThinkingLevel, reply: Reply) -> Request {
     let mut messages = vec![Message::user(QUESTION)];
-    if let Some(reply) = reply {
-        messages.push(Message::Assistant { parts: reply.parts });
-        let results = RESULTS.iter();
-        messages.extend(results.map(|(id, said)| Message::result(CallId((*id).to_owned()), *said)));
-    }
-    request(level, messages)
-}
-
-fn calls(call: impl Fn(&str, Value) -> Value) -> Vec<Value> {
-    let paths = RESULTS.iter().zip(["a.txt", "b.txt"]);
-    let calls = paths.map(|((id, _), path)| call(id, json!({ "path": path })));
-    calls.collect()
+    let calls = reply.parts.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call.id.clone()),
+        _ => None,
+    });
+    let results = calls.zip(RESULTS);
+    let results: Vec<Message> = results
+        .map(|(id, (_, text))| Message::result(id, text))
+        .collect();
+    messages.push(Message::Assistant { parts: reply.parts });
+    messages.extend(results);
+    request(Some(level), messages)
 }
 
 fn request(level: Option<ThinkingLevel>, messages: Vec<Message>) -> Request {
     let read = ToolSpec {
-        name: "read".into(),
+        name: TOOL.into(),
         description: "Reads a file.".into(),
         schema: json!({ "type": "object", "properties": { "path": { "type": "string" } },
             "required": ["path"] }),

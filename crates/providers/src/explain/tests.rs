@@ -3,13 +3,13 @@
 use super::*;
 use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, Origin};
-use crate::vendor::VENDORS;
+use crate::vendor::{VENDORS, Wire};
 use plimsoll_core::Secret;
 
 const HUSH: &str = "sk-0123456789-hush";
 
 fn explained(model: &str) -> Explained {
-    let builder = OpenAiChat::builder(ModelRef::parse(model).unwrap());
+    let builder = ModelClient::builder(ModelRef::parse(model).unwrap());
     let url = "http://127.0.0.1:1/v1";
     let builder = builder.base_url(url).key(Secret::new(HUSH));
     builder.explain(&|_| None).unwrap()
@@ -18,7 +18,7 @@ fn explained(model: &str) -> Explained {
 /// The same at the vendor's own address.
 fn usual(model: &str) -> Explained {
     let model = ModelRef::parse(model).unwrap();
-    let builder = OpenAiChat::builder(model).key(Secret::new(HUSH));
+    let builder = ModelClient::builder(model).key(Secret::new(HUSH));
     builder.explain(&|_| None).unwrap()
 }
 
@@ -163,7 +163,7 @@ fn what_the_user_says_of_a_model_is_heeded() {
     let of = |name: &str| {
         let model = ModelRef::parse(name).unwrap();
         let facts = book.facts(&model);
-        let builder = OpenAiChat::builder(model).key(Secret::new(HUSH));
+        let builder = ModelClient::builder(model).key(Secret::new(HUSH));
         builder.facts(facts).explain(&|_| None).unwrap()
     };
     let claude = of("anthropic/claude-opus-5");
@@ -194,7 +194,7 @@ fn the_documentation_says_what_is_so() {
             (None, crate::vendor::Place::Ours) => "started for the run".to_owned(),
             (None, _) => "where you say".to_owned(),
         };
-        let (name, wire) = (vendor.name, name_of(vendor.wire));
+        let (name, wire) = (vendor.name, vendor.wire.label());
         let window = window_from(vendor.tells);
         let row = format!("| `{name}` | {wire} | {keys} | {address} | {window} |\n");
         assert!(docs.contains(&row), "docs/providers.md has no row\n{row}");

@@ -7,13 +7,13 @@ use genai::{Headers, ModelIden, ServiceTarget};
 use reqwest::Url;
 
 use super::api::Api;
-use crate::line::Line;
+use crate::connection::Connection;
 
 /// What the library cuts from the beginning of a name.
 const NAMESPACE: &str = "::";
 
 /// Where a request goes.
-pub(super) fn target(line: &Line, api: &Api) -> ServiceTarget {
+pub(super) fn target(line: &Connection, api: &Api) -> ServiceTarget {
     let name = line.model.name();
     // An ARN has what the library takes for the end of a namespace.
     let known = match name.contains(NAMESPACE) {
@@ -30,7 +30,7 @@ pub(super) fn target(line: &Line, api: &Api) -> ServiceTarget {
     }
 }
 
-fn url(line: &Line, api: &Api) -> Url {
+fn url(line: &Connection, api: &Api) -> Url {
     let base = &line.http.base;
     let name = segment(line.model.name());
     match api {

@@ -16,7 +16,7 @@ use super::converse::Converse;
 use super::frames::{Frame, Frames, unlogged};
 use super::gemini::Gemini;
 use super::ollama::Ollama;
-use crate::line::Line;
+use crate::connection::Connection;
 use crate::receive::{Broken, Sink};
 use crate::sse::MAX_EVENT;
 use crate::timeouts::USAGE_GRACE;
@@ -55,7 +55,7 @@ struct Progress {
 
 impl Answer {
     /// An answer to a request in whose history so many tools were called.
-    pub(super) fn new(api: &Api, line: &Line, calls: usize) -> Self {
+    pub(super) fn new(api: &Api, line: &Connection, calls: usize) -> Self {
         match api {
             Api::Gemini(_) | Api::Vertex(_) => Self::Gemini(Gemini::new(calls)),
             Api::Converse(converse) => {

@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::models::{ModelBook, Origin};
-    use crate::{ModelRef, OpenAiChat, Secret};
+    use crate::{ModelClient, ModelRef, Secret};
 
     fn level(row: &str, wanted: ThinkingLevel, words: &[Effort]) -> Option<ThinkingLevel> {
         let book = ModelBook::parse(&format!("[openai.m]\n{row}"), Origin::User).unwrap();
@@ -177,8 +177,8 @@ mod tests {
         let book = ModelBook::parse(&format!("[anthropic.{model}]\n{row}"), Origin::User).unwrap();
         let model = ModelRef::parse(&format!("anthropic/{model}")).unwrap();
         let facts = ModelBook::built_in().clone().overlay(book).facts(&model);
-        let builder = OpenAiChat::builder(model).key(Secret::new("k"));
-        let provider = builder.facts(facts).messages_with(&|_| None).unwrap();
+        let builder = ModelClient::builder(model).key(Secret::new("k"));
+        let provider = builder.facts(facts).build_with(&|_| None).unwrap();
         serde_json::from_slice(&provider.rendered(request).unwrap().body).unwrap()
     }
 

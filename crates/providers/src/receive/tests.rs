@@ -24,10 +24,13 @@ fn text(text: &str) -> Then {
 }
 
 async fn run(script: Vec<Then>) -> (Result<Reply, Broken>, Vec<Delta>) {
-    hear::<StreamState>(script).await
+    hear(script, Box::new(StreamState::new())).await
 }
 
-async fn hear<I: Incoming>(script: Vec<Then>) -> (Result<Reply, Broken>, Vec<Delta>) {
+async fn hear(
+    script: Vec<Then>,
+    decoder: Box<dyn StreamDecoder>,
+) -> (Result<Reply, Broken>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     let bytes = stream::unfold(script.into_iter(), |mut script| async {
         loop {
@@ -40,7 +43,7 @@ async fn hear<I: Incoming>(script: Vec<Then>) -> (Result<Reply, Broken>, Vec<Del
         }
     });
     let sink = |delta| deltas.lock().unwrap().push(delta);
-    let reply = receive::<I, _, _>(Box::pin(bytes), IDLE, &sink).await;
+    let reply = receive(Box::pin(bytes), decoder, IDLE, &sink).await;
     (reply, deltas.into_inner().unwrap())
 }
 
@@ -227,7 +230,11 @@ async fn what_was_used_is_told_even_where_no_reply_follows() {
         ("refused", vec![text(&format!("{head}{error}"))]),
         ("garbled", vec![text(&head), text("data: {nonsense\n\n")]),
     ] {
-        let (reply, deltas) = hear::<plimsoll_wire::anthropic::StreamState>(script).await;
+        let (reply, deltas) = hear(
+            script,
+            Box::new(plimsoll_wire::anthropic::StreamState::new()),
+        )
+        .await;
         assert!(reply.is_err(), "{name}: {reply:?}");
         let [Delta::Used { usage }] = deltas.as_slice() else {
             panic!("{name}: {deltas:?}");
@@ -287,7 +294,7 @@ async fn more_than_a_reply_may_hold_is_not_kept() {
 fn all_that_arrives_is_bounded() {
     let mut receiver = Receiver {
         form: Form::Unknown,
-        state: StreamState::new(),
+        decoder: Box::new(StreamState::new()),
         sink: &|_| {},
         bytes: MAX_STREAM.0 - 1,
         used: None,

@@ -3,7 +3,7 @@
 use plimsoll_agent::Failure;
 use plimsoll_context::Tokens;
 use plimsoll_core::Provider;
-use plimsoll_providers::{MAX_ERROR_BODY, OpenAiChat, Secret};
+use plimsoll_providers::{MAX_ERROR_BODY, ModelClient, Secret};
 use serde_json::json;
 
 use super::eventstream;
@@ -291,7 +291,7 @@ async fn a_server_that_is_not_there_is_named_with_the_cure() {
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     for model in ALL {
-        let builder = OpenAiChat::builder(model.parse().unwrap());
+        let builder = ModelClient::builder(model);
         let builder = builder.base_url(&address).key(Secret::new(KEY));
         let nobody = builder.genai_with(&|_| None).unwrap();
         let failure = nobody.call(&request(), &|_| {}).await.unwrap_err();
@@ -330,7 +330,7 @@ async fn a_request_that_breaks_a_rule_is_refused_in_the_servers_words() {
         "{failure}"
     );
     // And what a call needs besides is asked for before it is made.
-    let keyless = OpenAiChat::builder("gemini/m".parse().unwrap());
+    let keyless = ModelClient::builder("gemini/m");
     let keyless = keyless.genai_with(&|_| None).unwrap_err().to_string();
     assert!(keyless.contains("set GEMINI_API_KEY"), "{keyless}");
 }

@@ -27,7 +27,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::Provider;
 use plimsoll_providers::{
-    Genai, ModelBook, OpenAiChat, OpenAiChatBuilder, Origin, Secret, Timeouts,
+    Genai, ModelBook, ModelClient, ModelClientBuilder, Origin, Secret, Timeouts,
 };
 use serde_json::Value;
 
@@ -53,8 +53,8 @@ fn judge(model: &str) -> Judge {
     }
 }
 
-fn builder(model: &str, fake: &Fake) -> OpenAiChatBuilder {
-    OpenAiChat::builder(model.parse().unwrap())
+fn builder(model: &str, fake: &Fake) -> ModelClientBuilder {
+    ModelClient::builder(model)
         .base_url(&fake.address)
         .key(Secret::new(KEY))
 }

@@ -3,7 +3,7 @@
 use plimsoll_agent::Failure;
 use plimsoll_context::{Delta, Tokens};
 use plimsoll_core::Provider;
-use plimsoll_providers::{MAX_ERROR_BODY, OpenAiChat};
+use plimsoll_providers::{MAX_ERROR_BODY, ModelClient};
 
 use super::mocked::{Fake, Turn};
 use super::{KEY, call, chat, hasty, request};
@@ -167,7 +167,7 @@ async fn a_server_that_is_not_there_is_named_with_the_cure() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let chat = OpenAiChat::builder("llama.cpp".parse().unwrap())
+    let chat = ModelClient::builder("llama.cpp")
         .base_url(&address)
         .build_with(&|_| None)
         .unwrap();
@@ -230,7 +230,7 @@ async fn a_key_in_the_address_is_not_repeated() {
         let said = format!("nothing is at /v1/chat/completions?k={echo}");
         let body = serde_json::json!({"error": {"message": said}}).to_string();
         let fake = Fake::new("openai", [Turn::body(404, body)]).await;
-        let provider = OpenAiChat::builder("openai/m".parse().unwrap())
+        let provider = ModelClient::builder("openai/m")
             .base_url(format!("{}/v1?{query}", fake.address))
             .build_with(&|_| None)
             .unwrap();

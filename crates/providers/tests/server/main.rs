@@ -25,22 +25,25 @@ use plimsoll_context::{
     CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec,
 };
 use plimsoll_core::Provider;
-use plimsoll_providers::{OpenAiChat, OpenAiChatBuilder, Secret, Timeouts};
+use plimsoll_providers::{ModelClient, ModelClientBuilder, Secret, Timeouts, Wire};
 
 const KEY: &str = "sk-0123456789-hush";
 
-fn builder(model: &str, fake: &Fake) -> OpenAiChatBuilder {
-    OpenAiChat::builder(model.parse().unwrap())
+fn builder(model: &str, fake: &Fake) -> ModelClientBuilder {
+    ModelClient::builder(model)
         .base_url(&fake.address)
         .key(Secret::new(KEY))
 }
 
-fn chat(model: &str, fake: &Fake) -> OpenAiChat {
-    builder(model, fake).build_with(&|_| None).unwrap()
+fn chat(model: &str, fake: &Fake) -> ModelClient {
+    builder(model, fake)
+        .wire(Wire::Chat)
+        .build_with(&|_| None)
+        .unwrap()
 }
 
 /// A provider that gives up on silence at once.
-fn hasty(model: &str, fake: &Fake) -> OpenAiChat {
+fn hasty(model: &str, fake: &Fake) -> ModelClient {
     let timeouts = Timeouts {
         idle: Duration::from_millis(30),
         ..Timeouts::default()
@@ -101,7 +104,7 @@ fn request() -> Request {
     }
 }
 
-async fn call(chat: &OpenAiChat) -> (Result<Reply, Failure>, Vec<Delta>) {
+async fn call(chat: &ModelClient) -> (Result<Reply, Failure>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     // What was used is in the reply too.
     let sink = |delta| {

@@ -10,7 +10,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::{Agent, Provider, ToolError, Window, new_session_id, tool};
 use plimsoll_mock::{Call, Mock};
-use plimsoll_providers::{AnthropicMessages, ModelRef, OpenAiChat, Secret, known_window};
+use plimsoll_providers::{ModelClient, ModelRef, Secret, known_window};
 use serde_json::{Value, json};
 
 use super::mocked::{Fake, Turn};
@@ -22,15 +22,15 @@ const BUDGET: &str = "claude-sonnet-4-5";
 const BOUND: &str = "claude-opus-5-5";
 const STOP: &str = r#"{"type":"message_stop"}"#;
 
-fn provider(model: &str, fake: &Fake) -> AnthropicMessages {
-    OpenAiChat::builder(format!("anthropic/{model}").parse().unwrap())
+fn provider(model: &str, fake: &Fake) -> ModelClient {
+    ModelClient::builder(format!("anthropic/{model}").as_str())
         .base_url(&fake.address)
         .key(Secret::new(KEY))
-        .messages_with(&|_| None)
+        .build_with(&|_| None)
         .unwrap()
 }
 
-async fn call(provider: &AnthropicMessages) -> (Result<Reply, Failure>, Vec<Delta>) {
+async fn call(provider: &ModelClient) -> (Result<Reply, Failure>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     // What was used is in the reply too.
     let sink = |delta| {
@@ -179,10 +179,10 @@ async fn betas_are_named_only_where_they_are_needed() {
     let mock = Mock::messages_without_keys();
     let fake = Fake::of(mock, [stream(&[text("hi")], "end_turn")]).await;
     let extra = json!({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}});
-    let provider = OpenAiChat::builder(format!("claude/{BUDGET}").parse().unwrap())
+    let provider = ModelClient::builder(format!("claude/{BUDGET}").as_str())
         .base_url(format!("{}/v1/messages", fake.address))
         .extra(extra.as_object().unwrap().clone())
-        .messages_with(&|_| None)
+        .build_with(&|_| None)
         .unwrap();
     call(&provider).await.0.unwrap();
     let asked = fake.asked().remove(0);
@@ -353,11 +353,11 @@ async fn the_window_is_the_servers_word_else_what_is_published() {
 #[tokio::test]
 async fn without_a_key_it_is_said_which_one_is_missing() {
     let model: ModelRef = "anthropic/claude-opus-5".parse().unwrap();
-    let error = OpenAiChat::builder(model.clone()).provider_with(&|_| None);
+    let error = ModelClient::builder(model.clone()).provider_with(&|_| None);
     let error = error.err().unwrap().to_string();
     assert!(error.contains("set ANTHROPIC_API_KEY"), "{error}");
     let key = |name: &str| (name == "ANTHROPIC_API_KEY").then(|| KEY.to_owned());
-    let provider = OpenAiChat::builder(model).provider_with(&key).unwrap();
+    let provider = ModelClient::builder(model).provider_with(&key).unwrap();
     let endpoint = provider.endpoint();
     assert_eq!(endpoint, "https://api.anthropic.com/v1 claude-opus-5");
 }

@@ -8,24 +8,22 @@ use plimsoll_agent::{Failure, Sampling, ThinkingLevel};
 use plimsoll_context::{CachePlan, Delta, Part, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::{Agent, Provider, ToolError, Window, tool};
 use plimsoll_mock::Call;
-use plimsoll_providers::{
-    ModelRef, OpenAiChat, OpenAiResponses, Secret, known_prices, known_window,
-};
+use plimsoll_providers::{ModelClient, ModelRef, Secret, known_prices, known_window};
 use plimsoll_wire::openai_responses::{Profile, ReasoningItems, encrypt};
 use serde_json::{Value, json};
 
 use super::mocked::{Fake, Turn};
 use super::{KEY, request};
 
-fn provider(model: &str, fake: &Fake) -> OpenAiResponses {
-    OpenAiChat::builder(model.parse().unwrap())
+fn provider(model: &str, fake: &Fake) -> ModelClient {
+    ModelClient::builder(model)
         .base_url(&fake.address)
         .key(Secret::new(KEY))
-        .responses_with(&|_| None)
+        .build_with(&|_| None)
         .unwrap()
 }
 
-async fn call(provider: &OpenAiResponses) -> (Result<Reply, Failure>, Vec<Delta>) {
+async fn call(provider: &ModelClient) -> (Result<Reply, Failure>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     // What was used is in the reply too.
     let sink = |delta| {
@@ -170,12 +168,12 @@ async fn a_request_carries_what_was_asked_for() {
 #[tokio::test]
 async fn a_vendors_wire_decides_which_provider_is_made() {
     let made = |model: &str| {
-        let builder = OpenAiChat::builder(model.parse().unwrap()).key(Secret::new(KEY));
+        let builder = ModelClient::builder(model).key(Secret::new(KEY));
         builder.provider_with(&|_| None).unwrap()
     };
     let items = [says("hi", "final_answer")];
     let fake = Fake::responses(Profile::openai(), [stream(&items, (5, 0))]).await;
-    let builder = OpenAiChat::builder("responses/gpt-5".parse().unwrap());
+    let builder = ModelClient::builder("responses/gpt-5");
     let provider = builder.base_url(&fake.address).provider_with(&|_| None);
     let provider = provider.unwrap();
     assert_eq!(provider.model(), "openai-responses/gpt-5");
@@ -183,7 +181,7 @@ async fn a_vendors_wire_decides_which_provider_is_made() {
     assert_eq!(fake.paths(), ["/v1/responses"]);
     let endpoint = made("openai-responses/gpt-5").endpoint();
     assert_eq!(endpoint, made("openai/gpt-5").endpoint(), "the same model");
-    let error = OpenAiChat::builder("openai-responses/gpt-5".parse().unwrap());
+    let error = ModelClient::builder("openai-responses/gpt-5");
     let error = error.provider_with(&|_| None).err().unwrap().to_string();
     assert!(error.contains("set OPENAI_API_KEY"), "{error}");
     let model: ModelRef = "openai-responses/gpt-5".parse().unwrap();
@@ -201,12 +199,12 @@ async fn what_a_model_takes_may_be_said() {
     };
     let items = [says("hi", "final_answer")];
     let fake = Fake::responses(plain.clone(), [stream(&items, (5, 0))]).await;
-    let provider = OpenAiChat::builder("openai-responses/mine".parse().unwrap())
+    let provider = ModelClient::builder("openai-responses/mine")
         .base_url(&fake.address)
         .profile(plain)
-        .responses_with(&|_| None)
+        .build_with(&|_| None)
         .unwrap();
-    assert_eq!(provider.profile().name, "openai-plain");
+    assert_eq!(provider.profile(), "openai-plain");
     assert!(provider.base_url().is_loopback());
     call(&provider).await.0.unwrap();
     assert_eq!(fake.asked()[0].body["temperature"], 0.7);

@@ -5,7 +5,7 @@ use plimsoll_agent::{EndReason, Failure};
 use plimsoll_context::Tokens;
 use plimsoll_core::{Agent, Error, Provider, Window};
 use plimsoll_mock::Mock;
-use plimsoll_providers::{OpenAiChat, Secret};
+use plimsoll_providers::{ModelClient, Secret};
 use plimsoll_wire::openai_responses::Profile;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ const INPUT: &str = "/responses/input_tokens";
 
 fn over(model: &str, fake: &Fake) -> std::sync::Arc<dyn Provider> {
     let extra = json!({"metadata": {"user_id": "u"}, "service_tier": "auto"});
-    OpenAiChat::builder(model.parse().unwrap())
+    ModelClient::builder(model)
         .base_url(&fake.address)
         .key(Secret::new(KEY))
         .extra(extra.as_object().cloned().unwrap())
@@ -150,10 +150,10 @@ fn weight(body: &Value) -> u64 {
 }
 
 fn agent(fake: &Fake) -> Agent {
-    let provider = OpenAiChat::builder("anthropic/claude-opus-5".parse().unwrap())
+    let provider = ModelClient::builder("anthropic/claude-opus-5")
         .base_url(&fake.address)
         .key(Secret::new(KEY))
-        .messages_with(&|_| None)
+        .build_with(&|_| None)
         .unwrap();
     let window = Window::Known(Tokens(16_000));
     Agent::builder(provider).window(window).build().unwrap()

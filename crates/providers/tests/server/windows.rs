@@ -157,7 +157,7 @@ async fn an_answer_is_kept_and_silence_is_not() {
 #[tokio::test]
 async fn hosted_providers_that_do_not_tell_are_not_asked() {
     let fake = Fake::new("deepseek", []).await;
-    let chat = super::OpenAiChat::builder("deepseek/deepseek-chat".parse().unwrap());
+    let chat = super::ModelClient::builder("deepseek/deepseek-chat");
     let chat = chat
         .key(super::Secret::new(KEY))
         .build_with(&|_| None)

@@ -9,6 +9,7 @@ use super::read_block;
 use super::stream_block::{Block, Kind};
 use super::usage::WireUsage;
 use crate::call_ids::fnv1a;
+use crate::decoder::StreamDecoder;
 use crate::error::WireError;
 use crate::hosted;
 use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
@@ -46,21 +47,8 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     state.finish()
 }
 
-impl StreamState {
-    /// Nothing has arrived yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Takes the text of one `data:` field and says what is new in it.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::Provider`] for an error in the stream, [`WireError::NotJson`] or
-    /// [`WireError::Expected`] for a broken event, [`WireError::TooLarge`] beyond [`MAX_REPLY`].
-    /// What had arrived stays readable through [`StreamState::partial`].
-    pub fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+impl StreamDecoder for StreamState {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
         let data = data.trim();
         // The mark of another wire, which some gateways send here too.
         if data.is_empty() || data == "[DONE]" || self.done == Done::Marked {
@@ -99,6 +87,50 @@ impl StreamState {
         Ok(deltas)
     }
 
+    fn has_ended(&self) -> bool {
+        self.stop.is_some() || self.done == Done::Marked
+    }
+
+    fn is_complete(&self) -> bool {
+        self.done == Done::Marked
+    }
+
+    fn partial(&self) -> Reply {
+        self.reply(self.stop.unwrap_or(StopReason::Other))
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage.normalized()
+    }
+
+    fn finish(&self) -> Result<Reply, WireError> {
+        if !self.has_ended() {
+            let partial = Box::new(self.partial());
+            return Err(WireError::Cut { partial });
+        }
+        let mut blocks = self.blocks.iter();
+        let calls = blocks.any(|block| matches!(block.kind, Kind::Call { .. }));
+        let stop = match (self.stop, calls) {
+            (Some(StopReason::ToolCalls) | None, false) => StopReason::Stop,
+            // Some servers say that a turn ends which calls tools.
+            (Some(StopReason::Stop) | None, true) => StopReason::ToolCalls,
+            (Some(stop), _) => stop,
+        };
+        Ok(self.reply(stop))
+    }
+
+    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
+        read_reply(body)
+    }
+}
+
+impl StreamState {
+    /// Nothing has arrived yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Takes a whole response and says what is in it.
     ///
     /// # Errors
@@ -124,55 +156,10 @@ impl StreamState {
         Ok(deltas)
     }
 
-    /// Whether the reply is complete: nothing needs to be waited for.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.stop.is_some() || self.done == Done::Marked
-    }
-
-    /// Whether the end mark came: nothing follows it.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.done == Done::Marked
-    }
-
     /// Whether nothing has arrived, not even who answers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.model.is_none()
-    }
-
-    /// What has arrived so far.
-    #[must_use]
-    pub fn partial(&self) -> Reply {
-        self.reply(self.stop.unwrap_or(StopReason::Other))
-    }
-
-    /// What the provider has said so far that the call used.
-    #[must_use]
-    pub fn usage(&self) -> Option<Usage> {
-        self.usage.normalized()
-    }
-
-    /// The whole reply.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::Cut`], with what had arrived, if neither a stop reason nor the end mark came.
-    pub fn finish(self) -> Result<Reply, WireError> {
-        if !self.has_ended() {
-            let partial = Box::new(self.partial());
-            return Err(WireError::Cut { partial });
-        }
-        let mut blocks = self.blocks.iter();
-        let calls = blocks.any(|block| matches!(block.kind, Kind::Call { .. }));
-        let stop = match (self.stop, calls) {
-            (Some(StopReason::ToolCalls) | None, false) => StopReason::Stop,
-            // Some servers say that a turn ends which calls tools.
-            (Some(StopReason::Stop) | None, true) => StopReason::ToolCalls,
-            (Some(stop), _) => stop,
-        };
-        Ok(self.reply(stop))
     }
 
     fn reply(&self, stop: StopReason) -> Reply {

@@ -4,12 +4,16 @@
 
 use std::collections::HashMap;
 
-use plimsoll_context::{CallId, Message, Part, Reply, StopReason, ToolCall, ToolResult, ToolSpec};
+use plimsoll_context::{
+    CallId, Delta, Message, Part, Reply, StopReason, ToolCall, ToolResult, ToolSpec, Usage,
+};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Dialect, ToolStyle};
 use super::render::render as render_native;
+use super::stream::StreamState;
 use crate::arguments::{is_json_object, object_text};
+use crate::decoder::StreamDecoder;
 use crate::error::WireError;
 use crate::frames::JSON_TURNS;
 use crate::request::{LeftOut, Note, RenderInput, Rendered, ToolChoice};
@@ -80,8 +84,7 @@ pub(super) fn render<'a>(
 /// What such a reply says: the JSON object in its text becomes a call or an answer. `number` makes
 /// the call's id; the number of messages in the request is a good one. An object that was cut off
 /// says nothing. What was thought before it stays.
-#[must_use]
-pub fn read_turn(reply: Reply, number: usize) -> Reply {
+fn read_turn(reply: Reply, number: usize) -> Reply {
     let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
     let thought = reply.parts.iter();
     let thought = thought.filter(|part| matches!(part, Part::Thinking(_)));
@@ -104,7 +107,7 @@ pub fn read_turn(reply: Reply, number: usize) -> Reply {
 
 /// Finds the answer in a turn while it arrives, so that a person can read along.
 #[derive(Debug, Default)]
-pub struct AnswerStream {
+struct AnswerStream {
     seen: String,
     /// How much of `seen` has been decoded; `None` before the answer begins.
     at: Option<usize>,
@@ -113,7 +116,7 @@ pub struct AnswerStream {
 
 impl AnswerStream {
     /// Takes the next piece of JSON text and gives back what it adds to the answer.
-    pub fn push(&mut self, piece: &str) -> String {
+    fn push(&mut self, piece: &str) -> String {
         self.seen.push_str(piece);
         if self.at.is_none() {
             self.at = answer_start(&self.seen);
@@ -131,6 +134,61 @@ impl AnswerStream {
             }
         }
         added
+    }
+}
+
+/// Decodes a reply that is one JSON object: a tool call or an answer. The text of the answer is
+/// streamed, the rest of the object is not.
+#[derive(Debug, Default)]
+pub struct TurnDecoder {
+    stream: StreamState,
+    answer: AnswerStream,
+    number: usize,
+}
+
+impl TurnDecoder {
+    /// Creates a decoder. `number` makes the id of a call; the number of messages in the request is a
+    /// good one.
+    #[must_use]
+    pub fn new(number: usize) -> Self {
+        Self {
+            number,
+            ..Self::default()
+        }
+    }
+}
+
+impl StreamDecoder for TurnDecoder {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+        let deltas = self.stream.push(data)?.into_iter();
+        let deltas = deltas.filter_map(|delta| match delta {
+            Delta::Text { text } => {
+                let text = self.answer.push(&text);
+                (!text.is_empty()).then_some(Delta::Text { text })
+            }
+            other => Some(other),
+        });
+        Ok(deltas.collect())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stream.has_ended()
+    }
+
+    fn partial(&self) -> Reply {
+        self.stream.partial()
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.stream.usage()
+    }
+
+    fn finish(&self) -> Result<Reply, WireError> {
+        Ok(read_turn(self.stream.finish()?, self.number))
+    }
+
+    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
+        Ok(read_turn(self.stream.read_whole(body)?, self.number))
     }
 }
 

@@ -12,6 +12,7 @@ use super::parts::{CUSTOM, ORIGIN};
 use super::pieces::{CallPieces, Found};
 use super::response::{CallPiece, Choice, FunctionPiece, Response, Said};
 use crate::call_ids::fnv1a;
+use crate::decoder::StreamDecoder;
 use crate::error::WireError;
 
 /// What one reply may hold: over ten times what the longest answers of today take, so that only
@@ -73,22 +74,8 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     state.finish()
 }
 
-impl StreamState {
-    /// Nothing has arrived yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Takes the text of one `data:` field and says what is new in it.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::Provider`] for an error in the stream, [`WireError::NotJson`] for a broken
-    /// chunk, [`WireError::TooLarge`] beyond [`MAX_REPLY`], [`WireError::TooManyParts`] beyond
-    /// [`MAX_PARTS`]. What had arrived stays readable
-    /// through [`StreamState::partial`].
-    pub fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+impl StreamDecoder for StreamState {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
         let data = data.trim();
         if data.is_empty() || self.done == Done::Marked {
             return Ok(Vec::new());
@@ -103,31 +90,19 @@ impl StreamState {
         self.take(chunk)
     }
 
-    /// Whether the reply is complete: nothing needs to be waited for, except perhaps usage.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.stop.is_some() || self.done == Done::Marked
     }
 
-    /// What has arrived so far.
-    #[must_use]
-    pub fn partial(&self) -> Reply {
+    fn partial(&self) -> Reply {
         self.reply(self.stop.unwrap_or(StopReason::Other))
     }
 
-    /// What the provider has said so far that the call used.
-    #[must_use]
-    pub fn usage(&self) -> Option<Usage> {
+    fn usage(&self) -> Option<Usage> {
         self.usage
     }
 
-    /// The whole reply.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::Cut`], with what had arrived, if neither a finish reason nor the end mark
-    /// came.
-    pub fn finish(self) -> Result<Reply, WireError> {
+    fn finish(&self) -> Result<Reply, WireError> {
         if !self.has_ended() {
             let partial = Box::new(self.partial());
             return Err(WireError::Cut { partial });
@@ -139,6 +114,18 @@ impl StreamState {
             (Some(stop), _) => stop,
         };
         Ok(self.reply(stop))
+    }
+
+    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
+        read_reply(body)
+    }
+}
+
+impl StreamState {
+    /// Nothing has arrived yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Thinking, then text, then calls: the order that this wire can give back.

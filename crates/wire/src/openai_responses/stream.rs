@@ -13,8 +13,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::items;
-use super::reply::{Response, text, unique_ids, with_calls};
+use super::reply::{Response, read_reply, text, unique_ids, with_calls};
 use super::usage::usage;
+use crate::decoder::StreamDecoder;
 use crate::error::WireError;
 use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
 
@@ -98,21 +99,8 @@ struct Event<'a> {
     object: Option<Value>,
 }
 
-impl StreamState {
-    /// Nothing has arrived yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Takes the text of one `data:` field and says what is new in it.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::Provider`] for an error in the stream or a response that failed,
-    /// [`WireError::NotJson`] for a broken event, [`WireError::TooLarge`] beyond
-    /// [`MAX_REPLY`]. What had arrived stays readable through [`StreamState::partial`].
-    pub fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+impl StreamDecoder for StreamState {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
         let data = data.trim();
         if data.is_empty() || self.done == Done::Marked {
             return Ok(Vec::new());
@@ -153,30 +141,24 @@ impl StreamState {
         Ok(deltas)
     }
 
-    /// Whether the reply is complete: nothing needs to be waited for.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.stop.is_some() || self.done == Done::Marked
     }
 
-    /// What has arrived so far.
-    #[must_use]
-    pub fn partial(&self) -> Reply {
+    /// The last event contains the whole reply.
+    fn is_complete(&self) -> bool {
+        self.has_ended()
+    }
+
+    fn partial(&self) -> Reply {
         self.reply(self.stop.unwrap_or(StopReason::Other))
     }
 
-    /// What the provider has said so far that the call used.
-    #[must_use]
-    pub fn usage(&self) -> Option<Usage> {
+    fn usage(&self) -> Option<Usage> {
         self.usage
     }
 
-    /// The whole reply.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::Cut`], with what had arrived, if the stream ended before the response did.
-    pub fn finish(self) -> Result<Reply, WireError> {
+    fn finish(&self) -> Result<Reply, WireError> {
         if !self.has_ended() {
             let partial = Box::new(self.partial());
             return Err(WireError::Cut { partial });
@@ -184,6 +166,18 @@ impl StreamState {
         let mut reply = self.reply(self.stop.unwrap_or(StopReason::Stop));
         reply.stop = with_calls(reply.stop, &reply.parts);
         Ok(reply)
+    }
+
+    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
+        read_reply(body)
+    }
+}
+
+impl StreamState {
+    /// Nothing has arrived yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
 
     fn reply(&self, stop: StopReason) -> Reply {

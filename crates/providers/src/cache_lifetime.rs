@@ -1,5 +1,4 @@
-//! How a server is asked to keep its prompt cache longer than usual, and which one can be. Anthropic's
-//! own way is in `messages.rs`; what it costs is in the facts of a model.
+//! How a server is asked to keep the entries of its prompt cache for longer than usual.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,9 +8,9 @@ use plimsoll_context::CacheRetention;
 use plimsoll_wire::openai_chat::CacheMarks;
 use serde_json::{Map, Value};
 
-use crate::builder::dialect_of;
-use crate::line::Line;
+use crate::connection::Connection;
 use crate::model_ref::ModelRef;
+use crate::protocol::dialect_of;
 use crate::vendor::Wire;
 
 /// OpenAI's key for it, and the one longer life that there is: a day.
@@ -21,22 +20,30 @@ const DAY: &str = "24h";
 /// The longer life that Anthropic has: an hour.
 pub(crate) const MARKED: Duration = Duration::from_secs(3_600);
 
-/// How a server is asked.
+/// How a server is asked to keep its cache for longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asks {
-    /// It is not.
-    Nothing,
-    /// By a key of the request, where the model is known to take it.
+pub(crate) enum CacheLifetime {
+    /// It cannot be asked.
+    Fixed,
+    /// By a key of the request, if the model is known to take it.
     ByKey,
-    /// At each breakpoint.
+    /// At each breakpoint, all of them alike.
     ByMark,
+    /// At each breakpoint by itself.
+    ByEachMark,
 }
 
-/// Whether entries can be kept so long.
-pub(crate) fn keeps(line: &Line, retention: CacheRetention, asks: Asks) -> bool {
-    match (retention, asks) {
-        (CacheRetention::Usual, _) | (CacheRetention::Long, Asks::ByMark) => true,
-        (CacheRetention::Long, Asks::ByKey) => line.facts.longer_lives.is_some(),
+/// Returns `true` if entries can be kept for that long.
+pub(crate) fn can_keep(
+    connection: &Connection,
+    retention: CacheRetention,
+    lifetime: CacheLifetime,
+) -> bool {
+    match (retention, lifetime) {
+        (CacheRetention::Usual, _)
+        | (_, CacheLifetime::ByEachMark)
+        | (CacheRetention::Long, CacheLifetime::ByMark) => true,
+        (CacheRetention::Long, CacheLifetime::ByKey) => connection.facts.longer_lives.is_some(),
         _ => false,
     }
 }
@@ -51,37 +58,35 @@ pub(crate) fn keeps_by_mark(model: &ModelRef) -> bool {
     }
 }
 
-/// The further keys of a request, with that one among them where it is asked for; what the host says of
-/// it goes before that.
-pub(crate) fn kept<'a>(
-    line: &'a Line,
+/// Returns the further keys of a request. If a longer lifetime is wanted and set by a key, it is among
+/// them; a value given by the host is kept.
+pub(crate) fn extra_keys<'a>(
+    connection: &'a Connection,
     request: &Request,
-    asks: Asks,
+    lifetime: CacheLifetime,
 ) -> Cow<'a, Map<String, Value>> {
+    let extra = &connection.extra;
     let retention = request.cache.retention;
-    let wanted = retention == CacheRetention::Long && asks == Asks::ByKey;
-    if !wanted || !keeps(line, retention, asks) || line.extra.contains_key(KEY) {
-        return Cow::Borrowed(&line.extra);
+    let wanted = retention == CacheRetention::Long && lifetime == CacheLifetime::ByKey;
+    if !wanted || !can_keep(connection, retention, lifetime) || extra.contains_key(KEY) {
+        return Cow::Borrowed(extra);
     }
-    let mut extra = line.extra.clone();
+    let mut extra = extra.clone();
     extra.insert(KEY.to_owned(), DAY.into());
     Cow::Owned(extra)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use plimsoll_core::Provider;
     use serde_json::json;
 
     use super::*;
     use crate::explain::question;
-    use crate::{OpenAiChat, OpenAiChatBuilder, Secret};
+    use crate::{ModelClient, ModelClientBuilder, Secret};
 
-    fn builder(model: &str) -> OpenAiChatBuilder {
-        let builder = OpenAiChat::builder(model.parse().unwrap());
-        builder
+    fn builder(model: &str) -> ModelClientBuilder {
+        ModelClient::builder(model)
             .base_url("http://127.0.0.1:1/v1")
             .key(Secret::new("k"))
     }
@@ -100,7 +105,7 @@ mod tests {
             ("groq/llama-3.3-70b", false, false),
             ("ollama/qwen3", false, false),
         ] {
-            let provider: Arc<dyn Provider> = builder(model).provider_with(&|_| None).unwrap();
+            let provider = builder(model).build_with(&|_| None).unwrap();
             assert!(provider.keeps(CacheRetention::Usual), "{model}");
             assert_eq!(provider.keeps(CacheRetention::Head), head, "{model}");
             assert_eq!(provider.keeps(CacheRetention::Long), long, "{model}");
@@ -109,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_day_is_asked_for_where_it_is_wanted_and_the_host_has_the_last_word() {
-        let sent = |builder: OpenAiChatBuilder, retention| {
+        let sent = |builder: ModelClientBuilder, retention| {
             let mut request = question();
             request.cache.retention = retention;
             let chat = builder.build_with(&|_| None).unwrap();

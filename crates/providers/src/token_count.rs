@@ -1,64 +1,63 @@
-//! What a server says that a request weighs, where it has an endpoint for that: the request as it
-//! would be sent, without the keys that such an endpoint does not know. Not a call: nothing is
-//! generated and nothing is charged.
+//! Token counts by the server, if it has an endpoint for that. Nothing is generated or charged.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_agent::Failure;
 use plimsoll_context::Tokens;
-use reqwest::header::HeaderMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::connection::Connection;
 use crate::http::{error_body, pieces};
-use crate::line::Line;
+use crate::protocol::{RenderedRequest, TokenCountEndpoint};
 use crate::refusal::Asked;
 
 /// What a server without such an endpoint answers: no such path, no such method, not implemented.
-const HAS_NONE: [u16; 3] = [404, 405, 501];
+const MISSING: [u16; 3] = [404, 405, 501];
 
-/// Whether a server is asked.
+/// Whether the server is asked.
 #[derive(Debug, Default)]
-pub(crate) struct Scales {
-    /// It has said that it cannot, and is not asked again.
-    none: AtomicBool,
+pub(crate) struct TokenCounter {
+    /// It has said that it cannot count, and is not asked again.
+    missing: AtomicBool,
 }
 
-impl Line {
-    /// Asks what a body weighs, of which only `keys` are said. `None` where the server cannot say.
-    pub(crate) async fn weigh(
+impl Connection {
+    /// Asks the server how many tokens a request has. Returns `None` if the server cannot tell.
+    pub(crate) async fn count_tokens(
         &self,
-        path: &str,
-        headers: HeaderMap,
-        body: &[u8],
-        keys: &[&str],
+        endpoint: TokenCountEndpoint,
+        request: RenderedRequest,
     ) -> Result<Option<Tokens>, Failure> {
-        if self.scales.none.load(Ordering::Relaxed) {
+        if self.counter.missing.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let call = self.call_of(Asked::default());
-        let Some(body) = only(keys, body) else {
+        let Some(body) = only(endpoint.keys, &request.body) else {
             return Ok(None);
         };
-        let answer = self.http.post(path, headers, body).await;
+        let url = (endpoint.url)(&self.http.base);
+        let answer = self.http.post(url, request.headers, body).await;
         let answer = answer.map_err(|silence| call.silence(&silence))?;
         let status = answer.status();
-        if HAS_NONE.contains(&status.as_u16()) {
-            self.scales.none.store(true, Ordering::Relaxed);
+        if MISSING.contains(&status.as_u16()) {
+            self.counter.missing.store(true, Ordering::Relaxed);
             return Ok(None);
         }
         let headers = answer.headers().clone();
-        // A number in braces; what is longer than an error may be is none.
-        let said = error_body(pieces(answer), self.http.timeouts.probe).await;
+        // A number in braces; anything longer than an error may be is not one.
+        let body = error_body(pieces(answer), self.http.timeouts.probe).await;
         if !status.is_success() {
-            return Err(call.refused(status.as_u16(), &headers, &said));
+            return Err(call.refused(status.as_u16(), &headers, &body));
         }
-        let said: Value = serde_json::from_str(&said).unwrap_or_default();
-        let tokens = said.get("input_tokens").and_then(Value::as_u64);
+        let count: Value = serde_json::from_str(&body).unwrap_or_default();
+        let tokens = count.get("input_tokens").and_then(Value::as_u64);
         let tokens = tokens.filter(|tokens| *tokens > 0).map(Tokens);
-        // One that answers everything with something answers nothing.
-        self.scales.none.store(tokens.is_none(), Ordering::Relaxed);
+        // A server that answers everything with something counts nothing.
+        self.counter
+            .missing
+            .store(tokens.is_none(), Ordering::Relaxed);
         Ok(tokens)
     }
 }

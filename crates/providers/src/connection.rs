@@ -1,30 +1,28 @@
-//! [`Line`]: what every provider over HTTP has, whatever it says over it: the connection, the
-//! model, the key, what no text may hold, and the window that the server reports. Not a provider;
-//! `chat.rs`, `responses.rs` and `messages.rs` are.
+//! [`Connection`]: the part of a [`ModelClient`](crate::ModelClient) that is independent of the
+//! protocol: HTTP, the key, the known facts about the model and the window that its server reports.
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
-use plimsoll_wire::ToolChoice;
-use plimsoll_wire::WireError;
+use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::overflow::silent::{self, Known, Silent};
+use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use crate::discovery::{self, Loading, Report};
 use crate::http::{Http, error_body, packed, pieces};
-use crate::incoming::Incoming;
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
 use crate::receive::receive;
 use crate::refusal::{Asked, Call};
+use crate::token_count::TokenCounter;
 use crate::vendor::{Place, Tells};
-use crate::weigh::Scales;
 use plimsoll_core::Secret;
 
-/// What every provider over HTTP has.
+/// The connection to a model's server.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct Connection {
     pub(crate) http: Http,
     pub(crate) model: ModelRef,
     /// `provider/name`.
@@ -42,30 +40,25 @@ pub(crate) struct Line {
     pub(crate) reported: OnceCell<Option<Tokens>>,
     /// What is known of the model.
     pub(crate) facts: ModelFacts,
-    /// Whether it says what a request weighs.
-    pub(crate) scales: Scales,
+    /// Whether the server counts tokens.
+    pub(crate) counter: TokenCounter,
 }
 
-/// Whether the model may call tools, in the words of the wires.
-pub(crate) fn tool_choice(request: &Request) -> ToolChoice {
-    match request.tool_choice {
-        plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
-        plimsoll_agent::ToolChoice::None => ToolChoice::None,
-    }
-}
-
-/// A request that its wire cannot say was refused before it was sent.
-pub(crate) fn unrendered(error: &WireError) -> Failure {
-    Failure::Refused {
-        status: None,
-        message: error.to_string(),
-    }
+/// A request that is ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) url: Url,
+    /// Headers besides those of every request.
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// The facts by which a refusal is judged.
+    pub(crate) asked: Asked,
 }
 
 /// The server did not answer: it may the next time.
 struct Unanswered;
 
-impl Line {
+impl Connection {
     /// Where the model is, as a name of what was learned there.
     pub(crate) fn endpoint(&self) -> String {
         let vendor = self.model.vendor();
@@ -102,31 +95,18 @@ impl Line {
         Some(most.map_or(asked, |most| asked.min(most.value)))
     }
 
-    /// Sends a request and reads the reply to it, each piece handed on as it comes.
-    pub(crate) async fn call<I: Incoming>(
+    /// Sends a request and decodes the reply; each piece goes to `deltas` as it arrives.
+    pub(crate) async fn call(
         &self,
-        path: &str,
-        body: Vec<u8>,
-        asked: Asked,
+        outgoing: Outgoing,
+        decoder: Box<dyn StreamDecoder>,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let headers = HeaderMap::new();
-        self.call_with::<I>(path, headers, body, asked, deltas)
-            .await
-    }
-
-    /// The same with further headers.
-    pub(crate) async fn call_with<I: Incoming>(
-        &self,
-        path: &str,
-        headers: HeaderMap,
-        body: Vec<u8>,
-        asked: Asked,
-        deltas: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Result<Reply, Failure> {
-        let call = self.call_of(asked);
-        let answer = self.http.post(path, headers, body).await;
-        let answer = answer.map_err(|silence| call.silence(&silence))?;
+        let call = self.call_of(outgoing.asked);
+        let answer = self
+            .http
+            .post(outgoing.url, outgoing.headers, outgoing.body);
+        let answer = answer.await.map_err(|silence| call.silence(&silence))?;
         let idle = self.http.timeouts.idle;
         if !answer.status().is_success() {
             let status = answer.status().as_u16();
@@ -138,7 +118,7 @@ impl Line {
         if let Some(packed) = packed(answer.headers()) {
             return Err(call.packed(&packed));
         }
-        let reply = receive::<I, _, _>(pieces(answer), idle, deltas).await;
+        let reply = receive(pieces(answer), decoder, idle, deltas).await;
         reply.map_err(|broken| call.broken(broken))
     }
 
@@ -153,8 +133,12 @@ impl Line {
         }
     }
 
-    /// A reply, unless it shows that the request did not fit and nobody said so.
-    pub(crate) fn heard(&self, reply: Reply, max_output: Option<Tokens>) -> Result<Reply, Failure> {
+    /// Returns the reply, unless it shows that the request did not fit and the server did not say so.
+    pub(crate) fn checked(
+        &self,
+        reply: Reply,
+        max_output: Option<Tokens>,
+    ) -> Result<Reply, Failure> {
         let known = Known {
             window: self.reported.get().copied().flatten(),
             max_output,

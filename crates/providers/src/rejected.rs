@@ -1,42 +1,19 @@
-//! [`Unread`]: reasoning that a server has refused to read, because another key, organisation or
-//! deployment wrote it, because it is no longer there, or because what stood before it is not. It is
-//! left out of every further request; the session lives on without it. Not the sending; that is
-//! `responses.rs` and `messages.rs`.
+//! [`RejectedReasoning`]: reasoning that a server has refused to read.
+//!
+//! A server rejects reasoning that another key, organisation or deployment wrote, that it no longer
+//! stores, or whose prefix has changed. Such reasoning is left out of all further requests.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_agent::Failure;
+use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Message, Part};
-use plimsoll_wire::{anthropic, openai_responses};
 
 /// Items that are remembered, at most: more than any view holds. Beyond it only those of the
 /// newest request are.
-const MAX_UNREAD: usize = 10_000;
-/// What servers of Responses say of reasoning that they do not read, in lower case.
-const OF_RESPONSES: Wording = Wording {
-    origin: openai_responses::ORIGIN,
-    said: &[
-        "encrypted content",
-        "encrypted_content",
-        "items are not persisted when `store`",
-        "of type 'reasoning' was provided without its required",
-        "without its required 'reasoning' item",
-    ],
-};
-/// What servers of Messages say of thinking likewise.
-const OF_MESSAGES: Wording = Wording {
-    origin: anthropic::ORIGIN,
-    said: &[
-        "invalid `signature` in `thinking` block",
-        "invalid signature in thinking block",
-        "invalid `data` in `redacted_thinking` block",
-        "bound to a different conversation", // tidy:allow(conversation)
-        "blocks in the latest assistant message cannot be modified",
-    ],
-};
+const MAX_REJECTED: usize = 10_000;
 /// What a person is told.
 const TOLD: &str = "the server does not read thinking that this session holds, so it is left out from \
                     here on, which costs the model what it had thought; a history that is imported \
@@ -44,68 +21,52 @@ const TOLD: &str = "the server does not read thinking that this session holds, s
 
 /// Reasoning that a server has refused to read.
 #[derive(Debug)]
-pub(crate) struct Unread {
-    wording: Wording,
+pub(crate) struct RejectedReasoning {
+    texts: Option<RejectionTexts>,
     marks: Mutex<BTreeSet<u64>>,
 }
 
-/// How a wire's servers say that they do not read reasoning, and whose reasoning it is.
+/// The texts with which the servers of a protocol reject reasoning.
 #[derive(Debug, Clone, Copy)]
-struct Wording {
-    origin: &'static str,
-    said: &'static [&'static str],
+pub(crate) struct RejectionTexts {
+    /// The origin of the reasoning.
+    pub(crate) origin: &'static str,
+    /// Parts of the texts, in lower case.
+    pub(crate) texts: &'static [&'static str],
 }
 
-/// Whether a request can be sent again, otherwise than it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cure {
-    /// Without the reasoning that it had.
-    Without,
-    /// It had none, or the failure is another.
-    None,
-}
-
-impl Unread {
-    /// Of OpenAI Responses.
-    pub(crate) fn responses() -> Self {
-        Self::of(OF_RESPONSES)
-    }
-
-    /// Of Anthropic Messages.
-    pub(crate) fn messages() -> Self {
-        Self::of(OF_MESSAGES)
-    }
-
-    fn of(wording: Wording) -> Self {
+impl RejectedReasoning {
+    /// Creates an empty set. Without texts nothing is ever learned.
+    pub(crate) fn new(texts: Option<RejectionTexts>) -> Self {
         Self {
-            wording,
+            texts,
             marks: Mutex::default(),
         }
     }
 
-    /// Learns from a failure which reasoning is not read: whatever of it the request had, since
-    /// servers do not say which in a form that holds for all. That is whole tool loops. A person is
-    /// told through `deltas`.
+    /// Learns from a failure which reasoning is rejected: all that the request contained, because
+    /// servers do not say which in a uniform way. Returns `true` if the request can be sent again
+    /// without it. A person is told through `deltas`.
     pub(crate) fn learn(
         &self,
         failure: &Failure,
         messages: &[Arc<Message>],
         deltas: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Cure {
-        let Failure::Refused { message, .. } = failure else {
-            return Cure::None;
+    ) -> bool {
+        let (Failure::Refused { message, .. }, Some(rejection)) = (failure, self.texts) else {
+            return false;
         };
         let message = message.to_ascii_lowercase();
-        if !self.wording.said.iter().any(|said| message.contains(said)) {
-            return Cure::None;
+        if !rejection.texts.iter().any(|text| message.contains(text)) {
+            return false;
         }
         let sent = messages.iter().flat_map(|message| message.parts());
         let sent: BTreeSet<u64> = sent.filter_map(|part| self.mark(part)).collect();
         let mut known = self.lock();
         if sent.is_subset(&known) {
-            return Cure::None;
+            return false;
         }
-        if known.len() + sent.len() > MAX_UNREAD {
+        if known.len() + sent.len() > MAX_REJECTED {
             known.clear();
         }
         known.extend(sent);
@@ -113,25 +74,29 @@ impl Unread {
         deltas(Delta::Warning {
             text: TOLD.to_owned(),
         });
-        Cure::Without
+        true
     }
 
-    /// The messages without what is not read.
-    pub(crate) fn left_out<'m>(&self, messages: &'m [Arc<Message>]) -> Vec<Cow<'m, Message>> {
+    /// Returns the request without the rejected reasoning.
+    pub(crate) fn without<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
         let known = self.lock();
-        let unread = |part: &Part| {
-            !known.is_empty() && self.mark(part).is_some_and(|mark| known.contains(&mark))
-        };
-        let message = |message: &'m Arc<Message>| match message.as_ref() {
-            Message::Assistant { parts } if parts.iter().any(unread) => {
-                let parts = parts.iter().filter(|part| !unread(part));
-                Cow::Owned(Message::Assistant {
+        let rejected = |part: &Part| self.mark(part).is_some_and(|mark| known.contains(&mark));
+        let affected = |message: &Message| message.parts().iter().any(rejected);
+        if known.is_empty() || !request.messages.iter().any(|message| affected(message)) {
+            return Cow::Borrowed(request);
+        }
+        let mut request = request.clone();
+        for message in &mut request.messages {
+            if let Message::Assistant { parts } = message.as_ref()
+                && affected(message)
+            {
+                let parts = parts.iter().filter(|part| !rejected(part));
+                *message = Arc::new(Message::Assistant {
                     parts: parts.cloned().collect(),
-                })
+                });
             }
-            message => Cow::Borrowed(message),
-        };
-        messages.iter().map(message).collect()
+        }
+        Cow::Owned(request)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<u64>> {
@@ -144,7 +109,7 @@ impl Unread {
             return None;
         };
         let opaque = thinking.opaque.as_ref()?;
-        if opaque.origin != self.wording.origin {
+        if self.texts.is_none_or(|texts| opaque.origin != texts.origin) {
             return None;
         }
         let mut hasher = DefaultHasher::new();
@@ -157,7 +122,11 @@ impl Unread {
 mod tests {
     use super::*;
     use plimsoll_context::{Opaque, Thinking};
+    use plimsoll_wire::anthropic;
     use plimsoll_wire::openai_responses::ORIGIN;
+
+    use crate::explain::question;
+    use crate::protocol::{MESSAGES_REJECTIONS, RESPONSES_REJECTIONS};
 
     fn turn(origin: &str, data: &str) -> Arc<Message> {
         let opaque = Opaque {
@@ -180,38 +149,36 @@ mod tests {
         }
     }
 
-    fn learn(unread: &Unread, failure: &Failure, messages: &[Arc<Message>]) -> Cure {
+    fn learn(unread: &RejectedReasoning, failure: &Failure, messages: &[Arc<Message>]) -> bool {
         let told = Mutex::new(0);
         let cure = unread.learn(failure, messages, &|delta| {
             assert!(matches!(delta, Delta::Warning { .. }), "{delta:?}");
             *told.lock().unwrap() += 1;
         });
-        let expected = usize::from(cure == Cure::Without);
+        let expected = usize::from(cure);
         assert_eq!(*told.lock().unwrap(), expected, "each time it is told");
         cure
     }
 
+    fn without(rejected: &RejectedReasoning, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        let mut request = question();
+        request.messages = messages.to_vec();
+        rejected.without(&request).messages.clone()
+    }
+
     #[test]
     fn what_is_refused_once_is_not_sent_again_and_all_else_is() {
-        let unread = Unread::responses();
+        let unread = RejectedReasoning::new(Some(RESPONSES_REJECTIONS));
         let said = refused("The encrypted content gAAA... could not be verified.");
         let foreign = [turn("anthropic", "a")];
-        assert_eq!(
-            learn(&unread, &said, &foreign),
-            Cure::None,
-            "nothing to leave out"
-        );
+        assert!(!learn(&unread, &said, &foreign), "nothing to leave out");
         let old = [turn(ORIGIN, "a"), turn("anthropic", "a")];
-        assert_eq!(
-            learn(&unread, &refused("No tool output found."), &old),
-            Cure::None
-        );
-        assert_eq!(unread.left_out(&old)[0].as_ref(), old[0].as_ref());
-        assert_eq!(learn(&unread, &said, &old), Cure::Without);
-        assert_eq!(learn(&unread, &said, &old), Cure::None, "it was left out");
+        assert!(!learn(&unread, &refused("No tool output found."), &old));
+        assert_eq!(without(&unread, &old)[0], old[0]);
+        assert!(learn(&unread, &said, &old));
+        assert!(!learn(&unread, &said, &old), "it was left out");
         let view = [turn(ORIGIN, "a"), turn("anthropic", "a"), turn(ORIGIN, "b")];
-        let sent: Vec<usize> = unread
-            .left_out(&view)
+        let sent: Vec<usize> = without(&unread, &view)
             .iter()
             .map(|message| message.parts().len())
             .collect();
@@ -226,8 +193,12 @@ mod tests {
             "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
             "reasoning encrypted_content was not issued to this caller",
         ] {
-            let cure = learn(&Unread::responses(), &refused(said), &[turn(ORIGIN, "a")]);
-            assert_eq!(cure, Cure::Without, "{said}");
+            let cure = learn(
+                &RejectedReasoning::new(Some(RESPONSES_REJECTIONS)),
+                &refused(said),
+                &[turn(ORIGIN, "a")],
+            );
+            assert!(cure, "{said}");
         }
         for said in [
             "messages.1.content.0: Invalid `signature` in `thinking` block",
@@ -238,23 +209,31 @@ mod tests {
              message cannot be modified. These blocks must remain as they were in the original response.",
         ] {
             let thought = [turn(anthropic::ORIGIN, "a")];
-            let cure = learn(&Unread::messages(), &refused(said), &thought);
-            assert_eq!(cure, Cure::Without, "{said}");
-            let cure = learn(&Unread::messages(), &refused(said), &[turn(ORIGIN, "a")]);
-            assert_eq!(cure, Cure::None, "{said}");
+            let cure = learn(
+                &RejectedReasoning::new(Some(MESSAGES_REJECTIONS)),
+                &refused(said),
+                &thought,
+            );
+            assert!(cure, "{said}");
+            let cure = learn(
+                &RejectedReasoning::new(Some(MESSAGES_REJECTIONS)),
+                &refused(said),
+                &[turn(ORIGIN, "a")],
+            );
+            assert!(!cure, "{said}");
         }
     }
 
     #[test]
     fn it_is_bounded() {
-        let unread = Unread::responses();
+        let unread = RejectedReasoning::new(Some(RESPONSES_REJECTIONS));
         let said = refused("encrypted content");
         for round in 0..3 {
-            let view: Vec<Arc<Message>> = (0..MAX_UNREAD / 2)
+            let view: Vec<Arc<Message>> = (0..MAX_REJECTED / 2)
                 .map(|at| turn(ORIGIN, &format!("{round} {at}")))
                 .collect();
-            assert_eq!(learn(&unread, &said, &view), Cure::Without);
-            assert!(unread.lock().len() <= MAX_UNREAD);
+            assert!(learn(&unread, &said, &view));
+            assert!(unread.lock().len() <= MAX_REJECTED);
         }
     }
 }

@@ -1,0 +1,209 @@
+//! What is said of Chat Completions.
+
+use plimsoll_wire::Rule;
+use plimsoll_wire::openai_chat::{
+    Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
+    NoContent, OutputKey, ParallelCalls, Prefill, Reach, SameRole, StreamUsage, SystemPlace,
+    SystemRole, Texts, ToolStyle, UserAfterTool, UserMessage, takes_temperature,
+};
+
+use super::Peculiarity;
+use super::sentences::{minimum, peculiarity, those, unable};
+use crate::efforts::goes;
+use crate::model_ref::ModelRef;
+use crate::models::ModelFacts;
+use crate::vendor::Place;
+
+/// What is peculiar to a dialect of Chat Completions.
+pub(crate) fn peculiarities(of: &Dialect) -> Vec<Peculiarity> {
+    let echo = match (of.echo_reasoning, of.empty_reasoning) {
+        (EchoReasoning::Never, _) => None,
+        (when, empty) => Some(format!(
+            "Reasoning goes back in {}{}.",
+            match when {
+                EchoReasoning::ToolTurns => "messages that call tools",
+                _ => "every assistant message",
+            },
+            match empty {
+                EmptyReasoning::Omit => "",
+                EmptyReasoning::Empty => ", an empty text where there is none",
+                EmptyReasoning::Space => ", a space where there is none",
+            }
+        )),
+    };
+    let mut all = those([
+        (
+            of.output_key == OutputKey::MaxCompletionTokens,
+            "The longest answer is `max_completion_tokens`.",
+            &[Rule::Shape],
+        ),
+        (
+            of.no_content == NoContent::Null,
+            "A call without text has `content: null`.",
+            &[Rule::Oc5],
+        ),
+        (
+            of.no_content == NoContent::Empty,
+            "A call without text has `content: \"\"`.",
+            &[Rule::Oc5],
+        ),
+        (
+            of.no_content == NoContent::Omit,
+            "A call without text has no `content`.",
+            &[Rule::Oc5],
+        ),
+        (
+            of.texts == Texts::Joined,
+            "Several texts of one message are joined into one.",
+            &[Rule::Shape],
+        ),
+        (
+            of.same_role == SameRole::Merge,
+            "Messages of one role in a row become one: roles alternate.",
+            &[Rule::T1],
+        ),
+        (
+            of.user_after_tool == UserAfterTool::Bridge,
+            "A short assistant message stands between a tool's result and a user's message.",
+            &[Rule::T2, Rule::Oc7],
+        ),
+        (
+            of.call_ids == CallIds::NineAlphanumeric,
+            "Ids of tool calls are mapped to nine letters or digits.",
+            &[Rule::Oc7],
+        ),
+        (
+            of.call_ids == CallIds::UpTo40 || of.call_names == CallNames::Plain,
+            "Ids of tool calls with more than 40 characters are mapped, names that a model made up get `_` for what no name may have.",
+            &[Rule::Shape],
+        ),
+        (
+            of.arguments == Arguments::JsonObject,
+            "Arguments that are no JSON object are sent inside one.",
+            &[Rule::Oc4],
+        ),
+        (
+            of.system == SystemPlace::First,
+            "One system message, at the beginning; later ones are said in the user's role.",
+            &[Rule::T3],
+        ),
+        (
+            of.system_role == SystemRole::Developer,
+            "System messages have the role `developer`.",
+            &[Rule::Shape],
+        ),
+        (
+            of.user == UserMessage::Required,
+            "There is always a message of the user's.",
+            &[Rule::T4],
+        ),
+        (
+            of.parallel_calls == ParallelCalls::OneAtATime,
+            "Calls made at once are sent one message each.",
+            &[Rule::T5],
+        ),
+        (
+            of.prefill == Prefill::Refused,
+            "The assistant never has the last word: a short user message follows.",
+            &[Rule::Oc8],
+        ),
+        (
+            of.stream_usage == StreamUsage::Ask,
+            "The usage of a stream is asked for.",
+            &[Rule::Shape],
+        ),
+        (
+            of.tools == ToolStyle::JsonSchema,
+            "Each turn is one JSON object under a schema: a tool call or an answer.",
+            &[],
+        ),
+    ]);
+    all.extend(echo.map(|says| peculiarity(says, &[Rule::Oc6])));
+    all
+}
+
+/// The rules of Chat Completions that a dialect is judged by.
+pub(crate) fn rules(of: &Dialect) -> Vec<&'static str> {
+    let peculiar: Vec<&str> = peculiarities(of)
+        .into_iter()
+        .flat_map(|said| said.rules)
+        .collect();
+    let always = [
+        Rule::Shape,
+        Rule::Oc1,
+        Rule::Oc2,
+        Rule::Oc3,
+        Rule::Oc4,
+        Rule::Oc5,
+    ];
+    let always = always.map(Rule::name);
+    let all = Rule::ALL.into_iter().map(Rule::name);
+    all.filter(|rule| always.contains(rule) || peculiar.contains(rule))
+        .collect()
+}
+
+/// How the prompt cache is used.
+pub(crate) fn caching(of: &Dialect, facts: &ModelFacts) -> Vec<Peculiarity> {
+    let mut all = those([
+        (
+            of.cache == CacheMarks::Unasked,
+            "Nothing is asked of a prompt cache: it works by itself, or there is none.",
+            &[],
+        ),
+        (
+            of.cache == CacheMarks::Key,
+            "It works by itself; `prompt_cache_key` names the session.",
+            &[],
+        ),
+        (
+            of.cache == CacheMarks::Parts,
+            "`cache_control` marks the system prompt and the newest messages, four at most.",
+            &[Rule::Am11],
+        ),
+    ]);
+    all.extend(minimum(facts));
+    all
+}
+
+/// What a request cannot contain.
+pub(crate) fn limitations(of: &Dialect, facts: &ModelFacts) -> Vec<Peculiarity> {
+    let mut all = those([
+        (
+            of.images == Images::Unsupported,
+            "Images and files: a note stands in their place.",
+            &[Rule::Shape],
+        ),
+        (
+            of.echo_reasoning == EchoReasoning::Never,
+            "Its own reasoning: it is not sent back.",
+            &[Rule::Oc6],
+        ),
+        (
+            of.tools == ToolStyle::Native,
+            "Images in tool results: they follow the batch in a user message.",
+            &[Rule::Oc3],
+        ),
+    ]);
+    all.extend(unable(of.images, facts));
+    all
+}
+
+/// What is peculiar to how a model thinks over Chat Completions.
+pub(crate) fn thinking(model: &ModelRef) -> Vec<Peculiarity> {
+    let name = model.name();
+    let all = format!("openai-responses/{name} takes all of it.");
+    let says = match goes(model) {
+        Reach::Whole => None,
+        Reach::ToolsUnasked => Some("With tools it is not asked to think: this API refuses both"),
+        Reach::ToolsAtNone => Some("With tools it is told not to think: this API refuses both"),
+        Reach::NoTools => Some("It thinks always, and this API refuses tools then"),
+        Reach::Nothing => Some("This API does not serve it"),
+    };
+    let said = says.map(|says| peculiarity(format!("{says}; {all}"), &[Rule::Shape]));
+    let cold = !takes_temperature(name, None, 0.0) && model.vendor().place != Place::ThisMachine;
+    let cold = cold.then(|| {
+        let says = "A temperature is not sent: the model refuses it.";
+        peculiarity(says, &[Rule::Shape])
+    });
+    said.into_iter().chain(cold).collect()
+}

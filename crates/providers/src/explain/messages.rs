@@ -1,0 +1,128 @@
+//! What is said of Messages.
+
+use plimsoll_wire::Rule;
+use plimsoll_wire::anthropic::{
+    Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle,
+};
+use plimsoll_wire::openai_chat::{Images, Prefill};
+
+use super::Peculiarity;
+use super::sentences::{peculiarity, those, unable};
+use crate::models::ModelFacts;
+
+/// What is peculiar to a profile of Messages.
+pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
+    let mut all = those([
+        (
+            true,
+            "Every tool call is answered in the next message, results first and without a gap.",
+            &[Rule::Am1, Rule::Am2, Rule::Am3, Rule::Am4],
+        ),
+        (
+            true,
+            "Ids of tool calls are letters, digits, `_` and `-`; others are mapped.",
+            &[Rule::Am5],
+        ),
+        (
+            true,
+            "No text is empty or white space, and the first message is the user's.",
+            &[Rule::Am6, Rule::Am7],
+        ),
+        (
+            of.prefill == Prefill::Refused,
+            "The assistant never has the last word.",
+            &[Rule::Am8],
+        ),
+        (
+            of.thinking == ThinkingStyle::None,
+            "The model does not think, and is not asked to.",
+            &[Rule::Am9],
+        ),
+        (
+            matches!(of.thinking, ThinkingStyle::Budget | ThinkingStyle::Unknown),
+            "Thinking has a budget of tokens, 1,024 at least and less than the longest answer.",
+            &[Rule::Am9],
+        ),
+        (
+            matches!(of.thinking, ThinkingStyle::Either | ThinkingStyle::Adaptive),
+            "The model thinks as it sees fit; how hard is said as an effort.",
+            &[Rule::Am9],
+        ),
+        (
+            of.thinking != ThinkingStyle::None && of.binding == Binding::Own,
+            "Signed thinking goes back byte for byte, whole loops of it or none.",
+            &[Rule::Am9, Rule::Am10],
+        ),
+        (
+            of.thinking != ThinkingStyle::None && of.binding == Binding::Prefix,
+            "Signed thinking is bound to all that stands before it: after an edit of that, it is \
+             left out, whole loops of it.",
+            &[Rule::Am9, Rule::Am10],
+        ),
+        (
+            of.temperature == Temperature::Refused,
+            "A temperature is not sent: the model refuses it.",
+            &[Rule::Shape],
+        ),
+        (
+            of.forced_tools == ForcedTools::Refused,
+            "It cannot be made to call a tool.",
+            &[Rule::Shape],
+        ),
+        (
+            of.later_system == LaterSystem::Supported,
+            "It would take system messages between others; they are said in the user's role.",
+            &[],
+        ),
+        (
+            of.effort != Effort::Supported && of.thinking != ThinkingStyle::None,
+            "An effort is not sent.",
+            &[],
+        ),
+    ]);
+    if let Some(most) = of.max_output {
+        let says = format!("An answer has {most} tokens at most; every request says a limit.");
+        all.push(peculiarity(says, &[Rule::Shape]));
+    }
+    let says = format!("A body has {} bytes at most.", of.max_body);
+    all.push(peculiarity(says, &[Rule::Am13]));
+    all
+}
+
+/// How the prompt cache is used.
+pub(crate) fn caching(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
+    let least = facts
+        .min_cacheable
+        .as_ref()
+        .map_or(of.min_cacheable, |fact| fact.value);
+    vec![
+        peculiarity(
+            "Breakpoints: the tools or the system prompt, the newest message, the one before it, \
+             and one between where a turn is long; four at most.",
+            &[Rule::Am11],
+        ),
+        peculiarity(
+            format!("None is set before {least} tokens: less is not cached, and nobody says so."),
+            &[Rule::Am12],
+        ),
+    ]
+}
+
+/// What a request cannot contain.
+pub(crate) fn limitations(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
+    let mut all = those([
+        (
+            true,
+            "Images other than JPEG, PNG, GIF and WebP, and files other than PDF: a note stands \
+             in their place.",
+            &[Rule::Shape],
+        ),
+        (
+            of.thinking != ThinkingStyle::None,
+            "Thinking that another model or provider wrote.",
+            &[Rule::Am10],
+        ),
+    ]);
+    all.extend(unable(Images::Supported, facts));
+    all
+}

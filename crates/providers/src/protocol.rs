@@ -1,0 +1,193 @@
+//! [`Protocol`]: the differences between APIs, as [`ModelClient`](crate::ModelClient) needs them.
+//!
+//! One file for each protocol implements the trait: it translates a [`Request`] and the known facts
+//! about a model into the input of `plimsoll-wire`, which writes the body and decodes the reply.
+
+mod chat;
+mod messages;
+mod responses;
+
+use std::fmt::Debug;
+
+use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_context::{HostedTool, Reply, Tokens};
+use plimsoll_wire::anthropic::Prefix;
+use plimsoll_wire::{Fault, StreamDecoder, WireError};
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use crate::base_url::BaseUrl;
+use crate::cache_lifetime::CacheLifetime;
+use crate::connection::Connection;
+use crate::explain::Peculiarity;
+use crate::rejected::RejectionTexts;
+use crate::thinking_off::ThinkingOff;
+
+pub(crate) use chat::{Chat, dialect_of};
+#[cfg(test)]
+pub(crate) use messages::REJECTIONS as MESSAGES_REJECTIONS;
+pub(crate) use messages::{Messages, url as messages_url};
+#[cfg(test)]
+pub(crate) use responses::REJECTIONS as RESPONSES_REJECTIONS;
+pub use responses::responses_profile;
+pub(crate) use responses::{Responses, Server, profile_of};
+
+/// An API, configured for one model.
+pub(crate) trait Protocol: Debug + Send + Sync {
+    /// Returns the name of the dialect or profile that requests are written by.
+    fn profile_name(&self) -> &str;
+
+    /// Returns the address of a call.
+    fn url(&self, connection: &Connection) -> Url;
+
+    /// Writes a request.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the protocol cannot express the request.
+    fn render(
+        &self,
+        connection: &Connection,
+        request: &Request,
+    ) -> Result<RenderedRequest, Failure>;
+
+    /// Creates a decoder for the reply to a request.
+    fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder>;
+
+    /// Returns the output limit that [`Protocol::render`] sends, if the request sets one.
+    fn output_limit(&self, _: &Connection, request: &Request) -> Option<Tokens> {
+        request.max_output
+    }
+
+    /// Adds to a reply what the provider does not report.
+    fn complete(&self, _: &Request, _: &mut Reply) {}
+
+    /// Returns the endpoint that counts the tokens of a request, if there is one.
+    fn token_count(&self) -> Option<TokenCountEndpoint> {
+        None
+    }
+
+    /// Returns how the prompt cache is asked to keep its entries for longer than usual.
+    fn cache_lifetime(&self) -> CacheLifetime {
+        CacheLifetime::Fixed
+    }
+
+    /// Returns how the model's thinking is turned off.
+    fn thinking_off(&self, connection: &Connection) -> ThinkingOff;
+
+    /// Returns the provider's own tools, if the protocol has a place for them.
+    fn hosted_tools(&self) -> Option<HostedTools> {
+        None
+    }
+
+    /// Returns the texts with which servers reject reasoning of an earlier reply.
+    fn rejection_texts(&self) -> Option<RejectionTexts> {
+        None
+    }
+
+    /// Returns the faults for which the API would refuse a request.
+    fn validate(&self, request: &Value) -> Vec<Fault>;
+
+    /// Returns the names of the rules that [`Protocol::validate`] checks.
+    fn rules(&self) -> Vec<&'static str>;
+
+    /// Returns what is peculiar to requests to this model.
+    fn peculiarities(&self, connection: &Connection) -> Vec<Peculiarity>;
+
+    /// Returns how the prompt cache is used.
+    fn caching(&self, connection: &Connection) -> Vec<Peculiarity>;
+
+    /// Returns what requests to this model cannot contain.
+    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity>;
+
+    /// Returns a reply of the API that was not streamed, with `thought` as the model's thinking and
+    /// these calls, to make an example of.
+    fn sample_reply(&self, sample: &SampleReply) -> Value;
+}
+
+/// A request as it is sent.
+#[derive(Debug)]
+pub(crate) struct RenderedRequest {
+    /// The body.
+    pub(crate) body: Vec<u8>,
+    /// Headers besides those of every request.
+    pub(crate) headers: HeaderMap,
+    /// What the body leaves out, as the names of `LeftOut`.
+    pub(crate) left_out: Vec<String>,
+    /// The prefix that the thinking of the reply is bound to.
+    pub(crate) prefix: Option<Prefix>,
+}
+
+impl RenderedRequest {
+    /// Creates a request without headers of its own.
+    pub(crate) fn new(body: Vec<u8>, left_out: impl Iterator<Item = impl Debug>) -> Self {
+        Self {
+            body,
+            headers: HeaderMap::new(),
+            left_out: left_out.map(|what| format!("{what:?}")).collect(),
+            prefix: None,
+        }
+    }
+}
+
+/// The endpoint that counts the tokens of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TokenCountEndpoint {
+    /// The method and the path below the base URL, for people.
+    pub(crate) shown: &'static str,
+    /// Returns its address.
+    pub(crate) url: fn(&BaseUrl) -> Url,
+    /// The keys of a request that the endpoint accepts.
+    pub(crate) keys: &'static [&'static str],
+}
+
+/// The provider's own tools in a protocol.
+#[derive(Debug)]
+pub(crate) struct HostedTools {
+    /// The known types.
+    pub(crate) kinds: Vec<&'static str>,
+    /// Returns why a tool is none of the protocol's, if it is none.
+    pub(crate) fault: fn(&HostedTool) -> Option<String>,
+}
+
+/// The content of the reply in the example of `doctor`.
+#[derive(Debug)]
+pub(crate) struct SampleReply {
+    /// The thinking.
+    pub(crate) thought: &'static str,
+    /// What stands for signatures and encrypted content.
+    pub(crate) opaque: &'static str,
+    /// The calls, as ids and arguments, of one tool.
+    pub(crate) calls: Vec<(&'static str, Value)>,
+    /// The tool's name.
+    pub(crate) tool: &'static str,
+}
+
+/// Returns whether the model may call tools.
+fn tool_choice(request: &Request) -> plimsoll_wire::ToolChoice {
+    use plimsoll_wire::ToolChoice;
+    match request.tool_choice {
+        plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
+        plimsoll_agent::ToolChoice::None => ToolChoice::None,
+    }
+}
+
+/// Returns the effort of a level of thinking; `None` for `Off`.
+fn effort_of(level: ThinkingLevel) -> Option<plimsoll_wire::Effort> {
+    use plimsoll_wire::Effort;
+    match level {
+        ThinkingLevel::Off => None,
+        ThinkingLevel::Minimal => Some(Effort::Minimal),
+        ThinkingLevel::Low => Some(Effort::Low),
+        ThinkingLevel::Medium => Some(Effort::Medium),
+        ThinkingLevel::High => Some(Effort::High),
+    }
+}
+
+/// Returns the failure of a request that its protocol cannot express.
+fn unrendered(error: &WireError) -> Failure {
+    Failure::Refused {
+        status: None,
+        message: error.to_string(),
+    }
+}

@@ -1,0 +1,368 @@
+//! OpenAI Chat Completions, and everything compatible with it.
+
+use std::borrow::Cow;
+
+use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_context::{CacheRetention, Reply};
+use plimsoll_wire::openai_chat::{
+    CacheMarks, Dialect, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice, render,
+    validate,
+};
+use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::{Delivery, Effort, Fault, LeftOut, Note, RenderInput, StreamDecoder};
+use reqwest::Url;
+use serde_json::{Map, Value, json};
+
+use super::{Protocol, RenderedRequest, SampleReply, effort_of, tool_choice, unrendered};
+use crate::cache_lifetime::{CacheLifetime, extra_keys};
+use crate::connection::Connection;
+use crate::efforts;
+use crate::explain::{Peculiarity, chat as sentences};
+use crate::model_ref::ModelRef;
+use crate::models::ModelFacts;
+use crate::thinking_off::{self, ThinkingOff};
+
+/// The bits of a seed that are sent: the API has signed numbers.
+const MAX_SEED: u64 = i64::MAX as u64;
+/// The endpoint below the base URL.
+const PATH: &str = "chat/completions";
+/// Families of chat templates by what models of theirs are called.
+const TEMPLATES: [(&str, Template); 12] = [
+    ("gemma", Template::Gemma),
+    ("devstral", Template::Mistral),
+    ("mistral", Template::Mistral),
+    ("ministral", Template::Mistral),
+    ("magistral", Template::Mistral),
+    ("codestral", Template::Mistral),
+    ("pixtral", Template::Mistral),
+    ("mixtral", Template::Mistral),
+    ("qwen", Template::Qwen),
+    ("llama3.1", Template::Llama31),
+    ("llama-3.1", Template::Llama31),
+    ("llama-3_1", Template::Llama31),
+];
+
+/// A gateway to models that cache only what is marked, and what it calls them.
+const GATEWAY: &str = "openrouter";
+const WANTS_MARKS: &str = "anthropic/";
+
+/// Chat Completions in a dialect.
+#[derive(Debug)]
+pub(crate) struct Chat {
+    pub(crate) dialect: Dialect,
+}
+
+impl Protocol for Chat {
+    fn profile_name(&self) -> &str {
+        &self.dialect.name
+    }
+
+    fn url(&self, connection: &Connection) -> Url {
+        connection.http.base.endpoint(PATH)
+    }
+
+    fn render(
+        &self,
+        connection: &Connection,
+        request: &Request,
+    ) -> Result<RenderedRequest, Failure> {
+        let (extra, left_out) = self.extra(connection, request);
+        let input = RenderInput {
+            model: connection.model.name(),
+            system: Some(&*request.system).filter(|system| !system.is_empty()),
+            tools: &request.tools,
+            tool_choice: tool_choice(request),
+            max_output: connection.most(request).map(|tokens| tokens.0),
+            temperature: request.sampling.temperature,
+            // Servers take 63 bits at most.
+            seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
+            delivery: Delivery::Stream,
+            context: request.dynamic_context.as_deref(),
+            cache: Some(&request.cache),
+            format: request.format.as_deref(),
+            extra: Some(&extra),
+            ..RenderInput::default()
+        };
+        let messages = request.messages.iter().map(AsRef::as_ref);
+        let rendered = render(&input, messages, &self.dialect);
+        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let notes = rendered.notes.iter().chain(&left_out);
+        let left_out = notes.map(|note| note.what);
+        Ok(RenderedRequest::new(rendered.body, left_out))
+    }
+
+    fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
+        // A request with a schema of its own gets its answer as the object itself.
+        match self.dialect.tools == ToolStyle::JsonSchema && request.format.is_none() {
+            true => Box::new(TurnDecoder::new(request.messages.len())),
+            false => Box::new(StreamState::new()),
+        }
+    }
+
+    /// The gateway reports how much was written to the cache, but not for how long.
+    fn complete(&self, request: &Request, reply: &mut Reply) {
+        let is_long = request.cache.retention == CacheRetention::Long;
+        if is_long
+            && self.cache_lifetime() == CacheLifetime::ByMark
+            && let Some(usage) = &mut reply.usage
+        {
+            usage.cache_write_longer = usage.cache_write;
+        }
+    }
+
+    fn cache_lifetime(&self) -> CacheLifetime {
+        match self.dialect.cache {
+            CacheMarks::Parts => CacheLifetime::ByMark,
+            CacheMarks::Key => CacheLifetime::ByKey,
+            CacheMarks::Unasked => CacheLifetime::Fixed,
+        }
+    }
+
+    fn thinking_off(&self, connection: &Connection) -> ThinkingOff {
+        thinking_off::on_chat(&connection.model, &connection.facts, &self.dialect)
+    }
+
+    fn validate(&self, request: &Value) -> Vec<Fault> {
+        validate(request, &self.dialect)
+    }
+
+    fn rules(&self) -> Vec<&'static str> {
+        sentences::rules(&self.dialect)
+    }
+
+    fn peculiarities(&self, connection: &Connection) -> Vec<Peculiarity> {
+        let mut all = sentences::peculiarities(&self.dialect);
+        all.extend(sentences::thinking(&connection.model));
+        all
+    }
+
+    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::caching(&self.dialect, &connection.facts)
+    }
+
+    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::limitations(&self.dialect, &connection.facts)
+    }
+
+    fn sample_reply(&self, sample: &SampleReply) -> Value {
+        let calls = sample.calls.iter().map(|(id, arguments)| {
+            json!({ "id": id, "type": "function",
+                "function": { "name": sample.tool, "arguments": arguments.to_string() } })
+        });
+        let calls: Vec<Value> = calls.collect();
+        json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": {
+            "role": "assistant", "content": null, "reasoning_content": sample.thought,
+            "tool_calls": calls,
+        } }] })
+    }
+}
+
+impl Chat {
+    /// Returns the further keys of a request, and a note if an effort is left out. A key given by the
+    /// host replaces ours.
+    fn extra<'a>(
+        &self,
+        connection: &'a Connection,
+        request: &Request,
+    ) -> (Cow<'a, Map<String, Value>>, Option<Note>) {
+        let mut extra = extra_keys(connection, request, self.cache_lifetime());
+        if extra.contains_key(EFFORT) {
+            return (extra, None);
+        }
+        if request.sampling.thinking == Some(ThinkingLevel::Off)
+            && let ThinkingOff::Keys(keys) = self.thinking_off(connection)
+        {
+            for (key, value) in keys {
+                let extra = extra.to_mut();
+                extra.entry(key.as_str()).or_insert_with(|| value.clone());
+            }
+            return (extra, None);
+        }
+        let (model, facts) = (&connection.model, &connection.facts);
+        let (effort, left_out) = effort(request, model, facts, &self.dialect);
+        if let Some(effort) = effort {
+            extra
+                .to_mut()
+                .insert(EFFORT.to_owned(), effort.name().into());
+        }
+        (extra, left_out)
+    }
+}
+
+/// The vendor's dialect and, where the server runs a chat template, what the model's family
+/// demands besides. Models of Mistral's demand it behind every gateway.
+pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
+    let dialect = model.vendor().dialect();
+    if dialect.name == GATEWAY && model.name().starts_with(WANTS_MARKS) {
+        return Dialect {
+            cache: CacheMarks::Parts,
+            ..dialect
+        };
+    }
+    let name = model.name().to_ascii_lowercase();
+    let family = TEMPLATES.iter().find(|(part, _)| name.contains(part));
+    match (family, dialect.voice) {
+        (Some((_, template)), Voice::Template)
+        | (Some((_, template @ Template::Mistral)), Voice::OpenAi) => {
+            dialect.with_template(*template)
+        }
+        _ => dialect,
+    }
+}
+
+/// The key of how hard a model is to think.
+const EFFORT: &str = "reasoning_effort";
+
+/// How a server is told how hard the model is to think: with the nearest value that the model is known
+/// to take. Nothing is said where it takes none or nothing is asked for, unless it wants to be told not
+/// to think beside tools.
+fn effort(
+    request: &Request,
+    model: &ModelRef,
+    facts: &ModelFacts,
+    dialect: &Dialect,
+) -> (Option<Effort>, Option<Note>) {
+    let known = Profile {
+        efforts: efforts::on_chat(model, facts, dialect),
+        ..Profile::openai()
+    };
+    let asked = match request.sampling.thinking {
+        None => None,
+        Some(ThinkingLevel::Off) => match thinking_off::on_chat(model, facts, dialect) {
+            ThinkingOff::Effort(effort) => Some(effort),
+            _ => None,
+        },
+        Some(level) => effort_of(level).and_then(|asked| known.effort(asked)),
+    };
+    let tools = dialect.tools == ToolStyle::Native && !request.tools.is_empty();
+    let said = match efforts::goes(model) {
+        Reach::ToolsAtNone if tools => Some(Effort::None),
+        Reach::ToolsUnasked | Reach::NoTools if tools => None,
+        _ => return (asked, None),
+    };
+    let left_out = asked
+        .filter(|asked| *asked != Effort::None)
+        .map(|_| Note::setting(LeftOut::Effort));
+    (said, left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_wire::openai_chat::{SameRole, UserAfterTool};
+
+    fn sent(model: &str, dialect: &str, request: &Request) -> (Option<&'static str>, bool) {
+        let dialect = Dialect::named(dialect).unwrap();
+        let model = ModelRef::parse(model).unwrap();
+        let (effort, left_out) = effort(request, &model, &ModelFacts::default(), &dialect);
+        (effort.map(Effort::name), left_out.is_some())
+    }
+
+    #[test]
+    fn a_level_becomes_what_the_model_knows() {
+        use ThinkingLevel::{High, Low, Medium, Minimal, Off};
+        for (dialect, model, level, said) in [
+            ("openai", "openai/gpt-5-mini", Off, Some("minimal")),
+            ("openai", "openai/gpt-5-mini", Minimal, Some("minimal")),
+            ("openai", "openai/o3", Minimal, Some("low")),
+            ("openai", "openai/o3", Low, Some("low")),
+            ("openai", "openai/gpt-5.2", High, Some("high")),
+            (
+                "compatible",
+                "openai-compatible/openai/gpt-5",
+                Minimal,
+                Some("minimal"),
+            ),
+            ("openai", "openai/gpt-4o", High, None),
+            ("xai", "xai/grok-4", Medium, None),
+            ("xai", "xai/grok-3-mini", Medium, Some("low")),
+            ("compatible", "openai-compatible/m", High, None),
+            ("mistral", "mistral/mistral-large", High, None),
+            ("llama.cpp", "llama.cpp/qwen", High, None),
+        ] {
+            let request = crate::explain::question_at(level);
+            assert_eq!(
+                sent(model, dialect, &request),
+                (said, false),
+                "{model} {level:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn where_tools_and_thinking_do_not_go_together_tools_go_first() {
+        use ThinkingLevel::{High, Off};
+        for (model, level, tools, without) in [
+            ("openai/gpt-5.4", Off, (None, false), (Some("none"), false)),
+            ("openai/gpt-5.4", High, (None, true), (Some("high"), false)),
+            (
+                "openai/gpt-5.5",
+                Off,
+                (Some("none"), false),
+                (Some("none"), false),
+            ),
+            (
+                "openai/gpt-5.6-terra",
+                High,
+                (Some("none"), true),
+                (Some("high"), false),
+            ),
+            (
+                "openai-compatible/gpt-5.6",
+                Off,
+                (Some("none"), false),
+                (Some("none"), false),
+            ),
+            (
+                "openai/gpt-6-astra",
+                High,
+                (None, true),
+                (Some("high"), false),
+            ),
+            // It asks OpenAI in its own way.
+            (
+                "openrouter/openai/gpt-5.6",
+                High,
+                (Some("high"), false),
+                (Some("high"), false),
+            ),
+        ] {
+            let mut request = crate::explain::question_at(level);
+            assert_eq!(sent(model, "openai", &request), tools, "{model}");
+            request.tools = std::sync::Arc::default();
+            assert_eq!(sent(model, "openai", &request), without, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_is_told_what_to_cache_where_the_model_wants_to_be_told() {
+        let cache = |model| dialect_of(&ModelRef::parse(model).unwrap()).cache;
+        for (model, expected) in [
+            ("openrouter/anthropic/claude-opus-4.8", CacheMarks::Parts),
+            ("openrouter/openai/gpt-5", CacheMarks::Unasked),
+            ("openai/gpt-5", CacheMarks::Key),
+            ("groq/anthropic/claude", CacheMarks::Unasked),
+        ] {
+            assert_eq!(cache(model), expected, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_family_of_templates_adds_its_demands_where_a_template_runs_and_mistrals_everywhere() {
+        let after_tool = |model| dialect_of(&ModelRef::parse(model).unwrap()).user_after_tool;
+        assert_eq!(after_tool("ollama/devstral:24b"), UserAfterTool::Bridge);
+        assert_eq!(after_tool("ollama/qwen3"), UserAfterTool::Allowed);
+        for mistral in [
+            "openrouter/mistralai/devstral",
+            "together/mistralai/Mixtral-8x7B",
+        ] {
+            assert_eq!(after_tool(mistral), UserAfterTool::Bridge);
+        }
+        let alternates = |model| dialect_of(&ModelRef::parse(model).unwrap()).same_role;
+        assert_eq!(alternates("openrouter/qwen/qwen3"), SameRole::Keep);
+        assert_eq!(alternates("vllm/qwen/qwen3"), SameRole::Merge);
+        for (name, _) in TEMPLATES {
+            assert_eq!(name, name.to_ascii_lowercase());
+        }
+    }
+}

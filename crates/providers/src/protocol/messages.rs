@@ -1,0 +1,205 @@
+//! Anthropic Messages, and what speaks like it.
+
+use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_wire::anthropic::{
+    NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, hosted_kinds, not_hosted, render,
+    validate,
+};
+use plimsoll_wire::{Delivery, Effort, Fault, LeftOut, RenderInput, StreamDecoder};
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderValue};
+use serde_json::{Value, json};
+
+use super::{
+    HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, effort_of,
+    tool_choice, unrendered,
+};
+use crate::base_url::BaseUrl;
+use crate::cache_lifetime::CacheLifetime;
+use crate::connection::Connection;
+use crate::explain::{Peculiarity, messages as sentences};
+use crate::hosted::hosted;
+use crate::models::FROM_LOW;
+use crate::rejected::RejectionTexts;
+use crate::thinking_off::ThinkingOff;
+
+/// The endpoint below the base URL.
+const PATH: &str = "messages";
+/// The endpoint that counts tokens, and the keys that it accepts.
+const COUNT_PATH: &str = "messages/count_tokens";
+const COUNT_KEYS: [&str; 11] = [
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "cache_control",
+    "context_management",
+    "mcp_servers",
+    "speed",
+];
+/// The header that names features which are not yet part of the API's version.
+const BETA: &str = "anthropic-beta";
+/// The texts with which servers reject thinking, in lower case.
+pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
+    origin: ORIGIN,
+    texts: &[
+        "invalid `signature` in `thinking` block",
+        "invalid signature in thinking block",
+        "invalid `data` in `redacted_thinking` block",
+        "bound to a different conversation", // tidy:allow(conversation)
+        "blocks in the latest assistant message cannot be modified",
+    ],
+};
+
+/// Messages as a model accepts it.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    pub(crate) profile: Profile,
+}
+
+impl Protocol for Messages {
+    fn profile_name(&self) -> &str {
+        &self.profile.name
+    }
+
+    fn url(&self, connection: &Connection) -> Url {
+        url(&connection.http.base, PATH)
+    }
+
+    fn render(
+        &self,
+        connection: &Connection,
+        request: &Request,
+    ) -> Result<RenderedRequest, Failure> {
+        let facts = &connection.facts;
+        let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
+        let request = &*facts.enforced(request, FROM_LOW);
+        let input = RenderInput {
+            model: connection.model.name(),
+            system: Some(&*request.system).filter(|system| !system.is_empty()),
+            tools: &request.tools,
+            hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
+            tool_choice: tool_choice(request),
+            // A limit that only says how much is left is no wish for an answer of that length.
+            max_output: request
+                .max_output
+                .filter(|tokens| request.expects.room != Some(*tokens))
+                .map(|tokens| tokens.0),
+            room: request.expects.room.map(|room| room.0),
+            effort: effort(request.sampling.thinking),
+            temperature: request.sampling.temperature,
+            delivery: Delivery::Stream,
+            context: request.dynamic_context.as_deref(),
+            cache: Some(&request.cache),
+            extra: Some(&connection.extra),
+            ..RenderInput::default()
+        };
+        let messages = request.messages.iter().map(AsRef::as_ref);
+        let rendered = render(&input, messages, &self.profile);
+        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let left_out = rendered.notes.iter().map(|note| note.what);
+        Ok(RenderedRequest {
+            headers: headers(&rendered.betas),
+            prefix: Some(rendered.prefix),
+            ..RenderedRequest::new(rendered.body, left_out.chain(no_images))
+        })
+    }
+
+    fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
+        Box::new(StreamState::new())
+    }
+
+    fn token_count(&self) -> Option<TokenCountEndpoint> {
+        Some(TokenCountEndpoint {
+            shown: "POST messages/count_tokens",
+            url: |base| url(base, COUNT_PATH),
+            keys: &COUNT_KEYS,
+        })
+    }
+
+    fn cache_lifetime(&self) -> CacheLifetime {
+        CacheLifetime::ByEachMark
+    }
+
+    fn thinking_off(&self, _: &Connection) -> ThinkingOff {
+        let thinks = self.profile.thinking != ThinkingStyle::None;
+        match self.profile.no_thinking {
+            NoThinking::Refused if thinks => ThinkingOff::Never,
+            NoThinking::Unknown if thinks => ThinkingOff::Unknown,
+            _ => ThinkingOff::NotThinking,
+        }
+    }
+
+    fn hosted_tools(&self) -> Option<HostedTools> {
+        Some(HostedTools {
+            kinds: hosted_kinds().collect(),
+            fault: not_hosted,
+        })
+    }
+
+    fn rejection_texts(&self) -> Option<RejectionTexts> {
+        Some(REJECTIONS)
+    }
+
+    fn validate(&self, request: &Value) -> Vec<Fault> {
+        validate(request, &self.profile)
+    }
+
+    fn rules(&self) -> Vec<&'static str> {
+        crate::explain::rules_of("AM")
+    }
+
+    fn peculiarities(&self, _: &Connection) -> Vec<Peculiarity> {
+        sentences::peculiarities(&self.profile)
+    }
+
+    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::caching(&self.profile, &connection.facts)
+    }
+
+    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::limitations(&self.profile, &connection.facts)
+    }
+
+    fn sample_reply(&self, sample: &SampleReply) -> Value {
+        let mut content = Vec::new();
+        if self.profile.thinking != ThinkingStyle::None {
+            content.push(json!({ "type": "thinking", "thinking": sample.thought,
+                "signature": sample.opaque }));
+        }
+        content.extend(sample.calls.iter().map(|(id, arguments)| {
+            json!({ "type": "tool_use", "id": id, "name": sample.tool, "input": arguments })
+        }));
+        json!({ "id": "msg_0a1b2c", "type": "message", "role": "assistant", "model": "claude",
+            "content": content, "stop_reason": "tool_use",
+            "usage": { "input_tokens": 1, "output_tokens": 1 } })
+    }
+}
+
+/// Returns the address of an endpoint. Those who set the address of this API leave out the version, as
+/// Anthropic's own clients do.
+pub(crate) fn url(base: &BaseUrl, path: &str) -> Url {
+    match base.has_version() {
+        true => base.endpoint(path),
+        false => base.endpoint(&format!("v1/{path}")),
+    }
+}
+
+fn headers(betas: &[&str]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let (false, Ok(value)) = (betas.is_empty(), HeaderValue::try_from(betas.join(","))) {
+        headers.insert(BETA, value);
+    }
+    headers
+}
+
+/// Returns the effort of a level; `Off` is an effort in this protocol.
+fn effort(level: Option<ThinkingLevel>) -> Option<Effort> {
+    match level? {
+        ThinkingLevel::Off => Some(Effort::None),
+        level => effort_of(level),
+    }
+}

@@ -1,0 +1,270 @@
+//! OpenAI Responses. Nothing is stored at the provider: each request contains the whole history.
+
+use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_wire::openai_responses::{
+    CacheKey, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted, render,
+    validate,
+};
+use plimsoll_wire::{Delivery, Effort, Fault, RenderInput, StreamDecoder};
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use super::{
+    HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, effort_of,
+    tool_choice, unrendered,
+};
+use crate::cache_lifetime::{CacheLifetime, extra_keys};
+use crate::connection::Connection;
+use crate::efforts;
+use crate::explain::{Peculiarity, responses as sentences};
+use crate::hosted::hosted;
+use crate::model_ref::ModelRef;
+use crate::rejected::RejectionTexts;
+use crate::thinking_off::{self, ThinkingOff};
+
+/// The endpoint below the base URL.
+const PATH: &str = "responses";
+/// The endpoint that counts tokens, and the keys that it accepts.
+const COUNT_PATH: &str = "responses/input_tokens";
+const COUNT_KEYS: [&str; 10] = [
+    "model",
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "truncation",
+    "previous_response_id",
+];
+
+/// The texts with which servers reject reasoning, in lower case.
+pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
+    origin: ORIGIN,
+    texts: &[
+        "encrypted content",
+        "encrypted_content",
+        "items are not persisted when `store`",
+        "of type 'reasoning' was provided without its required",
+        "without its required 'reasoning' item",
+    ],
+};
+
+/// Responses as a model accepts it.
+#[derive(Debug)]
+pub(crate) struct Responses {
+    pub(crate) profile: Profile,
+}
+
+impl Responses {
+    /// Returns the effort of a level. Nothing is said to a model that cannot be told not to think.
+    fn effort(&self, connection: &Connection, level: Option<ThinkingLevel>) -> Option<Effort> {
+        match (level?, self.thinking_off(connection)) {
+            (ThinkingLevel::Off, ThinkingOff::Effort(effort)) => Some(effort),
+            (ThinkingLevel::Off, _) => None,
+            (level, _) => effort_of(level),
+        }
+    }
+}
+
+impl Protocol for Responses {
+    fn profile_name(&self) -> &str {
+        &self.profile.name
+    }
+
+    fn url(&self, connection: &Connection) -> Url {
+        connection.http.base.endpoint(PATH)
+    }
+
+    fn render(
+        &self,
+        connection: &Connection,
+        request: &Request,
+    ) -> Result<RenderedRequest, Failure> {
+        let extra = extra_keys(connection, request, self.cache_lifetime());
+        let input = RenderInput {
+            model: connection.model.name(),
+            system: Some(&*request.system).filter(|system| !system.is_empty()),
+            tools: &request.tools,
+            hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
+            tool_choice: tool_choice(request),
+            max_output: connection.most(request).map(|tokens| tokens.0),
+            effort: self.effort(connection, request.sampling.thinking),
+            temperature: request.sampling.temperature,
+            delivery: Delivery::Stream,
+            context: request.dynamic_context.as_deref(),
+            // The schema is for models that have to be held to one; these do as they are told.
+            format: None,
+            cache: Some(&request.cache),
+            extra: Some(&extra),
+            ..RenderInput::default()
+        };
+        let messages = request.messages.iter().map(AsRef::as_ref);
+        let rendered = render(&input, messages, &self.profile);
+        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let left_out = rendered.notes.iter().map(|note| note.what);
+        Ok(RenderedRequest::new(rendered.body, left_out))
+    }
+
+    fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
+        Box::new(StreamState::new())
+    }
+
+    fn token_count(&self) -> Option<TokenCountEndpoint> {
+        Some(TokenCountEndpoint {
+            shown: "POST responses/input_tokens",
+            url: |base| base.endpoint(COUNT_PATH),
+            keys: &COUNT_KEYS,
+        })
+    }
+
+    fn cache_lifetime(&self) -> CacheLifetime {
+        match self.profile.cache {
+            CacheKey::Sent => CacheLifetime::ByKey,
+            CacheKey::Unsent => CacheLifetime::Fixed,
+        }
+    }
+
+    fn thinking_off(&self, connection: &Connection) -> ThinkingOff {
+        let efforts = self.profile.efforts.iter().min();
+        efforts.map_or_else(
+            || thinking_off::by_facts(&connection.model, &connection.facts),
+            |effort| ThinkingOff::Effort(*effort),
+        )
+    }
+
+    fn hosted_tools(&self) -> Option<HostedTools> {
+        Some(HostedTools {
+            kinds: hosted_kinds().collect(),
+            fault: not_hosted,
+        })
+    }
+
+    fn rejection_texts(&self) -> Option<RejectionTexts> {
+        Some(REJECTIONS)
+    }
+
+    fn validate(&self, request: &Value) -> Vec<Fault> {
+        validate(request, &self.profile)
+    }
+
+    fn rules(&self) -> Vec<&'static str> {
+        crate::explain::rules_of("OR")
+    }
+
+    fn peculiarities(&self, connection: &Connection) -> Vec<Peculiarity> {
+        let mut all = sentences::peculiarities(&self.profile);
+        all.extend(sentences::detour(&connection.model));
+        all
+    }
+
+    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::caching(&self.profile, &connection.facts)
+    }
+
+    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::limitations(&self.profile, &connection.facts)
+    }
+
+    fn sample_reply(&self, sample: &SampleReply) -> Value {
+        let mut output = Vec::new();
+        let summary = json!([{ "type": "summary_text", "text": sample.thought }]);
+        match self.profile.reasoning {
+            ReasoningItems::None => {}
+            ReasoningItems::Encrypted => output.push(json!({ "type": "reasoning",
+                "id": "rs_0a1b2c", "summary": summary, "encrypted_content": sample.opaque })),
+            ReasoningItems::Plain => output.push(json!({ "type": "reasoning", "id": "rs_0a1b2c",
+                "summary": [],
+                "content": [{ "type": "reasoning_text", "text": sample.thought }] })),
+        }
+        output.extend(sample.calls.iter().map(|(id, arguments)| {
+            json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id,
+                "name": sample.tool, "arguments": arguments.to_string(), "status": "completed" })
+        }));
+        json!({ "id": "resp_0a1b2c", "object": "response", "status": "completed",
+            "output": output })
+    }
+}
+
+/// Whether a server is the vendor's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// It is.
+    Vendors,
+    /// It may be any that speaks like it.
+    Another,
+}
+
+/// What OpenAI's model of that name wants of a request; its newest demands where the name says
+/// nothing.
+#[must_use]
+pub fn responses_profile(name: &str) -> Profile {
+    ModelRef::parse(&format!("openai-responses/{name}")).map_or_else(
+        |_| Profile::openai(),
+        |model| profile_of(&model, Server::Vendors),
+    )
+}
+
+/// What a model wants of a request, as far as its name tells.
+pub(crate) fn profile_of(model: &ModelRef, server: Server) -> Profile {
+    let family = efforts::of_openai(model.name());
+    match (family, server) {
+        (Some([]), _) => Profile::plain(),
+        (Some(efforts), _) => Profile {
+            efforts: efforts.to_vec(),
+            ..Profile::openai()
+        },
+        (None, Server::Vendors) => Profile::openai(),
+        (None, Server::Another) => Profile::compatible(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::effort_of;
+    use super::*;
+    use plimsoll_agent::ThinkingLevel;
+    use plimsoll_wire::openai_responses::ReasoningItems;
+
+    #[test]
+    fn a_level_becomes_what_the_family_accepts() {
+        use ThinkingLevel::{High, Low, Medium, Minimal};
+        let sent = |name: &str, level: ThinkingLevel| {
+            let model = ModelRef::parse(&format!("openai-responses/{name}")).unwrap();
+            let profile = profile_of(&model, Server::Vendors);
+            effort_of(level)
+                .and_then(|effort| profile.effort(effort))
+                .map(Effort::name)
+        };
+        for (name, [minimal, low, medium, high]) in [
+            ("gpt-5-2025-08-07", ["minimal", "low", "medium", "high"]),
+            ("gpt-5-codex", ["low", "low", "medium", "high"]),
+            ("gpt-5-pro", ["high"; 4]),
+            ("gpt-5.1", ["none", "low", "medium", "high"]),
+            ("gpt-5.2-chat-latest", ["medium"; 4]),
+            ("openai/gpt-5.4-pro", ["medium", "medium", "medium", "high"]),
+            ("o4-mini", ["low", "low", "medium", "high"]),
+            ("a-model-of-tomorrow", ["low", "low", "medium", "high"]),
+        ] {
+            let levels = [Minimal, Low, Medium, High].map(|level| sent(name, level));
+            assert_eq!(levels, [minimal, low, medium, high].map(Some), "{name}");
+            assert_eq!(sent(name, ThinkingLevel::Off), None);
+        }
+        for name in ["gpt-4.1", "ft:gpt-4o:mine", "gpt-5-chat-latest"] {
+            assert_eq!(sent(name, High), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn another_server_gives_its_reasoning_in_the_open() {
+        let of = |name: &str, server| {
+            let model = ModelRef::parse(&format!("openai-responses/{name}")).unwrap();
+            profile_of(&model, server).reasoning
+        };
+        assert_eq!(of("qwen3", Server::Another), ReasoningItems::Plain);
+        assert_eq!(of("gpt-5", Server::Another), ReasoningItems::Encrypted);
+        assert_eq!(of("gpt-7", Server::Vendors), ReasoningItems::Encrypted);
+        assert_eq!(of("gpt-4o", Server::Another), ReasoningItems::None);
+    }
+}
