@@ -42,13 +42,13 @@ fn requests_of_real_clients_keep_their_instructions() {
                 path.display()
             );
             let (fixed, whole) = (
-                fixed(&text, &target, &counter),
-                weighs(&text, &target, &counter),
+                fixed(text, &target, &counter),
+                weighs(text, &target, &counter),
             );
             for policy in policies() {
                 for share in SHARES {
                     let budget = fixed + ((whole - fixed) * share).div_ceil(100);
-                    let after = cut(&text, &target, budget, &policy, &counter);
+                    let after = cut(text, &target, budget, &policy, &counter);
                     let place = format!("{} at {share} %, {budget} tokens", path.display());
                     match after {
                         Ok(None) => assert!(whole <= budget, "{place}"),

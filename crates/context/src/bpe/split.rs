@@ -92,7 +92,7 @@ impl<'t> Splitter<'t> {
             .count();
         let behind = letters.get(count).copied().unwrap_or(b' ');
         let ends = behind.is_ascii() && !behind.is_ascii_alphabetic() && behind != b'\'';
-        (count > 0 && ends).then(|| self.text.len() - letters.len() + count)
+        (count > 0 && ends).then_some(self.text.len() - letters.len() + count)
     }
 
     /// Letters, behind a sign or a blank that is no line end. `next` is behind the first character.
@@ -148,7 +148,7 @@ impl<'t> Splitter<'t> {
             let is_found = ending
                 .chars()
                 .all(|c| rest.next().is_some_and(|r| folded(r) == c));
-            is_found.then(|| rest.as_str().len())
+            is_found.then_some(rest.as_str().len())
         });
         found.map(|rest| self.text.len() - rest)
     }
