@@ -196,6 +196,9 @@ impl ModelClientBuilder {
     pub fn build_with(self, variables: Variables<'_>) -> Result<ModelClient, ProviderError> {
         let model = self.model.clone()?;
         let wire = self.spoken(&model, variables);
+        if wire.is_genai() {
+            return Err(through_genai(model.vendor()));
+        }
         let (dialect, profile) = (self.dialect.clone(), self.profile.clone());
         let messages_profile = self.messages_profile.clone();
         let (connection, server) = self.connect_to(model, wire, variables)?;

@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Reply, Tokens};
 use plimsoll_wire::anthropic::Prefix;
-use plimsoll_wire::{Fault, StreamDecoder, WireError};
+use plimsoll_wire::{Delivery, Fault, RenderInput, StreamDecoder, ToolChoice, WireError};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -155,7 +155,7 @@ pub(crate) struct HostedTools {
 pub(crate) struct SampleReply {
     /// The thinking.
     pub(crate) thought: &'static str,
-    /// What stands for signatures and encrypted content.
+    /// The text in place of signatures and encrypted content.
     pub(crate) opaque: &'static str,
     /// The calls, as ids and arguments, of one tool.
     pub(crate) calls: Vec<(&'static str, Value)>,
@@ -163,12 +163,21 @@ pub(crate) struct SampleReply {
     pub(crate) tool: &'static str,
 }
 
-/// Returns whether the model may call tools.
-fn tool_choice(request: &Request) -> plimsoll_wire::ToolChoice {
-    use plimsoll_wire::ToolChoice;
-    match request.tool_choice {
-        plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
-        plimsoll_agent::ToolChoice::None => ToolChoice::None,
+/// Returns the part of a request that no protocol changes. Limits, effort and further keys differ.
+fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderInput<'a> {
+    RenderInput {
+        model: connection.model.name(),
+        system: Some(&*request.system).filter(|system| !system.is_empty()),
+        tools: &request.tools,
+        tool_choice: match request.tool_choice {
+            plimsoll_agent::ToolChoice::Auto => ToolChoice::Auto,
+            plimsoll_agent::ToolChoice::None => ToolChoice::None,
+        },
+        temperature: request.sampling.temperature,
+        delivery: Delivery::Stream,
+        context: request.dynamic_context.as_deref(),
+        cache: Some(&request.cache),
+        ..RenderInput::default()
     }
 }
 

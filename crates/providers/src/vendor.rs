@@ -105,7 +105,6 @@ impl KeyHeader {
 
 impl Wire {
     /// Returns `true` if the protocol is spoken through the genai library.
-    #[cfg(feature = "genai")]
     pub(crate) fn is_genai(self) -> bool {
         matches!(
             self,

@@ -2,7 +2,7 @@
 
 /// Longest token that a slot holds itself, in bytes.
 const INLINE_MAX: usize = 8;
-/// Rank of what is no token.
+/// The rank in a table if the bytes are no token.
 const NONE: u32 = u32::MAX;
 /// An odd number without a pattern in its bits.
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;

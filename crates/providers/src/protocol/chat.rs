@@ -9,11 +9,11 @@ use plimsoll_wire::openai_chat::{
     validate,
 };
 use plimsoll_wire::openai_responses::Profile;
-use plimsoll_wire::{Delivery, Effort, Fault, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, Fault, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
-use super::{Protocol, RenderedRequest, SampleReply, effort_of, tool_choice, unrendered};
+use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_of, unrendered};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
@@ -68,20 +68,12 @@ impl Protocol for Chat {
     ) -> Result<RenderedRequest, Failure> {
         let (extra, left_out) = self.extra(connection, request);
         let input = RenderInput {
-            model: connection.model.name(),
-            system: Some(&*request.system).filter(|system| !system.is_empty()),
-            tools: &request.tools,
-            tool_choice: tool_choice(request),
             max_output: connection.most(request).map(|tokens| tokens.0),
-            temperature: request.sampling.temperature,
             // Servers take 63 bits at most.
             seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
-            delivery: Delivery::Stream,
-            context: request.dynamic_context.as_deref(),
-            cache: Some(&request.cache),
             format: request.format.as_deref(),
             extra: Some(&extra),
-            ..RenderInput::default()
+            ..common_input(connection, request)
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.dialect);

@@ -5,14 +5,14 @@ use plimsoll_wire::anthropic::{
     NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, hosted_kinds, not_hosted, render,
     validate,
 };
-use plimsoll_wire::{Delivery, Effort, Fault, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, Fault, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use super::{
-    HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, effort_of,
-    tool_choice, unrendered,
+    HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, common_input,
+    effort_of, unrendered,
 };
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
@@ -78,11 +78,7 @@ impl Protocol for Messages {
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let request = &*facts.enforced(request, FROM_LOW);
         let input = RenderInput {
-            model: connection.model.name(),
-            system: Some(&*request.system).filter(|system| !system.is_empty()),
-            tools: &request.tools,
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
-            tool_choice: tool_choice(request),
             // A limit that only says how much is left is no wish for an answer of that length.
             max_output: request
                 .max_output
@@ -90,12 +86,8 @@ impl Protocol for Messages {
                 .map(|tokens| tokens.0),
             room: request.expects.room.map(|room| room.0),
             effort: effort(request.sampling.thinking),
-            temperature: request.sampling.temperature,
-            delivery: Delivery::Stream,
-            context: request.dynamic_context.as_deref(),
-            cache: Some(&request.cache),
             extra: Some(&connection.extra),
-            ..RenderInput::default()
+            ..common_input(connection, request)
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.profile);

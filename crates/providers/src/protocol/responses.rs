@@ -5,13 +5,13 @@ use plimsoll_wire::openai_responses::{
     CacheKey, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted, render,
     validate,
 };
-use plimsoll_wire::{Delivery, Effort, Fault, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, Fault, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::{
-    HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, effort_of,
-    tool_choice, unrendered,
+    HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, common_input,
+    effort_of, unrendered,
 };
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
@@ -84,21 +84,12 @@ impl Protocol for Responses {
     ) -> Result<RenderedRequest, Failure> {
         let extra = extra_keys(connection, request, self.cache_lifetime());
         let input = RenderInput {
-            model: connection.model.name(),
-            system: Some(&*request.system).filter(|system| !system.is_empty()),
-            tools: &request.tools,
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
-            tool_choice: tool_choice(request),
             max_output: connection.most(request).map(|tokens| tokens.0),
             effort: self.effort(connection, request.sampling.thinking),
-            temperature: request.sampling.temperature,
-            delivery: Delivery::Stream,
-            context: request.dynamic_context.as_deref(),
-            // The schema is for models that have to be held to one; these do as they are told.
-            format: None,
-            cache: Some(&request.cache),
+            // No `format`: the schema is for models that have to be held to one.
             extra: Some(&extra),
-            ..RenderInput::default()
+            ..common_input(connection, request)
         };
         let messages = request.messages.iter().map(AsRef::as_ref);
         let rendered = render(&input, messages, &self.profile);

@@ -8,9 +8,10 @@ use serde_json::value::RawValue;
 
 use super::read::Chat;
 use super::read_block::{self, parts};
-use super::shape::{MARK, Shaper, json_object};
+use super::shape::{MARK, Shaper};
 use super::turn::{Block, Turn};
 use crate::aligned::{Piece, align, is_thinking};
+use crate::arguments;
 use crate::error::WireError;
 use crate::frames;
 use crate::object::{Object, array};
@@ -284,7 +285,7 @@ fn changed(raw: &str, new: &[Part]) -> Result<Option<String>, WireError> {
             Some(object.with(&[("text", Some(quoted(text))), ("citations", None)]))
         }
         ("tool_use", Part::ToolCall(call)) => {
-            let input = json_object(&call.arguments).into_owned();
+            let input = arguments::object(&call.arguments).into_owned();
             Some(object.with(&[("input", Some(input))]))
         }
         (_, Part::Text { text }) => {

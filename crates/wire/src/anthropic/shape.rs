@@ -8,12 +8,11 @@ use plimsoll_context::{
     Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, Opaque, Part, ToolCall, ToolResult,
 };
 
-use serde_json::{Map, Value};
-
 use super::binding::Bound;
 use super::media;
 use super::render::retention;
 use super::turn::{Block, Role, Ttl, Turn, What};
+use crate::arguments;
 use crate::call_ids::{CallIdForm, CallIdMap};
 use crate::frames;
 use crate::object::{Object, array};
@@ -326,7 +325,7 @@ impl<'a, 'd> Shaper<'a, 'd> {
         if matches!(name, Cow::Owned(_)) {
             self.note(LeftOut::Name);
         }
-        let input = json_object(&call.arguments);
+        let input = arguments::object(&call.arguments);
         if matches!(input, Cow::Owned(_)) {
             self.note(LeftOut::BrokenArguments);
         }
@@ -409,28 +408,9 @@ pub(super) fn newest(marks: &[Breakpoint]) -> &[Breakpoint] {
     marks.get(from..).unwrap_or_default()
 }
 
-/// The arguments if they are a JSON object, else an object that holds them. Parsed whole: a number
-/// or an escape that is none is refused with the body that it stands in.
-pub(super) fn json_object(arguments: &str) -> Cow<'_, str> {
-    let text = arguments.trim();
-    if text.starts_with('{') && serde_json::from_str::<Map<String, Value>>(text).is_ok() {
-        return Cow::Borrowed(text);
-    }
-    if text.is_empty() {
-        return Cow::Borrowed("{}");
-    }
-    Cow::Owned(Object::new().text("malformed_arguments", arguments).end())
-}
-
-/// A tool's name, in a call, in a choice and where it is declared, as the API takes it.
+/// Returns a tool's name, in a call, in a choice and where it is declared, as the API accepts it.
 pub(super) fn legal_name(name: &str) -> Cow<'_, str> {
-    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(legal) {
-        return Cow::Borrowed(name);
-    }
-    let name = name.chars().take(MAX_NAME);
-    let name: String = name.map(|c| if legal(c) { c } else { '_' }).collect();
-    Cow::Owned(if name.is_empty() { "_".into() } else { name })
+    arguments::legal_name(name, MAX_NAME)
 }
 
 /// A call with the further keys that it came with.

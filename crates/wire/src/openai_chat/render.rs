@@ -66,17 +66,11 @@ pub fn render<'a>(
     for message in messages {
         composer.message(message, &mut Chat(dialect), &Chat(dialect));
     }
-    let mut rendered = composed(input, &composer, dialect);
-    rendered.from = composer.from(composer.end(input.context));
-    Ok(rendered)
+    Ok(composed(input, &composer, dialect))
 }
 
 /// Returns the request whose messages a composer has taken.
-pub(super) fn composed(
-    input: &RenderInput<'_>,
-    composer: &Composer,
-    dialect: &Dialect,
-) -> Rendered {
+fn composed(input: &RenderInput<'_>, composer: &Composer, dialect: &Dialect) -> Rendered {
     let marks = input
         .cache
         .filter(|_| dialect.cache == CacheMarks::Parts)
@@ -100,6 +94,7 @@ pub(super) fn composed(
     Rendered {
         body,
         notes,
+        from: composer.from(end),
         ..Rendered::default()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::arguments::legal_name;
 use crate::call_ids::CallIdForm;
 pub(super) use crate::call_ids::MAX_ID;
 
@@ -17,15 +18,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 /// A tool's name as it is accepted: a model may have made one up that is not.
 pub(crate) fn name(name: &str) -> Cow<'_, str> {
-    if is_name(name) {
-        return Cow::Borrowed(name);
-    }
-    let letters = name.chars().map(|c| if in_name(c) { c } else { '_' });
-    let mut name: String = letters.take(MAX_ID).collect();
-    if name.is_empty() {
-        name.push('_');
-    }
-    Cow::Owned(name)
+    legal_name(name, MAX_ID)
 }
 
 fn in_name(c: char) -> bool {
