@@ -2,8 +2,9 @@
 //! are in `words/cues.txt`. A sentence that is taken for a rule without being one costs tokens; one that
 //! is missed may be lost.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use foldhash::HashMap;
 
 /// How much of a rule a sentence is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +78,7 @@ struct Cues {
 
 static CUES: LazyLock<Cues> = LazyLock::new(|| {
     let mut cues = Cues {
-        phrases: HashMap::new(),
+        phrases: HashMap::default(),
         anywhere: Vec::new(),
     };
     let mut list = (0, false);

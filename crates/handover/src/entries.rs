@@ -1,7 +1,7 @@
 //! The entries of a transcript, read: who says what, and which call a result belongs to.
 
+use foldhash::HashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use crate::Entry;
 use crate::calls::Call;
@@ -54,7 +54,7 @@ pub(crate) enum Source {
 /// Reads `entries`; each text has the number of its entry.
 pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
     let mut texts: Vec<(usize, Text<'a>)> = Vec::new();
-    let mut open: HashMap<&str, usize> = HashMap::new();
+    let mut open: HashMap<&str, usize> = HashMap::default();
     // A command that stands in the agent's text, and its entry. It is a call if its output comes back.
     let mut in_text: Option<(usize, &str)> = None;
     // An agent without tools, whose commands are all answered in the user's role.

@@ -1,8 +1,9 @@
 //! Names: paths, files, identifiers, hashes and numbers, who wrote them how often and how long ago,
 //! and how likely the work goes on with them. Not a search index: a name is kept or it is not.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
+
+use foldhash::{HashMap, HashSet};
 
 use crate::deeds::Deeds;
 
@@ -82,15 +83,11 @@ impl<'t> Names<'t> {
     /// Notes the names of `text`, which `who` wrote `age` messages before the end, and which is
     /// (of) the file `home`.
     pub(crate) fn read(&mut self, text: &'t str, who: Who, age: u32, home: Option<u32>) {
-        for line in text.lines() {
-            let line = line
-                .get(..line.floor_char_boundary(LINE_MAX))
-                .unwrap_or(line);
+        for line in lines(text) {
             // `src/a.rs:12: …`, as searches print: the line is of that file.
             let mut home = home;
             if who == Who::Tool
-                && let Some((head, _)) = line.split_once(':')
-                && is_place(head)
+                && let Some(head) = place(line)
             {
                 home = Some(self.home(head.trim_start_matches("./")));
             }
@@ -185,28 +182,78 @@ pub(crate) fn returns<'d>(files: impl Iterator<Item = &'d Deeds>) -> f64 {
     (share / 0.5).ln().min(0.0)
 }
 
-/// Every name of `line`, in order.
+/// Kinds of the characters that names are made of, as bits.
+mod class {
+    pub(super) const LOWER: u8 = 1;
+    pub(super) const UPPER: u8 = 2;
+    /// Digits and `_`.
+    pub(super) const DIGIT: u8 = 4;
+    pub(super) const SLASH: u8 = 8;
+    /// `.`, `-`, `~`, `@` and `+`.
+    pub(super) const MARK: u8 = 16;
+}
+
+/// Returns the kind of a character; 0 if it stands in no name.
+fn class(byte: u8) -> u8 {
+    match byte {
+        b'a'..=b'z' => class::LOWER,
+        b'A'..=b'Z' => class::UPPER,
+        b'0'..=b'9' | b'_' => class::DIGIT,
+        b'/' => class::SLASH,
+        b'.' | b'-' | b'~' | b'@' | b'+' => class::MARK,
+        _ => 0,
+    }
+}
+
+/// Calls `tell` with every name of `line`, in order.
 pub(crate) fn each<'t>(line: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
-    let is_inside =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-' | '~' | '@' | '+');
-    for found in line.split(|c: char| !is_inside(c)) {
-        let run = without_debris(line, found)
-            .trim_start_matches(['-', '+'])
-            .trim_end_matches(['.', '-', '+', '/', '@', '~']);
-        if run.len() < 3 {
-            continue;
+    let mut rest = line;
+    while let Some((run, is_plain, behind)) = next_run(rest) {
+        rest = behind;
+        // No part of a plain word is a name: neither a path, nor a number, nor `camelCase`.
+        if !is_plain {
+            names_of_run(line, run, tell);
         }
-        if run.contains('/') {
-            let bare = run.strip_prefix('@').filter(|bare| has_ending(bare));
-            let path = bare.unwrap_or(run);
-            if is_path(path) {
-                tell(path, Kind::Path);
-            } else if run.len() <= LONG_RUN {
-                run.split('/').for_each(|part| within(part, tell));
-            }
-        } else {
-            within(run, tell);
+    }
+}
+
+/// Returns the next run of characters that names are made of, whether it is a plain word, and the rest
+/// of the line.
+fn next_run(line: &str) -> Option<(&str, bool, &str)> {
+    let start = line.bytes().position(|byte| class(byte) != 0)?;
+    let from = line.get(start..)?;
+    let (mut all, mut before, mut has_hump, mut len) = (0, 0, false, from.len());
+    for (at, byte) in from.bytes().enumerate() {
+        let here = class(byte);
+        if here == 0 {
+            len = at;
+            break;
         }
+        all |= here;
+        has_hump |= before == class::LOWER && here == class::UPPER;
+        before = here;
+    }
+    let is_plain = len < 3 || (!has_hump && all & !(class::LOWER | class::UPPER) == 0);
+    let (run, rest) = from.split_at_checked(len)?;
+    Some((run, is_plain, rest))
+}
+
+fn names_of_run<'t>(line: &'t str, run: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
+    let run = without_debris(line, run)
+        .trim_start_matches(['-', '+'])
+        .trim_end_matches(['.', '-', '+', '/', '@', '~']);
+    if run.len() < 3 {
+        return;
+    }
+    if !run.bytes().any(|byte| byte == b'/') {
+        return within(run, tell);
+    }
+    let bare = run.strip_prefix('@').filter(|bare| has_ending(bare));
+    let path = bare.unwrap_or(run);
+    if is_path(path) {
+        tell(path, Kind::Path);
+    } else if run.len() <= LONG_RUN {
+        run.split('/').for_each(|part| within(part, tell));
     }
 }
 
@@ -297,11 +344,24 @@ fn is_path(run: &str) -> bool {
     fits && count >= 2
 }
 
-/// Whether a search could print it before a colon.
-fn is_place(head: &str) -> bool {
-    head.len() <= PATH_MAX
-        && has_ending(head)
-        && !head.contains(|c: char| c.is_whitespace() || c == '"' || c == '(')
+/// Returns the beginning of each line that is read.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]);
+    let mut start = 0;
+    ends.filter_map(move |end| {
+        let line = text.get(start..end)?;
+        start = end + 1;
+        line.get(..line.floor_char_boundary(LINE_MAX))
+    })
+}
+
+/// Returns what stands before the first colon of a line if a search could print it there.
+fn place(line: &str) -> Option<&str> {
+    let near = line.as_bytes().get(..=PATH_MAX).unwrap_or(line.as_bytes());
+    let head = line.get(..memchr::memchr(b':', near)?)?;
+    let is_place =
+        has_ending(head) && !head.contains(|c: char| c.is_whitespace() || c == '"' || c == '(');
+    is_place.then_some(head)
 }
 
 /// Whether it ends like a file's name does.

@@ -2,7 +2,7 @@
 //! a later sentence names as gone ("instead of", "no longer"). Not understanding: where it is not
 //! clear that two sentences speak of one thing, both stay, in the order in which they were said.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 mod mention;
 mod statement;
@@ -73,7 +73,7 @@ pub(crate) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
     let mut stale = Vec::new();
     let mut live = Live::default();
     // Where each value was stated, oldest first.
-    let mut values: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+    let mut values: HashMap<String, Vec<(usize, usize)>> = HashMap::default();
     stale.extend(mention::outdated(
         told.iter().map(|(at, told)| (*at, &told.mention)),
     ));

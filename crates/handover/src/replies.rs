@@ -1,7 +1,7 @@
 //! The user's words in the results of tools: answers to a question, reasons for a refusal, edits of a
 //! plan.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! The user's words: which of them are kept. They stay as they were said and in their order; words that
 //! a later sentence updated are left out (`outdated.rs`).
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::cues::{self, PersonCues, Rule};
@@ -135,7 +135,7 @@ impl Said {
         let all = texts.iter().map(|said| said.text.as_str());
         let repeated = repeated(all.filter(|text| text.len() <= SHORT));
         // Of a repeated text the last one stays.
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         let mut last: Vec<SaidText> = texts
             .into_iter()
             .rev()
@@ -531,8 +531,8 @@ impl Sentence {
 
 /// Returns the sentences that stand in more than one of the texts, normalised.
 fn repeated<'t>(texts: impl Iterator<Item = &'t str>) -> HashSet<String> {
-    let mut seen = HashSet::new();
-    let mut repeated = HashSet::new();
+    let mut seen = HashSet::default();
+    let mut repeated = HashSet::default();
     for text in texts {
         let here: HashSet<String> = sentences(text)
             .into_iter()
@@ -551,7 +551,7 @@ fn repeated<'t>(texts: impl Iterator<Item = &'t str>) -> HashSet<String> {
 
 /// Notes of each sentence of long messages how often it stands in all of them, at the first.
 fn count_repetitions(messages: &mut [Utterance]) {
-    let mut number: HashMap<String, usize> = HashMap::new();
+    let mut number: HashMap<String, usize> = HashMap::default();
     let mut times: Vec<u32> = Vec::new();
     let mut order = Vec::new();
     for message in messages.iter().filter(|message| !message.is_short()) {

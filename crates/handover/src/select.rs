@@ -1,6 +1,8 @@
 //! What is told in the tokens that there are. Each kind has a share; what one leaves goes to the next.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
+
+use foldhash::{HashMap, HashSet};
 
 use crate::deeds::Deeds;
 use crate::format::{self, Item, Section};
@@ -142,7 +144,7 @@ fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
 
 /// Returns the names that stand only in what the user has updated since: they are told nowhere.
 fn forgotten(said: &Said) -> HashMap<String, Kind> {
-    let mut forgotten = HashMap::new();
+    let mut forgotten = HashMap::default();
     for text in said.stale() {
         names::each(text, &mut |word, kind| {
             forgotten.insert(word.to_owned(), kind);
@@ -197,7 +199,7 @@ impl<'n> Lines<'n> {
             });
         }
         // The same words are told once.
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         order.retain(|n| {
             lines
                 .get(*n)
@@ -340,10 +342,10 @@ impl<'n> Map<'n> {
             order,
             chosen: Vec::new(),
             covered: forgotten.keys().cloned().collect(),
-            alone: HashSet::new(),
+            alone: HashSet::default(),
             file_of,
-            files: HashSet::new(),
-            names_of: HashMap::new(),
+            files: HashSet::default(),
+            names_of: HashMap::default(),
             bare,
             is_headed: false,
         }

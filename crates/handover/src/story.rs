@@ -1,6 +1,6 @@
 //! What a transcript holds that could be told: one pass over its texts. `select.rs` chooses among it.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use crate::calls::{Act, Call, CallKind};
 use crate::cues;
@@ -78,13 +78,13 @@ impl<'t> Story<'t> {
             last_foreign: last(texts, |text| matches!(text, Text::Foreign(_))),
             said: Vec::new(),
             calls: Vec::new(),
-            call_of: HashMap::new(),
-            succeeded: HashMap::new(),
-            notices: HashSet::new(),
+            call_of: HashMap::default(),
+            succeeded: HashMap::default(),
+            notices: HashSet::default(),
             changed: Vec::new(),
             story: Self {
                 lines: Vec::new(),
-                files: HashMap::new(),
+                files: HashMap::default(),
                 names: Names::default(),
                 state: State::default(),
                 returns: 0.0,

@@ -2,7 +2,9 @@
 //! about the same thing as exactly one earlier sentence, and has another value of the same kind,
 //! replaces it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
 
 use super::statement::{Word, is_cjk};
 
@@ -147,19 +149,19 @@ pub(crate) fn outdated<'m>(
     mentions: impl Iterator<Item = ((usize, usize), &'m Mention)>,
 ) -> Vec<(usize, usize)> {
     let mentions: Vec<((usize, usize), &Mention)> = mentions.collect();
-    let mut messages: HashMap<&str, BTreeSet<usize>> = HashMap::new();
+    let mut messages: HashMap<&str, BTreeSet<usize>> = HashMap::default();
     for (at, mention) in &mentions {
         for term in &mention.terms {
             messages.entry(term).or_default().insert(at.0);
         }
     }
     let is_rare = |term: &str| messages.get(term).is_some_and(|found| found.len() <= RARE);
-    let mut earlier: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut earlier: HashMap<&str, Vec<usize>> = HashMap::default();
     let mut outdated = Vec::new();
     for (n, (at, mention)) in mentions.iter().enumerate() {
         if mention.changes {
             // How many rare words each earlier sentence shares with this one.
-            let mut shared: HashMap<usize, usize> = HashMap::new();
+            let mut shared: HashMap<usize, usize> = HashMap::default();
             for term in mention.terms.iter().filter(|term| is_rare(term)) {
                 let found = earlier.get(term.as_str()).into_iter().flatten();
                 for old in found.rev().take(EARLIER_MAX) {

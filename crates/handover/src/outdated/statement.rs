@@ -1,8 +1,9 @@
 //! What one sentence says has which value, read word by word. Not a grammar: what it cannot make out
 //! is no statement, and then nothing is updated.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use foldhash::HashMap;
 
 /// With a colon in it, a sentence that names more things is a title.
 const TITLE: usize = 5;
@@ -345,7 +346,7 @@ const FORBIDS: u16 = 32;
 
 /// What each word is, from the tables below.
 static CLASSES: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
-    let mut classes = HashMap::new();
+    let mut classes = HashMap::default();
     for (table, class) in [
         (ARTICLES, ARTICLE),
         (FILLERS, FILLER),
