@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::wire::WireError;
 use plimsoll::wire::body::Body;
-use plimsoll::wire::canonical::{self, Mended, Reasoning, Target, mend};
+use plimsoll::wire::canonical::{self, Target};
 use plimsoll::{Bpe, Chars4, Estimate, Memo, TokenCounter, Tokens, Transcript};
 use serde_json::Value;
 
@@ -51,23 +51,6 @@ pub(crate) fn json(text: &str) -> Result<Value, Stop> {
 /// Reads a chat as it is.
 pub(crate) fn parse<'a>(text: &'a str, target: &Target) -> Result<Body<'a>, Stop> {
     Body::read(text, target).map_err(unread)
-}
-
-/// Returns a chat in which nothing has to be repaired.
-pub(crate) fn unrepaired(text: &str) -> Mended {
-    Mended {
-        request: text.to_owned(),
-        repairs: Vec::new(),
-        faults: Vec::new(),
-    }
-}
-
-/// Repairs a chat. If it has no message yet, there is nothing to repair.
-pub(crate) fn mended(text: &str, target: &Target) -> Result<Mended, Stop> {
-    if parse(text, target)?.is_silent() {
-        return Ok(unrepaired(text));
-    }
-    mend(text, target, Reasoning::Keep).map_err(unread)
 }
 
 /// Why a chat cannot be read.

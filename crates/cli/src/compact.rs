@@ -6,6 +6,9 @@ mod one;
 
 use std::io::BufRead;
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, available_parallelism};
 
 use clap::Args;
 
@@ -33,6 +36,11 @@ same shape; other keys, and every message that is not edited, byte for byte. `to
 prompt beside the messages, count. What comes out is what that API accepts: a damaged chat is repaired
 first, and each repair is said on stderr (see `plimsoll repair`). A history that does not name its
 model is judged by what all models take; name it with --model.";
+
+/// Threads that compact lines at most.
+const MAX_WORKERS: usize = 64;
+/// Lines that are read ahead for each thread at most.
+const LINES_PER_WORKER: usize = 4;
 
 /// The arguments of `plimsoll compact`.
 #[derive(Debug, Args)]
@@ -104,27 +112,110 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// One request a line; a line that fails answers with its error, and the rest goes on.
+/// A line of the input, and the place of its answer.
+struct Job {
+    number: u64,
+    line: Result<String, Stop>,
+    answer: SyncSender<Answer>,
+}
+
+/// What is printed for a line.
+struct Answer {
+    out: String,
+    notes: Vec<String>,
+    explained: Option<String>,
+    is_failed: bool,
+}
+
+/// Compacts one request a line on all cores and prints the answers in the order of the lines. A line
+/// that fails is answered with its error, and the rest goes on.
 fn lines(how: &How<'_>, args: &CompactArgs, mut input: Box<dyn BufRead>) -> Result<u8, Stop> {
+    let workers = available_parallelism().map_or(1, usize::from);
+    let workers = workers.min(MAX_WORKERS);
+    let (jobs, waiting) = sync_channel::<Job>(workers);
+    let waiting = Mutex::new(waiting);
+    let (order, answers) = sync_channel(workers * LINES_PER_WORKER);
+    thread::scope(|scope| {
+        // It ends first if nobody reads the output, and everything else with it.
+        let printer = scope.spawn(move || print(answers));
+        for _ in 0..workers {
+            scope.spawn(|| work(how, args, &waiting));
+        }
+        let mut number = 0_u64;
+        while let Some(line) = input::line(&mut input) {
+            number += 1;
+            let (answer, answered) = sync_channel(1);
+            let job = Job {
+                number,
+                line,
+                answer,
+            };
+            if order.send(answered).is_err() || jobs.send(job).is_err() {
+                break;
+            }
+        }
+        drop((jobs, order));
+        let panicked = |_| Err(Stop::failed("a line could not be compacted"));
+        printer.join().unwrap_or_else(panicked)
+    })
+}
+
+/// Answers lines until there are no more.
+fn work(how: &How<'_>, args: &CompactArgs, waiting: &Mutex<Receiver<Job>>) {
+    loop {
+        let next = waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv();
+        let Ok(job) = next else {
+            return;
+        };
+        // Nobody waits for it after the output was closed.
+        let _ = job.answer.send(answer(how, args, job.number, job.line));
+    }
+}
+
+fn answer(how: &How<'_>, args: &CompactArgs, number: u64, line: Result<String, Stop>) -> Answer {
+    let failed = |stop: Stop| Answer {
+        out: serde_json::json!({ "error": stop.text }).to_string(),
+        notes: Vec::new(),
+        explained: None,
+        is_failed: true,
+    };
+    let line = match line {
+        Ok(line) => line,
+        Err(stop) => return failed(stop),
+    };
+    let compacted = match how.compact(&line) {
+        Ok(compacted) => compacted,
+        Err(stop) => return failed(stop),
+    };
+    let notes = compacted.notes.iter();
+    let notes = notes.map(|note| format!("line {number}: {note}"));
+    let explained = compacted.explained.as_ref();
+    Answer {
+        out: compacted.json.trim().to_owned(),
+        notes: notes.collect(),
+        explained: explained.map(|explained| explained_line(explained, args, number)),
+        is_failed: false,
+    }
+}
+
+/// Prints the answers in their order. Returns the exit code.
+fn print(answers: Receiver<Receiver<Answer>>) -> Result<u8, Stop> {
     let mut code = DONE;
-    let mut number = 0_u64;
-    while let Some(line) = input::line(&mut input) {
-        number += 1;
-        let compacted = line.and_then(|line| how.compact(&line));
-        match compacted {
-            Ok(compacted) => {
-                for note in compacted.notes.iter().filter(|_| !args.quiet) {
-                    crate::say(&format!("line {number}: {note}"));
-                }
-                if let Some(explained) = compacted.explained {
-                    crate::note(&explained_line(&explained, args, number));
-                }
-                out!("{}", compacted.json.trim());
-            }
-            Err(stop) => {
-                code = FAILED;
-                out!("{}", serde_json::json!({ "error": stop.text }));
-            }
+    for answer in answers {
+        let answer = answer.recv();
+        let answer = answer.map_err(|_| Stop::failed("a line could not be compacted"))?;
+        for note in &answer.notes {
+            crate::say(note);
+        }
+        if let Some(explained) = &answer.explained {
+            crate::note(explained);
+        }
+        out!("{}", answer.out);
+        if answer.is_failed {
+            code = FAILED;
         }
     }
     Ok(code)

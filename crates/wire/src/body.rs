@@ -69,6 +69,17 @@ pub struct Body<'a> {
     wire: Wire<'a>,
 }
 
+/// A request that was read and judged.
+#[derive(Debug)]
+pub enum Reading<'a> {
+    /// It is valid: [`mend`] returns it unchanged.
+    Valid(Body<'a>),
+    /// It has no message besides a system prompt, and so nothing that could be repaired.
+    Silent(Body<'a>),
+    /// Something in it has to be repaired.
+    Damaged,
+}
+
 /// A body that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
@@ -103,18 +114,30 @@ impl<'a> Body<'a> {
         Self::read_parsed(text, None, target)
     }
 
-    /// Reads a request that is valid as it is: one that [`mend`] returns unchanged. Returns `None` if
-    /// something has to be repaired.
+    /// Reads a request, and says whether something has to be repaired in it. `json` is the same text,
+    /// parsed; a valid request is not parsed again.
     ///
-    /// `json` is the same text, parsed. Costs a fraction of [`mend`] and [`Body::read`].
-    #[must_use]
-    pub fn read_valid(text: &'a str, mut json: Value, target: &Target) -> Option<Self> {
+    /// # Errors
+    ///
+    /// Those of [`Body::read`].
+    pub fn read_judged(
+        text: &'a str,
+        mut json: Value,
+        target: &Target,
+    ) -> Result<Reading<'a>, WireError> {
         let judged = Judged::new(&mut json, target);
-        let list = judged.is_accepted.then(|| judged.list(json))?;
-        let mut body = Self::read_parsed(text, list, target).ok()?;
+        let mut body = Self::read_parsed(text, judged.list(json), target)?;
+        if body.is_silent() {
+            return Ok(Reading::Silent(body));
+        }
+        if !judged.is_accepted {
+            return Ok(Reading::Damaged);
+        }
         let messages = std::mem::take(&mut body.messages);
-        body.messages = judged.unrepaired(messages)?;
-        (!body.is_silent()).then_some(body)
+        Ok(match judged.unrepaired(messages) {
+            Some(messages) => Reading::Valid(Self { messages, ..body }),
+            None => Reading::Damaged,
+        })
     }
 
     /// Reads a request of which the list of messages may have been parsed already.
@@ -261,7 +284,8 @@ impl<'a> Body<'a> {
 
     fn written(&self, text: String, unthinking: Vec<usize>) -> Result<Written, WireError> {
         let json = parse(&text)?;
-        if Body::read_valid(&text, json, &self.target).is_some() {
+        let reading = Body::read_judged(&text, json, &self.target);
+        if matches!(reading, Ok(Reading::Valid(_))) {
             return Ok(Written {
                 text,
                 unthinking,

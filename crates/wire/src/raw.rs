@@ -22,26 +22,31 @@ impl<'a> RawObject<'a> {
     /// The object as JSON text, with other values for some keys. `None` removes a key; a key
     /// that is not there yet comes last.
     pub(crate) fn with(&self, changes: &[(&str, Option<String>)]) -> String {
-        let mut out = String::from("{");
-        let mut push = |key: &str, raw: &str| {
+        let change = |key: &str| changes.iter().find(|(changed, _)| *changed == key);
+        let kept = self
+            .entries
+            .iter()
+            .filter_map(|(key, raw)| match change(key) {
+                None => Some((key.as_str(), *raw)),
+                Some((_, raw)) => Some((key.as_str(), raw.as_deref()?)),
+            });
+        let is_new = |(key, _): &&(&str, Option<String>)| self.get(key).is_none();
+        let new = changes.iter().filter(is_new);
+        let new = new.filter_map(|(key, raw)| Some((*key, raw.as_deref()?)));
+        let entries: Vec<(&str, &str)> = kept.chain(new).collect();
+        let bytes: usize = entries
+            .iter()
+            .map(|(key, raw)| key.len() + raw.len() + 4)
+            .sum();
+        let mut out = String::with_capacity(bytes + 2);
+        out.push('{');
+        for (key, raw) in entries {
             if out.len() > 1 {
                 out.push(',');
             }
             out.push_str(&serde_json::Value::from(key).to_string());
             out.push(':');
             out.push_str(raw);
-        };
-        for (key, raw) in &self.entries {
-            match changes.iter().find(|(changed, _)| changed == key) {
-                None => push(key, raw),
-                Some((_, Some(raw))) => push(key, raw),
-                Some((_, None)) => {}
-            }
-        }
-        for (key, raw) in changes {
-            if let (None, Some(raw)) = (self.get(key), raw) {
-                push(key, raw);
-            }
         }
         out.push('}');
         out

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{Chars4, Estimate, Policy, TokenCounter};
-use plimsoll_wire::body::{Body, Cut, CutError, Slot};
+use plimsoll_wire::body::{Body, Cut, CutError, Reading, Slot};
 use plimsoll_wire::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};
@@ -221,8 +221,11 @@ proptest! {
         let is_valid = |request: &Value| {
             let text = request.to_string();
             let mended = mend(&text, &target, Reasoning::Keep);
-            let body = Body::read_valid(&text, request.clone(), &target);
-            let body = body.map(|body| body.messages);
+            let body = Body::read_judged(&text, request.clone(), &target);
+            let body = match body {
+                Ok(Reading::Valid(body)) => Some(body.messages),
+                _ => None,
+            };
             let whole = mended.is_ok_and(|mended| mended.request == text && mended.faults.is_empty());
             let read = Body::read(&text, &target).ok().map(|body| body.messages);
             (body.is_some(), whole, body.is_none() || body == read)

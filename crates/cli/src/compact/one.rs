@@ -1,12 +1,13 @@
 //! One chat within its budget, and how all of them are asked for. What is mended, cut and written
 //! back is `wire`'s work.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::wire::body::{Body, Cut, CutError};
-use plimsoll::wire::canonical::{Mended, Target};
+use plimsoll::wire::body::{Body, Cut, CutError, Reading};
+use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
 use plimsoll::{
     AtMost, Calibration, ClearTrigger, ContextStrategy, Line, Message, Policy, SummaryConfig,
     TokenCounter, Tokens,
@@ -22,8 +23,8 @@ use crate::settings::Sources;
 use crate::{config, repair};
 
 /// What one chat became.
-pub(super) struct Compacted {
-    pub(super) json: String,
+pub(super) struct Compacted<'t> {
+    pub(super) json: Cow<'t, str>,
     pub(super) notes: Vec<String>,
     pub(super) explained: Option<Explained>,
 }
@@ -53,20 +54,28 @@ impl<'a> How<'a> {
     }
 
     /// Mends a chat and brings it within its budget.
-    pub(super) fn compact(&self, text: &str) -> Result<Compacted, Stop> {
+    pub(super) fn compact<'t>(&self, text: &'t str) -> Result<Compacted<'t>, Stop> {
         let args = self.args;
         let json = chat_file::json(text)?;
         let target = repair::target(args.model.as_deref(), args.protocol.as_deref(), &json)?;
-        let valid = Body::read_valid(text, json, &target);
-        let mended = match &valid {
-            Some(_) => chat_file::unrepaired(text),
-            None => chat_file::mended(text, &target)?,
+        let reading = Body::read_judged(text, json, &target).map_err(chat_file::unread)?;
+        let mended = match &reading {
+            Reading::Valid(_) | Reading::Silent(_) => None,
+            Reading::Damaged => {
+                Some(mend(text, &target, Reasoning::Keep).map_err(chat_file::unread)?)
+            }
         };
-        let body = match valid {
-            Some(body) => body,
-            None => chat_file::parse(&mended.request, &target)?,
+        let body = match (reading, &mended) {
+            (Reading::Valid(body) | Reading::Silent(body), _) => body,
+            (Reading::Damaged, mended) => {
+                let mended = mended.as_ref().map_or(text, |mended| &mended.request);
+                chat_file::parse(mended, &target)?
+            }
         };
-        let mut notes = found(&mended, &target);
+        let mut notes = mended
+            .as_ref()
+            .map(|mended| found(mended, &target))
+            .unwrap_or_default();
         let mut explained = None;
         let mut json = None;
         let asked = budget(&body, args)?;
@@ -104,7 +113,10 @@ impl<'a> How<'a> {
         }
         Ok(Compacted {
             // A chat with nothing to do comes back byte for byte, the white space around it included.
-            json: json.unwrap_or(mended.request),
+            json: json.map_or_else(
+                || mended.map_or(Cow::Borrowed(text), |mended| Cow::Owned(mended.request)),
+                Cow::Owned,
+            ),
             notes,
             explained,
         })

@@ -2,6 +2,7 @@
 //! says that it cannot stay, and is then written as the wire renders it. So what is valid keeps its
 //! bytes, and no rule is known here.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_context::{Message, Part, Repair as Mended, repair};
@@ -57,11 +58,8 @@ pub(super) struct Attempt<'g, 'a> {
 
 impl<'g, 'a> Attempt<'g, 'a> {
     /// Mends a request; the messages in `stripped` lose their thinking.
-    pub(super) fn new(
-        given: &'g Given<'a>,
-        target: &'g Target,
-        stripped: &BTreeSet<usize>,
-    ) -> Result<Self, WireError> {
+    pub(super) fn new(given: &'g Given<'a>, stripped: &BTreeSet<usize>) -> Result<Self, WireError> {
+        let target = &given.target;
         let mut messages = given.messages.clone();
         let mut touched = BTreeSet::new();
         for index in stripped {
@@ -69,11 +67,8 @@ impl<'g, 'a> Attempt<'g, 'a> {
                 touched.insert(*index);
             }
         }
-        let before = messages.clone();
         let mut findings = own::clean(&mut messages, target, given.is_stored());
-        let differs =
-            |(index, (one, other)): (usize, (&Message, &Message))| (one != other).then_some(index);
-        touched.extend(before.iter().zip(&messages).enumerate().filter_map(differs));
+        touched.extend(findings.iter().map(|finding| finding.at));
         let mended = as_they_came(repair(messages));
         for one in &mended.repairs {
             if let Mended::DroppedCall { at, .. } = one {
@@ -120,16 +115,14 @@ impl<'g, 'a> Attempt<'g, 'a> {
     }
 
     /// The request with this list and the keys that it has besides.
-    pub(super) fn compose(&self, list: &str) -> String {
+    pub(super) fn compose(&self, list: String) -> String {
         let key = self.target.list();
         let system = self.drawn.system.clone().filter(|_| self.system);
         match (&self.given.object, system) {
-            (Some(object), None) if !self.system => object.with(&[(key, Some(list.to_owned()))]),
-            (Some(object), system) => {
-                object.with(&[("system", system), (key, Some(list.to_owned()))])
-            }
+            (Some(object), None) if !self.system => object.with(&[(key, Some(list))]),
+            (Some(object), system) => object.with(&[("system", system), (key, Some(list))]),
             (None, Some(system)) => format!("{{\"system\":{system},\"{key}\":{list}}}"),
-            (None, None) => list.to_owned(),
+            (None, None) => list,
         }
     }
 
@@ -211,7 +204,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
     fn settle(&mut self) {
         loop {
             let list = self.list();
-            self.text = self.compose(&list);
+            self.text = self.compose(list);
             self.faults = all(|| judge(&self.text, self.target));
             let faults = self.of_messages();
             let mut more = false;
@@ -291,16 +284,16 @@ impl<'g, 'a> Attempt<'g, 'a> {
 
     /// The list of the request, and whose each entry is.
     fn list(&mut self) -> String {
-        let mut texts: Vec<String> = Vec::new();
+        let mut texts: Vec<Cow<'a, str>> = Vec::new();
         self.turn_at.clear();
         for (index, turn) in self.drawn.turns.iter().enumerate() {
             let units = self.units_of(index);
             if !self.written.contains_key(&index) {
-                for unit in units {
-                    texts.extend(unit.raws.iter().map(|raw| (*raw).to_owned()));
-                }
+                let raws = units.into_iter().flat_map(|unit| &unit.raws);
+                texts.extend(raws.copied().map(Cow::Borrowed));
             } else {
-                let stands = match (self.target, turn.raws.as_slice(), units.as_slice()) {
+                let raws = self.drawn.raws(turn);
+                let stands = match (self.target, raws.as_slice(), units.as_slice()) {
                     (Target::Chat(_), [raw], [unit]) if self.is_only(index) => {
                         let before = unit.raws.first();
                         before
@@ -315,9 +308,9 @@ impl<'g, 'a> Attempt<'g, 'a> {
                     (Target::Responses(_), raws, units) if self.is_unblamed(index) => {
                         restored(units, raws)
                     }
-                    (_, raws, _) => raws.to_vec(),
+                    (_, raws, _) => raws.iter().map(|raw| (*raw).to_owned()).collect(),
                 };
-                texts.extend_from_slice(&stands);
+                texts.extend(stands.iter().cloned().map(Cow::Owned));
                 self.stands.insert(index, stands);
             }
             self.turn_at.resize(texts.len(), index);
@@ -356,12 +349,12 @@ impl<'g, 'a> Attempt<'g, 'a> {
 /// Whether nothing is wrong with a request: the validator refuses nothing, and nothing has to be
 /// mended that it does not judge. Results that stand apart from their calls where a provider takes
 /// that stay there.
-pub(super) fn is_valid(given: &Given<'_>, target: &Target) -> bool {
-    if !given.unreadable.is_empty() || !judge(given.text, target).is_empty() {
+pub(super) fn is_valid(given: &Given<'_>) -> bool {
+    if !given.unreadable.is_empty() || !given.is_accepted {
         return false;
     }
     let mut messages = given.messages.clone();
-    let fits = own::clean(&mut messages, target, given.is_stored()).is_empty();
+    let fits = own::clean(&mut messages, &given.target, given.is_stored()).is_empty();
     let moved = |one: &Mended| matches!(one, Mended::MovedResult { .. });
     fits && repair(messages).repairs.iter().all(moved)
 }

@@ -1,6 +1,8 @@
 //! [`Drawn`]: a transcript as its wire renders it, in pieces: what each message of the request
 //! says, and as which texts. The rules of form are the wire's; none is repeated here.
 
+use std::ops::Range;
+
 use plimsoll_context::Message;
 use serde_json::value::RawValue;
 
@@ -13,6 +15,8 @@ use crate::{anthropic, openai_chat, openai_responses};
 /// A rendered transcript.
 #[derive(Debug, Default)]
 pub(super) struct Drawn {
+    /// The rendered request.
+    body: String,
     /// The messages of the request.
     pub(super) turns: Vec<Turn>,
     /// The system prompt, where it stands beside them.
@@ -24,8 +28,8 @@ pub(super) struct Drawn {
 /// One message of the request, or the items of one.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// Its texts.
-    pub(super) raws: Vec<String>,
+    /// The places of its texts in the body.
+    raws: Vec<Range<usize>>,
     /// The messages that it says, each once; none where it only makes room between others.
     pub(super) from: Vec<usize>,
 }
@@ -66,7 +70,10 @@ impl Drawn {
         let notes = rendered.notes.iter();
         let notes = notes.filter_map(|note| Some((note.message?, described(note.what))));
         let notes = notes.collect();
-        let mut drawn = Self::of_body(&rendered.body, key, rendered.from)?;
+        let body = String::from_utf8(rendered.body).map_err(|_| WireError::NotJson {
+            reason: "a rendered request is not UTF-8".to_owned(),
+        })?;
+        let mut drawn = Self::of_body(body, key, rendered.from)?;
         if matches!(target, Target::Responses(_)) {
             drawn.join_items();
         }
@@ -83,10 +90,17 @@ impl Drawn {
         notes.map(|(_, note)| *note)
     }
 
-    fn of_body(body: &[u8], key: &str, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
-        let body: RawObject<'_> =
-            serde_json::from_slice(body).map_err(|error| WireError::not_json(&error))?;
-        let list = body.get(key).unwrap_or("[]");
+    /// Returns the texts of a turn.
+    pub(super) fn raws(&self, turn: &Turn) -> Vec<&str> {
+        let places = turn.raws.iter();
+        let raws = places.map(|place| self.body.get(place.clone()).unwrap_or_default());
+        raws.collect()
+    }
+
+    fn of_body(body: String, key: &str, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
+        let object: RawObject<'_> =
+            serde_json::from_str(&body).map_err(|error| WireError::not_json(&error))?;
+        let list = object.get(key).unwrap_or("[]");
         let raws: Vec<&RawValue> =
             serde_json::from_str(list).map_err(|error| WireError::not_json(&error))?;
         let mut from = from.into_iter();
@@ -97,15 +111,17 @@ impl Drawn {
                     whose.push(index);
                 }
             }
+            let start = (raw.get().as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
             Turn {
-                raws: vec![raw.get().to_owned()],
+                raws: vec![start..start + raw.get().len()],
                 from: whose,
             }
         };
         Ok(Self {
             turns: raws.into_iter().map(turn).collect(),
-            system: body.get("system").map(str::to_owned),
+            system: object.get("system").map(str::to_owned),
             notes: Vec::new(),
+            body,
         })
     }
 

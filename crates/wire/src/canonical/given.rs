@@ -1,10 +1,13 @@
 //! [`Given`]: a request as it came: its messages, and which text of it each of them was read from.
 //! What cannot be read is set aside with its reason. Mends nothing.
 
+use std::collections::BTreeSet;
+
 use plimsoll_context::Message;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::judged::Judged;
 use super::repair::Repair;
 use super::spelled::Spelled;
 use super::target::Target;
@@ -16,8 +19,6 @@ use crate::{anthropic, openai_chat, openai_responses};
 /// A request that was read.
 #[derive(Debug)]
 pub(super) struct Given<'a> {
-    /// It.
-    pub(super) text: &'a str,
     /// Its messages.
     pub(super) messages: Vec<Message>,
     /// For each, the unit that it stands in; `None` for a system prompt beside the list.
@@ -32,6 +33,10 @@ pub(super) struct Given<'a> {
     lacking: usize,
     /// The first message that was spelled otherwise.
     pub(super) changed: Option<usize>,
+    /// The target for this request or history.
+    pub(super) target: Target,
+    /// Whether the validator of the target accepts it.
+    pub(super) is_accepted: bool,
 }
 
 /// What one message of the wire is: a text of the list, or, where a turn is several items, some.
@@ -52,8 +57,7 @@ impl<'a> Given<'a> {
     /// Reads a bare list or a request.
     pub(super) fn read(spelled: &'a Spelled<'a>, target: &Target) -> Result<Self, WireError> {
         let text = spelled.text.trim();
-        // What nobody could judge is not mended either.
-        parse::<Value>(text)?;
+        let mut json: Value = parse(text)?;
         let object: Option<RawObject<'a>> = match text.starts_with('{') {
             true => Some(parse(text)?),
             false => None,
@@ -65,8 +69,8 @@ impl<'a> Given<'a> {
                 .ok_or_else(|| WireError::expected(key, CHAT, None))?,
             None => text,
         };
+        let judged = Judged::new(&mut json, target);
         let mut given = Self {
-            text,
             messages: Vec::new(),
             unit_of: Vec::new(),
             units: Vec::new(),
@@ -74,6 +78,8 @@ impl<'a> Given<'a> {
             unreadable: spelled.repairs.clone(),
             lacking: 0,
             changed: None,
+            target: judged.target.clone(),
+            is_accepted: judged.is_accepted,
         };
         // One text that the user says.
         if list.starts_with('"') && given.object.is_some() && key == "input" {
@@ -87,12 +93,7 @@ impl<'a> Given<'a> {
             return Err(WireError::expected(key, expected, Some(&value)));
         }
         let raws: Vec<&'a RawValue> = parse(list)?;
-        let raws: Vec<(String, &'a str)> = raws
-            .into_iter()
-            .enumerate()
-            .map(|(index, raw)| (format!("{key}[{index}]"), raw.get()))
-            .collect();
-        given.units(raws, target)?;
+        given.units(list, raws, judged.list(json), target)?;
         let units = given.units.iter();
         let mut units = units.map(|unit| spelled.places.contains(&unit.place));
         let first = units.position(|changed| changed);
@@ -106,11 +107,6 @@ impl<'a> Given<'a> {
         self.lacking > 0
     }
 
-    /// Whether it is sent to a model as it is, and no mere history.
-    pub(super) fn is_request(&self) -> bool {
-        self.key("model").is_some()
-    }
-
     /// Whether a server of Responses keeps what is said to it.
     pub(super) fn is_stored(&self) -> bool {
         self.object.is_some() && self.key("store") != Some("false")
@@ -120,70 +116,62 @@ impl<'a> Given<'a> {
         self.object.as_ref()?.get(name)
     }
 
-    /// The target for this request: a history may end as it likes, and who thinks is never given
-    /// the beginning of its answer.
-    pub(super) fn target(&self, target: &Target) -> Target {
-        let thinking = || {
-            let thinking = self.key("thinking").unwrap_or_default();
-            serde_json::from_str(thinking).unwrap_or_default()
-        };
-        let last = || {
-            let messages = self.key("messages").unwrap_or_default();
-            let messages: Vec<&RawValue> = serde_json::from_str(messages).unwrap_or_default();
-            let last = messages.last().map(|last| last.get()).unwrap_or_default();
-            serde_json::from_str(last).unwrap_or_default()
-        };
-        adapted(target, self.is_request(), &thinking, &last)
-    }
-
-    fn units(&mut self, raws: Vec<(String, &'a str)>, target: &Target) -> Result<(), WireError> {
-        let all: Vec<&str> = raws.iter().map(|(_, raw)| *raw).collect();
+    /// Reads the messages from the texts of the list, which may have been parsed already. Each that
+    /// cannot be read is left out and noted.
+    fn units(
+        &mut self,
+        list: &str,
+        raws: Vec<&'a RawValue>,
+        values: Option<Vec<Value>>,
+        target: &Target,
+    ) -> Result<(), WireError> {
+        let key = target.list();
+        let place = |index: usize| format!("{key}[{index}]");
+        let raws: Vec<&'a str> = raws.into_iter().map(RawValue::get).collect();
+        let mut raws: Vec<(usize, &'a str)> = raws.into_iter().enumerate().collect();
+        let is_chat = matches!(target, Target::Chat(_));
+        let parsed = values.iter().flatten().enumerate();
+        let legacy = parsed.filter(|(_, message)| is_chat && is_legacy(message));
+        let legacy: BTreeSet<usize> = legacy.map(|(index, _)| index).collect();
         let system = match target {
             Target::Messages(_) => self.key("system"),
             Target::Chat(_) | Target::Responses(_) => None,
         };
-        let (readable, read) = match read(&all, system, target) {
-            Ok(read) => (raws, read),
+        let (messages, counts) = match read(list, values, system, target) {
+            Ok(read) => read,
             Err(_) => {
-                let mut readable = Vec::with_capacity(raws.len());
-                for (place, raw) in raws {
-                    match self::read(&[raw], None, target) {
-                        Ok(_) => readable.push((place, raw)),
-                        Err(error) => {
-                            let error = placed(error, &place);
-                            let done = format!("it is no message ({error}); left it out");
-                            self.unreadable.push(Repair::new(place, done));
-                            self.lacking += 1;
-                        }
-                    }
-                }
-                let all: Vec<&str> = readable.iter().map(|(_, raw)| *raw).collect();
-                let read = self::read(&all, system, target)?;
-                (readable, read)
+                raws.retain(|(index, raw)| {
+                    let Err(error) = read(&format!("[{raw}]"), None, None, target) else {
+                        return true;
+                    };
+                    let error = placed(error, &place(*index));
+                    let done = format!("it is no message ({error}); left it out");
+                    self.unreadable.push(Repair::new(place(*index), done));
+                    self.lacking += 1;
+                    false
+                });
+                let all: Vec<&str> = raws.iter().map(|(_, raw)| *raw).collect();
+                let list = format!("[{}]", all.join(","));
+                read(&list, None, system, target)?
             }
         };
-        let (messages, counts) = read;
         self.messages = messages;
-        let mut raws = readable.into_iter();
-        let is_chat = matches!(target, Target::Chat(_));
+        let mut raws = raws.into_iter();
         for count in counts {
             match count {
                 None => self.unit_of.push(None),
                 // One more message of the unit before it.
                 Some(0) => self.unit_of.push(self.units.len().checked_sub(1)),
                 Some(count) => {
-                    let taken: Vec<(String, &'a str)> = raws.by_ref().take(count).collect();
-                    let Some((place, _)) = taken.first() else {
+                    let taken: Vec<(usize, &'a str)> = raws.by_ref().take(count).collect();
+                    let Some((first, _)) = taken.first() else {
                         break;
                     };
                     self.unit_of.push(Some(self.units.len()));
-                    let place = place.clone();
-                    let raws: Vec<&'a str> = taken.into_iter().map(|(_, raw)| raw).collect();
-                    let legacy = is_chat && raws.iter().any(|raw| is_legacy(raw));
                     self.units.push(Unit {
-                        place,
-                        raws,
-                        legacy,
+                        place: place(*first),
+                        legacy: taken.iter().any(|(index, _)| legacy.contains(index)),
+                        raws: taken.into_iter().map(|(_, raw)| raw).collect(),
                     });
                 }
             }
@@ -235,25 +223,29 @@ pub(super) fn adapted(
     }
 }
 
-/// Reads a list of texts.
-fn read(raws: &[&str], system: Option<&str>, target: &Target) -> Result<Read, WireError> {
-    let list = format!("[{}]", raws.join(","));
+/// Reads a list of messages or items, which may have been parsed already.
+fn read(
+    list: &str,
+    values: Option<Vec<Value>>,
+    system: Option<&str>,
+    target: &Target,
+) -> Result<Read, WireError> {
     match target {
         Target::Chat(_) => {
-            let chat = openai_chat::read(&list)?;
+            let chat = openai_chat::read_parsed(list, values)?;
             let counts = vec![Some(1); chat.messages.len()];
             Ok((chat.messages, counts))
         }
         Target::Responses(_) => {
-            let chat = openai_responses::read(&list)?;
+            let chat = openai_responses::read(list)?;
             let counts = (0..chat.messages.len()).map(|index| Some(chat.originals(index).len()));
             let counts = counts.collect();
             Ok((chat.messages, counts))
         }
         Target::Messages(_) => {
-            let system = system.map_or(String::new(), |system| format!("\"system\":{system},"));
-            let text = format!("{{{system}\"messages\":{list}}}");
-            let chat = anthropic::read(&text)?;
+            let beside =
+                system.map(|system| format!("{{\"system\":{system},\"messages\":{list}}}"));
+            let chat = anthropic::read(beside.as_deref().unwrap_or(list))?;
             let mut before = None;
             let mut begins = |from| usize::from(before.replace(from) != Some(from));
             let counts = chat.from.iter().map(|from| from.map(&mut begins));
@@ -282,13 +274,11 @@ fn placed(error: WireError, at: &str) -> WireError {
     }
 }
 
-/// The form that Chat Completions had before `tool_calls`: it names no ids.
-fn is_legacy(raw: &str) -> bool {
-    let Ok(object) = serde_json::from_str::<RawObject<'_>>(raw) else {
-        return false;
-    };
-    let has = |key| object.get(key).is_some_and(|raw| raw != "null");
-    has("function_call") || object.get("role") == Some("\"function\"")
+/// Whether a message has the form that Chat Completions had before `tool_calls`: it names no ids.
+fn is_legacy(message: &Value) -> bool {
+    let calls = message.get("function_call");
+    calls.is_some_and(|call| !call.is_null())
+        || message.get("role").is_some_and(|role| role == "function")
 }
 
 fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {

@@ -14,7 +14,8 @@ use super::target::Target;
 pub(crate) struct Judged {
     /// Whether the validator accepts the request.
     pub(crate) is_accepted: bool,
-    target: Target,
+    /// The target for this request or history.
+    pub(super) target: Target,
     stored: bool,
 }
 

@@ -70,32 +70,37 @@ pub fn mend(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended,
 }
 
 fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, WireError> {
-    if is_fine(text, target, reasoning) {
-        return Ok(Mended {
-            request: text.to_owned(),
-            repairs: Vec::new(),
-            faults: Vec::new(),
-        });
+    let unrepaired = || Mended {
+        request: text.to_owned(),
+        repairs: Vec::new(),
+        faults: Vec::new(),
+    };
+    let untouched = Spelled::untouched(text);
+    let as_it_came = Given::read(&untouched, target);
+    if let Ok(given) = &as_it_came
+        && reasoning == Reasoning::Keep
+        && attempt::is_valid(given)
+    {
+        return Ok(unrepaired());
     }
     let spelled = spelled(text, target);
-    let given = Given::read(&spelled, target)?;
-    let target = given.target(target);
+    let given = match as_it_came {
+        Ok(given) if spelled.repairs.is_empty() => given,
+        _ => Given::read(&spelled, target)?,
+    };
+    let target = &given.target;
     let mut stripped = match reasoning {
         Reasoning::Keep => BTreeSet::new(),
         Reasoning::Drop => thinking(&given.messages),
     };
-    if stripped.is_empty() && attempt::is_valid(&given, &target) {
-        return Ok(Mended {
-            request: text.to_owned(),
-            repairs: Vec::new(),
-            faults: Vec::new(),
-        });
+    if stripped.is_empty() && attempt::is_valid(&given) {
+        return Ok(unrepaired());
     }
-    let mut attempt = Attempt::new(&given, &target, &stripped)?;
+    let mut attempt = Attempt::new(&given, &stripped)?;
     for round in 0..=STRIPS {
         let more = match round {
             STRIPS => thinking(&given.messages),
-            _ => must_go(&attempt, &target),
+            _ => must_go(&attempt, target),
         };
         let before = stripped.len();
         if more.is_empty() {
@@ -105,13 +110,13 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
         if stripped.len() == before {
             break;
         }
-        attempt = Attempt::new(&given, &target, &stripped)?;
+        attempt = Attempt::new(&given, &stripped)?;
     }
     let mut repairs = report::told(&attempt, &stripped, reasoning);
     let mut request = std::mem::take(&mut attempt.text);
     for mend in [unthinking, fewer_marks, no_marks] {
         if let Some((mended, repair)) = mend(&request, &attempt.faults) {
-            attempt.faults = attempt::judge(&mended, &target);
+            attempt.faults = attempt::judge(&mended, target);
             request = mended;
             repairs.push(repair);
         }
@@ -125,16 +130,6 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
         repairs,
         faults: attempt.faults,
     })
-}
-
-/// Whether a request is valid as it is spelled.
-fn is_fine(text: &str, target: &Target, reasoning: Reasoning) -> bool {
-    let spelled = Spelled::untouched(text);
-    let Ok(given) = Given::read(&spelled, target) else {
-        return false;
-    };
-    let target = given.target(target);
-    reasoning == Reasoning::Keep && attempt::is_valid(&given, &target)
 }
 
 /// Messages that think.
