@@ -19,21 +19,27 @@ impl<'a> RawObject<'a> {
         found.next().map(|(_, raw)| *raw)
     }
 
-    /// The object as JSON text, with other values for some keys. `None` removes a key; a key
-    /// that is not there yet comes last.
+    /// Returns the object as JSON text, with other values for some keys. `None` removes a key; a key that
+    /// is not there yet comes last.
     pub(crate) fn with(&self, changes: &[(&str, Option<String>)]) -> String {
+        let changes = changes.iter();
+        let changes = changes.map(|(key, raw)| (*key, raw.as_deref().map(Raw::Text)));
+        self.with_raw(&changes.collect::<Vec<_>>())
+    }
+
+    /// Does the same with values that are not put together yet.
+    pub(crate) fn with_raw(&self, changes: &[(&str, Option<Raw<'_>>)]) -> String {
         let change = |key: &str| changes.iter().find(|(changed, _)| *changed == key);
         let kept = self
             .entries
             .iter()
             .filter_map(|(key, raw)| match change(key) {
-                None => Some((key.as_str(), *raw)),
-                Some((_, raw)) => Some((key.as_str(), raw.as_deref()?)),
+                None => Some((key.as_str(), Raw::Text(raw))),
+                Some((_, raw)) => Some((key.as_str(), (*raw)?)),
             });
-        let is_new = |(key, _): &&(&str, Option<String>)| self.get(key).is_none();
-        let new = changes.iter().filter(is_new);
-        let new = new.filter_map(|(key, raw)| Some((*key, raw.as_deref()?)));
-        let entries: Vec<(&str, &str)> = kept.chain(new).collect();
+        let new = changes.iter().filter(|(key, _)| self.get(key).is_none());
+        let new = new.filter_map(|(key, raw)| Some((*key, (*raw)?)));
+        let entries: Vec<(&str, Raw<'_>)> = kept.chain(new).collect();
         let bytes: usize = entries
             .iter()
             .map(|(key, raw)| key.len() + raw.len() + 4)
@@ -46,10 +52,49 @@ impl<'a> RawObject<'a> {
             }
             out.push_str(&serde_json::Value::from(key).to_string());
             out.push(':');
-            out.push_str(raw);
+            raw.write(&mut out);
         }
         out.push('}');
         out
+    }
+}
+
+/// A JSON text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Raw<'a> {
+    Text(&'a str),
+    /// An array of these texts.
+    List(&'a [&'a str]),
+}
+
+impl Raw<'_> {
+    fn len(self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::List(texts) => texts.iter().map(|text| text.len() + 1).sum::<usize>() + 2,
+        }
+    }
+
+    fn write(self, out: &mut String) {
+        match self {
+            Self::Text(text) => out.push_str(text),
+            Self::List(texts) => {
+                out.push('[');
+                for (index, text) in texts.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    out.push_str(text);
+                }
+                out.push(']');
+            }
+        }
+    }
+
+    pub(crate) fn to_text(self) -> String {
+        let mut text = String::with_capacity(self.len());
+        self.write(&mut text);
+        text
     }
 }
 

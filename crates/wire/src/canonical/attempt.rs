@@ -2,7 +2,6 @@
 //! says that it cannot stay, and is then written as the wire renders it. So what is valid keeps its
 //! bytes, and no rule is known here.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_context::{Message, Part, Repair as Mended, repair};
@@ -12,11 +11,12 @@ use super::drawn::Drawn;
 use super::given::Given;
 use super::order::as_they_came;
 use super::own;
-use super::patch::{array, patched, restored, with_mark_of, without_thinking};
+use super::patch::{patched, restored, with_mark_of, without_thinking};
 use super::repair::Finding;
 use super::target::Target;
 use crate::error::WireError;
 use crate::fault::{Fault, Rule, all, is_within};
+use crate::raw::{Raw, RawObject};
 
 /// What is said beside the messages, and what that asks for.
 const TOLD_BESIDE: [&str; 5] = ["system", "instructions", "tools", "thinking", "store"];
@@ -46,6 +46,8 @@ pub(super) struct Attempt<'g, 'a> {
     said: Vec<usize>,
     /// Whether the system prompt beside the messages is written anew.
     pub(super) system: bool,
+    /// The texts of each turn that is written, as it is rendered.
+    pub(super) raws: BTreeMap<usize, Vec<String>>,
     /// What stands for each turn that is not kept as it was.
     pub(super) stands: BTreeMap<usize, Vec<String>>,
     /// Which turn each entry of the list is of.
@@ -58,9 +60,12 @@ pub(super) struct Attempt<'g, 'a> {
 
 impl<'g, 'a> Attempt<'g, 'a> {
     /// Mends a request; the messages in `stripped` lose their thinking.
-    pub(super) fn new(given: &'g Given<'a>, stripped: &BTreeSet<usize>) -> Result<Self, WireError> {
+    pub(super) fn new(
+        given: &'g Given<'a>,
+        mut messages: Vec<Message>,
+        stripped: &BTreeSet<usize>,
+    ) -> Result<Self, WireError> {
         let target = &given.target;
-        let mut messages = given.messages.clone();
         let mut touched = BTreeSet::new();
         for index in stripped {
             if messages.get_mut(*index).is_some_and(strip) {
@@ -77,8 +82,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
             findings.push(Finding::of(one, target));
         }
         let (origins, messages): (Vec<_>, Vec<_>) = mended.messages.into_iter().unzip();
-        let model = given.key("model").unwrap_or_default().trim_matches('"');
-        let mut drawn = Drawn::of(&messages, target, model)?;
+        let mut drawn = Drawn::of(&messages, target, model(given))?;
         drawn.notes.sort_by_key(|(of, _)| *of);
         let mut attempt = Self {
             given,
@@ -94,6 +98,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
             turns_of: vec![0; given.units.len()],
             said: Vec::new(),
             system: false,
+            raws: BTreeMap::new(),
             stands: BTreeMap::new(),
             turn_at: Vec::new(),
             faults: Vec::new(),
@@ -101,7 +106,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
         };
         attempt.look();
         attempt.keep_what_may_stay();
-        attempt.settle();
+        attempt.settle()?;
         Ok(attempt)
     }
 
@@ -114,15 +119,21 @@ impl<'g, 'a> Attempt<'g, 'a> {
         self.turn_at.get(entry).copied()
     }
 
-    /// The request with this list and the keys that it has besides.
-    pub(super) fn compose(&self, list: String) -> String {
+    /// Returns the request with this list and the keys that it has besides.
+    fn compose(&self, list: &[&str]) -> String {
         let key = self.target.list();
-        let system = self.drawn.system.clone().filter(|_| self.system);
+        let system = self.drawn.system.as_deref().filter(|_| self.system);
+        let list = Raw::List(list);
         match (&self.given.object, system) {
-            (Some(object), None) if !self.system => object.with(&[(key, Some(list))]),
-            (Some(object), system) => object.with(&[("system", system), (key, Some(list))]),
-            (None, Some(system)) => format!("{{\"system\":{system},\"{key}\":{list}}}"),
-            (None, None) => list,
+            (Some(object), None) if !self.system => object.with_raw(&[(key, Some(list))]),
+            (Some(object), system) => {
+                object.with_raw(&[("system", system.map(Raw::Text)), (key, Some(list))])
+            }
+            (None, Some(system)) => {
+                let keys = [("system", Some(Raw::Text(system))), (key, Some(list))];
+                RawObject::default().with_raw(&keys)
+            }
+            (None, None) => list.to_text(),
         }
     }
 
@@ -201,10 +212,12 @@ impl<'g, 'a> Attempt<'g, 'a> {
     /// Writes anew what the validator refuses, until it refuses nothing more. It names all faults at a
     /// time, so that two or three rounds are the rule; in each, something is written that was not, so
     /// the messages are the bound.
-    fn settle(&mut self) {
+    fn settle(&mut self) -> Result<(), WireError> {
         loop {
-            let list = self.list();
-            self.text = self.compose(list);
+            self.stand()?;
+            let (list, turn_at) = self.list();
+            self.text = self.compose(&list);
+            self.turn_at = turn_at;
             self.faults = all(|| judge(&self.text, self.target));
             let faults = self.of_messages();
             let mut more = false;
@@ -218,7 +231,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
                 }
             }
             if !more {
-                return;
+                return Ok(());
             }
         }
     }
@@ -282,40 +295,61 @@ impl<'g, 'a> Attempt<'g, 'a> {
         matches!(self.written.get(&turn), Some(None))
     }
 
-    /// The list of the request, and whose each entry is.
-    fn list(&mut self) -> String {
-        let mut texts: Vec<Cow<'a, str>> = Vec::new();
-        self.turn_at.clear();
-        for (index, turn) in self.drawn.turns.iter().enumerate() {
-            let units = self.units_of(index);
-            if !self.written.contains_key(&index) {
-                let raws = units.into_iter().flat_map(|unit| &unit.raws);
-                texts.extend(raws.copied().map(Cow::Borrowed));
-            } else {
-                let raws = self.drawn.raws(turn);
-                let stands = match (self.target, raws.as_slice(), units.as_slice()) {
-                    (Target::Chat(_), [raw], [unit]) if self.is_only(index) => {
-                        let before = unit.raws.first();
-                        before
-                            .map(|before| patched(before, raw))
-                            .into_iter()
-                            .collect()
-                    }
-                    (Target::Messages(_), raws, units) => {
-                        raws.iter().map(|raw| with_mark_of(units, raw)).collect()
-                    }
-                    // Nothing was wrong with what is left of it.
-                    (Target::Responses(_), raws, units) if self.is_unblamed(index) => {
-                        restored(units, raws)
-                    }
-                    (_, raws, _) => raws.iter().map(|raw| (*raw).to_owned()).collect(),
-                };
-                texts.extend(stands.iter().cloned().map(Cow::Owned));
-                self.stands.insert(index, stands);
-            }
-            self.turn_at.resize(texts.len(), index);
+    /// Notes what stands for each turn that is written. Most turns never are, so that the rendered
+    /// request is dropped before the list is put together, and rendered again if more are.
+    fn stand(&mut self) -> Result<(), WireError> {
+        let is_unknown = |turn: &&usize| !self.raws.contains_key(*turn);
+        let unknown: Vec<usize> = self.written.keys().filter(is_unknown).copied().collect();
+        if !unknown.is_empty() && self.drawn.is_forgotten() {
+            let again = Drawn::of(&self.messages, self.target, model(self.given))?;
+            self.drawn.remember(again);
         }
-        array(&texts)
+        for turn in unknown {
+            let raws = self.drawn.raws(turn);
+            self.raws.insert(turn, raws);
+        }
+        self.drawn.forget();
+        let stands = self
+            .raws
+            .iter()
+            .map(|(turn, raws)| (*turn, self.stands_for(*turn, raws)));
+        self.stands = stands.collect();
+        Ok(())
+    }
+
+    /// Returns what stands for a turn that is rendered as `raws`.
+    fn stands_for(&self, turn: usize, raws: &[String]) -> Vec<String> {
+        let units = self.units_of(turn);
+        match (self.target, raws, units.as_slice()) {
+            (Target::Chat(_), [raw], [unit]) if self.is_only(turn) => {
+                let before = unit.raws.first();
+                before
+                    .map(|before| patched(before, raw))
+                    .into_iter()
+                    .collect()
+            }
+            (Target::Messages(_), raws, units) => {
+                raws.iter().map(|raw| with_mark_of(units, raw)).collect()
+            }
+            // Nothing was wrong with what is left of it.
+            (Target::Responses(_), raws, units) if self.is_unblamed(turn) => restored(units, raws),
+            (_, raws, _) => raws.to_vec(),
+        }
+    }
+
+    /// Returns the list of the request, and the turn of each entry.
+    fn list(&self) -> (Vec<&str>, Vec<usize>) {
+        let (mut texts, mut turn_at) = (Vec::new(), Vec::new());
+        for turn in 0..self.drawn.turns.len() {
+            if let Some(stands) = self.stands.get(&turn) {
+                texts.extend(stands.iter().map(String::as_str));
+            } else {
+                let units = self.units_of(turn).into_iter();
+                texts.extend(units.flat_map(|unit| &unit.raws).copied());
+            }
+            turn_at.resize(texts.len(), turn);
+        }
+        (texts, turn_at)
     }
 
     /// The units that a turn says something of.
@@ -344,6 +378,11 @@ impl<'g, 'a> Attempt<'g, 'a> {
         let mut from = self.from(turn).iter();
         from.all(|index| self.said.get(*index) == Some(&1))
     }
+}
+
+/// Returns the model that a request names.
+fn model<'a>(given: &Given<'a>) -> &'a str {
+    given.key("model").unwrap_or_default().trim_matches('"')
 }
 
 /// Whether nothing is wrong with a request: the validator refuses nothing, and nothing has to be

@@ -91,10 +91,24 @@ impl Drawn {
     }
 
     /// Returns the texts of a turn.
-    pub(super) fn raws(&self, turn: &Turn) -> Vec<&str> {
-        let places = turn.raws.iter();
+    pub(super) fn raws(&self, turn: usize) -> Vec<String> {
+        let places = self.turns.get(turn).into_iter().flat_map(|turn| &turn.raws);
         let raws = places.map(|place| self.body.get(place.clone()).unwrap_or_default());
-        raws.collect()
+        raws.map(str::to_owned).collect()
+    }
+
+    /// Drops the texts of all turns.
+    pub(super) fn forget(&mut self) {
+        self.body = String::new();
+    }
+
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.body.is_empty()
+    }
+
+    /// Takes the texts from the same transcript, rendered again.
+    pub(super) fn remember(&mut self, again: Self) {
+        self.body = again.body;
     }
 
     fn of_body(body: String, key: &str, from: Vec<Vec<usize>>) -> Result<Self, WireError> {

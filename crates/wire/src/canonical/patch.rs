@@ -22,18 +22,8 @@ const KNOWN: [&str; 9] = [
 ];
 
 /// Returns a JSON array of these texts.
-pub(super) fn array<T: AsRef<str>>(texts: &[T]) -> String {
-    let bytes: usize = texts.iter().map(|text| text.as_ref().len() + 1).sum();
-    let mut list = String::with_capacity(bytes + 2);
-    list.push('[');
-    for (index, text) in texts.iter().enumerate() {
-        if index > 0 {
-            list.push(',');
-        }
-        list.push_str(text.as_ref());
-    }
-    list.push(']');
-    list
+fn array(texts: &[String]) -> String {
+    format!("[{}]", texts.join(","))
 }
 
 /// A chat's message as it is written now, with the further keys that it had.
@@ -57,7 +47,7 @@ pub(super) fn patched(before: &str, after: &str) -> String {
 
 /// The items of a turn of Responses with the messages that say what they said as they came: with
 /// annotations and all, and with an id only where the reasoning that it asks for is there, too.
-pub(super) fn restored(units: &[&Unit<'_>], after: &[&str]) -> Vec<String> {
+pub(super) fn restored(units: &[&Unit<'_>], after: &[String]) -> Vec<String> {
     let mut before = units.iter().flat_map(|unit| &unit.raws).filter_map(|raw| {
         let said = said(raw)?;
         Some((*raw, said))
@@ -70,7 +60,7 @@ pub(super) fn restored(units: &[&Unit<'_>], after: &[&str]) -> Vec<String> {
         items.push(match came.and_then(|(raw, _)| object(raw).ok()) {
             Some(object) if reasoned => object.with(&[]),
             Some(object) => object.with(&[("id", None)]),
-            None => (*raw).to_owned(),
+            None => raw.clone(),
         });
     }
     items

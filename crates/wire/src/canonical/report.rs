@@ -74,16 +74,15 @@ impl Written<'_, '_, '_> {
         match units.as_slice() {
             // A closing result, which is told where its call is.
             [] if !turn.from.is_empty() => {}
-            [] => repairs.push(self.put_in(&attempt.drawn.raws(turn))),
+            [] => repairs.push(self.put_in()),
             [unit] if attempt.is_whole(self.turn) => {
                 let told = turn.from.iter().any(|index| {
                     let origin = attempt.origins.get(*index).copied().flatten();
                     origin.is_some_and(|origin| attempt.touched.contains(&origin))
                 });
                 let stands = attempt.stands.get(&self.turn);
-                let stands = stands.map(|texts| texts.iter().map(String::as_str).collect());
-                let stands = stands.unwrap_or_else(|| attempt.drawn.raws(turn));
-                if let Some(done) = differs(unit, &stands, told) {
+                let stands = stands.map(Vec::as_slice).unwrap_or_default();
+                if let Some(done) = differs(unit, stands, told) {
                     repairs.push(Repair::new(&unit.place, done).because(self.fault));
                 }
             }
@@ -109,14 +108,19 @@ impl Written<'_, '_, '_> {
     }
 
     /// A message that only makes room.
-    fn put_in(&self, raws: &[&str]) -> Repair {
+    fn put_in(&self) -> Repair {
         let next = (self.turn + 1..self.attempt.drawn.turns.len())
             .find_map(|turn| self.attempt.units_of(turn).first().copied());
         let place = match next {
             Some(unit) => unit.place.clone(),
             None => "the end".to_owned(),
         };
-        let raw = raws.first().copied().unwrap_or_default();
+        let raw = self
+            .attempt
+            .raws
+            .get(&self.turn)
+            .and_then(|raws| raws.first());
+        let raw = raw.map(String::as_str).unwrap_or_default();
         let message: Value = serde_json::from_str(raw).unwrap_or_default();
         let role = message.get("role").and_then(Value::as_str);
         let role = role.unwrap_or_default();
@@ -190,7 +194,7 @@ fn is_reasoning(item: &str) -> bool {
 }
 
 /// In what a unit differs from what it was; what of it was taken out may be told already.
-fn differs(unit: &Unit<'_>, after: &[&str], told: bool) -> Option<String> {
+fn differs(unit: &Unit<'_>, after: &[String], told: bool) -> Option<String> {
     let mut before: Vec<&str> = unit.raws.clone();
     if told && before.len() != after.len() {
         // What reasoned is told by name.

@@ -84,23 +84,25 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
         return Ok(unrepaired());
     }
     let spelled = spelled(text, target);
-    let given = match as_it_came {
+    let mut given = match as_it_came {
         Ok(given) if spelled.repairs.is_empty() => given,
         _ => Given::read(&spelled, target)?,
     };
-    let target = &given.target;
+    let thought = Thought::of(&given.messages);
     let mut stripped = match reasoning {
         Reasoning::Keep => BTreeSet::new(),
-        Reasoning::Drop => thinking(&given.messages),
+        Reasoning::Drop => thought.messages.clone(),
     };
     if stripped.is_empty() && attempt::is_valid(&given) {
         return Ok(unrepaired());
     }
-    let mut attempt = Attempt::new(&given, &stripped)?;
+    let messages = std::mem::take(&mut given.messages);
+    let target = &given.target;
+    let mut attempt = Attempt::new(&given, messages, &stripped)?;
     for round in 0..=STRIPS {
         let more = match round {
-            STRIPS => thinking(&given.messages),
-            _ => must_go(&attempt, target),
+            STRIPS => thought.messages.clone(),
+            _ => must_go(&attempt, target, &thought),
         };
         let before = stripped.len();
         if more.is_empty() {
@@ -110,7 +112,8 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
         if stripped.len() == before {
             break;
         }
-        attempt = Attempt::new(&given, &stripped)?;
+        let messages = Given::read(&spelled, target)?.messages;
+        attempt = Attempt::new(&given, messages, &stripped)?;
     }
     let mut repairs = report::told(&attempt, &stripped, reasoning);
     let mut request = std::mem::take(&mut attempt.text);
@@ -132,6 +135,23 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
     })
 }
 
+/// The thinking in a request as it was read.
+struct Thought {
+    /// The messages that think.
+    messages: BTreeSet<usize>,
+    /// The number of the tool loop of each message.
+    loops: Vec<usize>,
+}
+
+impl Thought {
+    fn of(messages: &[Message]) -> Self {
+        Self {
+            messages: thinking(messages),
+            loops: loops(messages),
+        }
+    }
+}
+
 /// Messages that think.
 pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
     let thinks = |message: &Message| {
@@ -145,14 +165,12 @@ pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
 
 /// Messages whose thinking cannot stay, tool loop by tool loop (V4): that of a refused signature, that
 /// of the loop under way where the request asks for none (AM9), and where a model's thinking is bound to all that it had read (AM10), all behind the first change.
-fn must_go(attempt: &Attempt<'_, '_>, target: &Target) -> BTreeSet<usize> {
+fn must_go(attempt: &Attempt<'_, '_>, target: &Target, thought: &Thought) -> BTreeSet<usize> {
     let Target::Messages(profile) = target else {
         return BTreeSet::new();
     };
-    let messages = &attempt.given.messages;
-    let loops = loops(messages);
-    let loop_of = |index: usize| loops.get(index).copied();
-    let thinking = thinking(messages);
+    let loop_of = |index: usize| thought.loops.get(index).copied();
+    let thinking = &thought.messages;
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     for fault in attempt
         .faults
@@ -177,7 +195,7 @@ fn must_go(attempt: &Attempt<'_, '_>, target: &Target) -> BTreeSet<usize> {
             .filter(|index| **index > change || change == 0);
         gone.extend(behind.filter_map(|index| loop_of(*index)));
     }
-    let thinks = thinking.into_iter();
+    let thinks = thinking.iter().copied();
     thinks
         .filter(|index| loop_of(*index).is_some_and(|of| gone.contains(&of)))
         .collect()
