@@ -385,14 +385,9 @@ fn model<'a>(given: &Given<'a>) -> &'a str {
     given.key("model").unwrap_or_default().trim_matches('"')
 }
 
-/// Whether nothing is wrong with a request: the validator refuses nothing, and nothing has to be
-/// mended that it does not judge. Results that stand apart from their calls where a provider takes
-/// that stay there.
-pub(super) fn is_valid(given: &Given<'_>) -> bool {
-    if !given.unreadable.is_empty() || !given.is_accepted {
-        return false;
-    }
-    let mut messages = given.messages.clone();
+/// Whether nothing has to be repaired in messages that the validator accepts. Results that stand apart
+/// from their calls stay there if a provider allows it.
+pub(super) fn is_whole(given: &Given<'_>, mut messages: Vec<Message>) -> bool {
     let fits = own::clean(&mut messages, &given.target, given.is_stored()).is_empty();
     let moved = |one: &Mended| matches!(one, Mended::MovedResult { .. });
     fits && repair(messages).repairs.iter().all(moved)

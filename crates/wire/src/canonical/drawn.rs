@@ -127,7 +127,7 @@ impl Drawn {
             }
             let start = (raw.get().as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
             Turn {
-                raws: vec![start..start + raw.get().len()],
+                raws: std::iter::once(start..start + raw.get().len()).collect(),
                 from: whose,
             }
         };

@@ -35,8 +35,8 @@ pub(super) struct Given<'a> {
     pub(super) changed: Option<usize>,
     /// The target for this request or history.
     pub(super) target: Target,
-    /// Whether the validator of the target accepts it.
-    pub(super) is_accepted: bool,
+    /// Whether the validator of the target accepts its text.
+    is_accepted: bool,
 }
 
 /// What one message of the wire is: a text of the list, or, where a turn is several items, some.
@@ -105,6 +105,11 @@ impl<'a> Given<'a> {
     /// Whether a message of it could not be read.
     pub(super) fn is_lacking(&self) -> bool {
         self.lacking > 0
+    }
+
+    /// Whether all of it could be read, and the validator of the target accepts it.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.unreadable.is_empty() && self.is_accepted
     }
 
     /// Whether a server of Responses keeps what is said to it.

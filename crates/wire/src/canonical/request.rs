@@ -76,12 +76,16 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
         faults: Vec::new(),
     };
     let untouched = Spelled::untouched(text);
-    let as_it_came = Given::read(&untouched, target);
-    if let Ok(given) = &as_it_came
-        && reasoning == Reasoning::Keep
-        && attempt::is_valid(given)
+    let mut as_it_came = Given::read(&untouched, target);
+    if let Ok(given) = &mut as_it_came
+        && given.is_accepted()
+        && (reasoning == Reasoning::Keep || thinking(&given.messages).is_empty())
     {
-        return Ok(unrepaired());
+        let messages = std::mem::take(&mut given.messages);
+        if attempt::is_whole(given, messages) {
+            return Ok(unrepaired());
+        }
+        as_it_came = Given::read(&untouched, target);
     }
     let spelled = spelled(text, target);
     let mut given = match as_it_came {
@@ -93,9 +97,6 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
         Reasoning::Keep => BTreeSet::new(),
         Reasoning::Drop => thought.messages.clone(),
     };
-    if stripped.is_empty() && attempt::is_valid(&given) {
-        return Ok(unrepaired());
-    }
     let messages = std::mem::take(&mut given.messages);
     let target = &given.target;
     let mut attempt = Attempt::new(&given, messages, &stripped)?;
