@@ -69,7 +69,6 @@ fn locked(root: &Path) -> Result<(), Error> {
 fn clippy(root: &Path) -> Result<(), Error> {
     Job::cargo(root)
         .args(["clippy", "--workspace", "--all-targets"])
-        .args(test::OPTIONAL)
         .args(["--", "-D", "warnings"])
         .run()
 }
@@ -79,7 +78,6 @@ fn clippy(root: &Path) -> Result<(), Error> {
 fn docs(root: &Path) -> Result<(), Error> {
     Job::cargo(root)
         .args(["doc", "--workspace", "--lib", "--no-deps"])
-        .args(test::OPTIONAL)
         .env("RUSTDOCFLAGS", "-D warnings")
         .run()
 }

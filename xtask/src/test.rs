@@ -75,10 +75,6 @@ impl Counts {
     }
 }
 
-/// What is not in the program unless it is asked for, and is checked all the same. Every step has it,
-/// so that none builds again what another has built.
-pub(crate) const OPTIONAL: [&str; 2] = ["--features", "plimsoll-cli/genai"];
-
 /// Runs every test and every example, and prints how many passed.
 pub(crate) fn run(root: &Path) -> Result<(), Error> {
     let counts = Cell::new(Counts::default());
@@ -105,9 +101,7 @@ pub(crate) fn steps<'a>(root: &'a Path, counts: &'a Cell<Counts>) -> [Step<'a>; 
 fn tests(root: &Path, counts: &mut Counts) -> Result<(), Error> {
     match tools::NEXTEST.find(root) {
         Ok(nextest) => {
-            let job = Job::new(nextest, root)
-                .args(["nextest", "run", "--workspace"])
-                .args(OPTIONAL);
+            let job = Job::new(nextest, root).args(["nextest", "run", "--workspace"]);
             if std::io::stderr().is_terminal() {
                 // Nextest draws its progress only on a terminal of its own.
                 job.run()
@@ -121,7 +115,6 @@ fn tests(root: &Path, counts: &mut Counts) -> Result<(), Error> {
             Job::cargo(root)
                 .args(["test", "--workspace", "--no-fail-fast"])
                 .args(["--lib", "--bins", "--tests", "--examples"])
-                .args(OPTIONAL)
                 .watch(Stream::Out, |line| counts.read(line))
         }
     }
@@ -130,7 +123,6 @@ fn tests(root: &Path, counts: &mut Counts) -> Result<(), Error> {
 fn examples(root: &Path, counts: &mut Counts) -> Result<(), Error> {
     Job::cargo(root)
         .args(["test", "--workspace", "--doc", "--no-fail-fast"])
-        .args(OPTIONAL)
         .watch(Stream::Out, |line| counts.read(line))
 }
 

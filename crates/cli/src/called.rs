@@ -70,8 +70,12 @@ impl Called {
                     }
                     let facts = known::facts(&model, config.own_models())?;
                     let sheet = facts.sheet();
-                    let provider = chat.facts(facts).provider().map_err(Stop::usage)?;
-                    (provider, Window::Discover, sheet)
+                    let provider = chat.facts(facts).build().map_err(Stop::usage)?;
+                    (
+                        Arc::new(provider) as Arc<dyn Provider>,
+                        Window::Discover,
+                        sheet,
+                    )
                 }
             };
         let system = config.system().map_err(Stop::usage)?;

@@ -122,8 +122,8 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
     }
     let facts = known::facts(&model, agent.own_models())?;
     let one_at_a_time = matches!(model.vendor().place, Place::ThisMachine | Place::Ours);
-    let provider = builder.facts(facts.clone()).provider();
-    let provider = provider.map_err(Stop::usage)?;
+    let provider = builder.facts(facts.clone()).build();
+    let provider = Arc::new(provider.map_err(Stop::usage)?);
     let (window, window_from) = window(provider.as_ref(), &facts, agent.settings().window).await;
     Ok(Choice {
         name: name.to_owned(),
@@ -196,6 +196,7 @@ pub(crate) fn summarizer(agent: &AgentConfig) -> Result<Option<Summarizer>, Stop
     let (model, builder) = agent.chat(name, environment).map_err(Stop::usage)?;
     let facts = known::facts(&model, agent.own_models())?;
     let prices = facts.sheet();
-    let provider = builder.facts(facts).provider().map_err(Stop::usage)?;
+    let provider = builder.facts(facts).build().map_err(Stop::usage)?;
+    let provider = Arc::new(provider);
     Ok(Some(Summarizer { provider, prices }))
 }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use plimsoll::{CachePlan, Expects, Message, Part, Request, Sampling, Tokens, ToolChoice};
+use plimsoll::{
+    CachePlan, Expects, Message, Part, Provider, Request, Sampling, Tokens, ToolChoice,
+};
 use serde_json::{Value, json};
 
 use crate::args::CountArgs;
@@ -74,7 +76,7 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
     if let Some(url) = &args.base_url {
         builder = builder.base_url(url);
     }
-    let provider = builder.provider().map_err(Stop::usage)?;
+    let provider = builder.build().map_err(Stop::usage)?;
     let text = input::whole(input::open(args.file.as_deref())?)?;
     let target = repair::spoken(None, &chat_file::json(&text)?)?;
     let chat = chat_file::parse(&text, &target)?;

@@ -100,7 +100,6 @@ pub(crate) fn names(model: &str) -> (&str, &str) {
     let (provider, name) = model.split_once('/').unwrap_or(("_OTHER", model));
     let provider = match provider {
         "openai-responses" => "openai",
-        "ollama-native" => "ollama",
         "mistral" => "mistral_ai",
         "xai" => "x_ai",
         "kimi" | "moonshot" => "moonshot_ai",

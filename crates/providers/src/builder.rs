@@ -1,11 +1,9 @@
 //! [`ModelClientBuilder`]: the settings of a client. Reads no files and asks no server.
 
-use std::sync::Arc;
-
-use plimsoll_core::{Provider, Secret};
-use plimsoll_wire::anthropic;
+use plimsoll_core::Secret;
 use plimsoll_wire::openai_chat::{Dialect, Reach};
 use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::{anthropic, bedrock, gemini};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
@@ -15,13 +13,13 @@ use crate::client::ModelClient;
 use crate::connection::Connection;
 use crate::efforts::goes;
 use crate::error::ProviderError;
-#[cfg(feature = "genai")]
-use crate::genai::{Api, Genai};
 use crate::http::Http;
 use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key, usual_base_url};
 use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, ModelFacts};
-use crate::protocol::{Chat, Messages, Protocol, Responses, Server, dialect_of, profile_of};
+use crate::protocol::{
+    Chat, Converse, Gemini, Messages, Protocol, Responses, Server, dialect_of, profile_of,
+};
 use crate::rejected::RejectedReasoning;
 use crate::timeouts::Timeouts;
 use crate::token_count::TokenCounter;
@@ -34,6 +32,8 @@ const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 const VERSION: &str = "2023-06-01";
 /// Whose models Chat Completions does not go all the way with.
 const OPENAI: &str = "openai";
+/// The models at Vertex AI whose protocol is spoken.
+const VERTEX_MODELS: &str = "gemini";
 /// Keys of a request that Responses does not know: whoever sets one means Chat Completions.
 const CHATS_OWN: [&str; 17] = [
     "audio",
@@ -196,9 +196,6 @@ impl ModelClientBuilder {
     pub fn build_with(self, variables: Variables<'_>) -> Result<ModelClient, ProviderError> {
         let model = self.model.clone()?;
         let wire = self.spoken(&model, variables);
-        if wire.is_genai() {
-            return Err(through_genai(model.vendor()));
-        }
         let (dialect, profile) = (self.dialect.clone(), self.profile.clone());
         let messages_profile = self.messages_profile.clone();
         let (connection, server) = self.connect_to(model, wire, variables)?;
@@ -219,9 +216,21 @@ impl ModelClientBuilder {
                     profile: messages_profile.unwrap_or_else(known),
                 })
             }
-            Wire::Gemini | Wire::Vertex | Wire::Converse | Wire::Ollama => {
-                return Err(through_genai(model.vendor()));
+            Wire::Vertex if !model.name().starts_with(VERTEX_MODELS) => {
+                return Err(ProviderError::NotServed {
+                    provider: model.vendor().name,
+                    model: model.name().to_owned(),
+                    served: "gemini-*",
+                });
             }
+            Wire::Gemini | Wire::Vertex => Box::new(Gemini {
+                profile: facts.gemini(gemini::Profile::of_model(model.name())),
+                at_vertex: wire == Wire::Vertex,
+            }),
+            Wire::Converse => Box::new(Converse {
+                profile: facts.converse(bedrock::Profile::of_model(model.name())),
+                model: model.name().to_owned(),
+            }),
         };
         Ok(ModelClient {
             rejected: RejectedReasoning::new(protocol.rejection_texts()),
@@ -229,59 +238,6 @@ impl ModelClientBuilder {
             protocol,
             wire,
         })
-    }
-
-    /// Creates what calls the model, also if that is the genai library, with this process's environment.
-    ///
-    /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
-    pub fn provider(self) -> Result<Arc<dyn Provider>, ProviderError> {
-        self.provider_with(&environment)
-    }
-
-    /// Creates what calls the model, with the variables given instead of the environment.
-    ///
-    /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
-    pub fn provider_with(
-        self,
-        variables: Variables<'_>,
-    ) -> Result<Arc<dyn Provider>, ProviderError> {
-        #[cfg(feature = "genai")]
-        if self.uses_genai() {
-            return Ok(Arc::new(self.genai_with(variables)?));
-        }
-        Ok(Arc::new(self.build_with(variables)?))
-    }
-
-    /// Creates a provider that speaks through the genai library, with the variables given.
-    ///
-    /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
-    #[cfg(feature = "genai")]
-    pub fn genai_with(self, variables: Variables<'_>) -> Result<Genai, ProviderError> {
-        let model = self.model.clone()?;
-        let provider = model.vendor().name;
-        let Some(api) = Api::of(&model)? else {
-            return Err(ProviderError::NotServed {
-                provider,
-                model: model.name().to_owned(),
-                served: "what another wire speaks",
-            });
-        };
-        if !self.extra.is_empty() && !api.takes_extra() {
-            return Err(ProviderError::NoExtra { provider });
-        }
-        let wire = model.vendor().wire;
-        let (connection, _) = self.connect_to(model, wire, variables)?;
-        Genai::new(connection, api)
-    }
-
-    /// Returns `true` if the vendor's protocol is not one of ours.
-    #[cfg(feature = "genai")]
-    pub(crate) fn uses_genai(&self) -> bool {
-        let vendor = self.model.as_ref().map(ModelRef::vendor);
-        self.wire.is_none() && vendor.is_ok_and(|vendor| vendor.wire.is_genai())
     }
 
     /// Returns the protocol that is spoken with the server.
@@ -388,14 +344,6 @@ fn is_usual(url: &str, vendor: &Vendor) -> bool {
     given == usual || (vendor.name == OPENAI && given.is_within(&usual))
 }
 
-fn through_genai(vendor: &Vendor) -> ProviderError {
-    let provider = vendor.name;
-    match cfg!(feature = "genai") {
-        true => ProviderError::ThroughGenai { provider },
-        false => ProviderError::NotBuiltIn { provider },
-    }
-}
-
 fn headers(given: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
     let mut headers = HeaderMap::new();
     for (name, value) in given {
@@ -409,6 +357,8 @@ fn headers(given: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_core::Provider;
+
     use super::*;
 
     const HUSH: &str = "sk-0123456789-hush";
@@ -486,22 +436,6 @@ mod tests {
             let error = builder.build_with(&env).unwrap_err().to_string();
             assert!(error.contains(cure), "{error}");
             assert!(!error.contains("hush") && !error.contains("two"), "{error}");
-        }
-    }
-
-    #[cfg(not(feature = "genai"))]
-    #[test]
-    fn what_is_not_in_this_build_says_how_to_get_it() {
-        for model in [
-            "gemini/m",
-            "vertex/gemini-3",
-            "bedrock/m",
-            "ollama-native/m",
-        ] {
-            let builder = builder(model).key(Secret::new(HUSH));
-            let environment = |name: &str| (name == "VERTEX_PROJECT_ID").then(|| "p".to_owned());
-            let error = builder.provider_with(&environment).map(|_| ()).unwrap_err();
-            assert!(error.to_string().contains("--features genai"), "{error}");
         }
     }
 

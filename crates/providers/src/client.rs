@@ -65,7 +65,7 @@ impl ModelClient {
             body: rendered.body,
             asked: Asked::of(request, limit),
         };
-        let decoder = self.protocol.decoder(request);
+        let decoder = (self.protocol.framing(), self.protocol.decoder(request));
         let reply = self.connection.call(outgoing, decoder, deltas);
         let reply = reply.await?;
         // Signed thinking is only valid after the same prefix.

@@ -14,7 +14,7 @@ use crate::discovery::{self, Loading, Report};
 use crate::http::{Http, error_body, packed, pieces};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::receive::receive;
+use crate::receive::{Framing, receive};
 use crate::refusal::{Asked, Call};
 use crate::token_count::TokenCounter;
 use crate::vendor::{Place, Tells};
@@ -99,7 +99,7 @@ impl Connection {
     pub(crate) async fn call(
         &self,
         outgoing: Outgoing,
-        decoder: Box<dyn StreamDecoder>,
+        decoder: (Framing, Box<dyn StreamDecoder>),
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
         let call = self.call_of(outgoing.asked);

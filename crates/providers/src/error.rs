@@ -79,22 +79,6 @@ pub enum ProviderError {
         /// The environment's variable.
         variable: &'static str,
     },
-    /// The provider is not in this build.
-    #[error(
-        "`{provider}` is not in this build: build with `cargo install --path crates/cli --features genai`, or depend on `plimsoll` with the feature `genai`"
-    )]
-    NotBuiltIn {
-        /// The provider.
-        provider: &'static str,
-    },
-    /// The provider is spoken to through the genai library.
-    #[error(
-        "`{provider}` is spoken to through the genai library: call `provider()` instead of `build()`"
-    )]
-    ThroughGenai {
-        /// The provider.
-        provider: &'static str,
-    },
     /// The provider serves the model in a way that is not spoken.
     #[error("`{provider}/{model}` cannot be called: of {provider} only {served} can")]
     NotServed {
@@ -104,12 +88,6 @@ pub enum ProviderError {
         model: String,
         /// What can be called.
         served: &'static str,
-    },
-    /// Further keys of a body, which cannot be sent.
-    #[error("`{provider}` takes no further keys in a request: leave out `extra`")]
-    NoExtra {
-        /// The provider.
-        provider: &'static str,
     },
     /// The HTTP client cannot be made.
     #[error("no HTTP client can be made: {reason}")]
@@ -150,7 +128,5 @@ mod tests {
             variable: "GROQ_API_KEY",
         };
         assert!(error.to_string().contains("set GROQ_API_KEY"));
-        let error = ProviderError::NotBuiltIn { provider: "gemini" };
-        assert!(error.to_string().contains("--features genai"), "{error}");
     }
 }

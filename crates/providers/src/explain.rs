@@ -4,6 +4,8 @@
 
 pub(crate) mod chat;
 mod connect;
+pub(crate) mod converse;
+pub(crate) mod gemini;
 pub(crate) mod messages;
 pub(crate) mod responses;
 mod sample;
@@ -35,13 +37,15 @@ const LEVELS: [(ThinkingLevel, &str); 5] = [
 ];
 /// How hard the example thinks.
 const EXAMPLE: ThinkingLevel = ThinkingLevel::Medium;
-/// Where a request says how hard to think.
-const THINKING_KEYS: [&str; 5] = [
-    "reasoning_effort",
-    "reasoning",
-    "thinking",
-    "output_config",
-    "chat_template_kwargs",
+/// The places in a request that say how hard to think.
+const THINKING_KEYS: [&str; 7] = [
+    "/reasoning_effort",
+    "/reasoning",
+    "/thinking",
+    "/output_config",
+    "/chat_template_kwargs",
+    "/generationConfig/thinkingConfig",
+    "/additionalModelRequestFields",
 ];
 
 /// What is asked of a provider beside an answer.
@@ -142,32 +146,7 @@ impl ModelClientBuilder {
         variables: Variables<'_>,
         wishes: &Wishes,
     ) -> Result<Explained, ProviderError> {
-        #[cfg(feature = "genai")]
-        if self.uses_genai() {
-            return Ok(explained_genai(&self.genai_with(variables)?, wishes));
-        }
         Ok(explained(&self.build_with(variables)?, wishes))
-    }
-}
-
-/// Another library writes the request.
-#[cfg(feature = "genai")]
-fn explained_genai(provider: &crate::Genai, wishes: &Wishes) -> Explained {
-    let connection = provider.connection();
-    let vendor = connection.model.vendor();
-    Explained {
-        wire: vendor.wire.label(),
-        address: connection.http.base.to_string(),
-        key_from: connection.key_from.clone(),
-        profile: "genai".to_owned(),
-        peculiarities: sentences::of_genai(vendor.wire),
-        thinking: Vec::new(),
-        caching: Vec::new(),
-        window_from: window_from(vendor.tells),
-        weighs: None,
-        hosted_tools: wishes.tools(Vec::new(), provider),
-        cannot: Vec::new(),
-        sample: None,
     }
 }
 
@@ -273,8 +252,9 @@ fn levels(client: &ModelClient) -> Vec<Level> {
     let levels = LEVELS.iter().map(|(level, name)| {
         let body = sent(&sample::question(Some(*level))).unwrap_or_default();
         let said = THINKING_KEYS.iter().filter_map(|key| {
-            let value = body.get(*key).filter(|value| !value.is_null())?;
-            Some(((*key).to_owned(), value.clone()))
+            let value = body.pointer(key).filter(|value| !value.is_null())?;
+            let key = key.rsplit('/').next().unwrap_or_default();
+            Some((key.to_owned(), value.clone()))
         });
         Level {
             level: name,

@@ -72,12 +72,6 @@ impl Http {
         })
     }
 
-    /// The client itself, with the key in its headers.
-    #[cfg(feature = "genai")]
-    pub(crate) fn client(&self) -> Client {
-        self.client.clone()
-    }
-
     /// Sends a body, with further headers, and waits for the answer's head.
     pub(crate) async fn post(
         &self,

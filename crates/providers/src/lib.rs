@@ -22,9 +22,8 @@ mod detect;
 mod discovery;
 mod efforts;
 mod error;
+mod event_stream;
 mod explain;
-#[cfg(feature = "genai")]
-mod genai;
 mod hosted;
 mod http;
 mod key;
@@ -54,8 +53,6 @@ pub use detect::{
 };
 pub use error::ProviderError;
 pub use explain::{Connected, Counted, Explained, Level, OwnTools, Peculiarity, Sample, Wishes};
-#[cfg(feature = "genai")]
-pub use genai::Genai;
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
 pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
 pub use model_config::ModelConfig;

@@ -72,7 +72,6 @@ impl ModelConfig {
             (_, Some(Wire::Gemini), _) => "gemini",
             (_, Some(Wire::Vertex), _) => "vertex",
             (_, Some(Wire::Converse), _) => "bedrock",
-            (_, Some(Wire::Ollama), _) => "ollama-native",
             (_, Some(Wire::Chat), Some(_)) => "openai-compatible",
             (_, Some(Wire::Chat), None) => "openai",
         };
@@ -112,7 +111,7 @@ impl ModelConfig {
         if let Some(dialect) = &self.compat {
             builder = builder.dialect(dialect.clone());
         }
-        builder.provider_with(variables)
+        Ok(Arc::new(builder.build_with(variables)?))
     }
 }
 

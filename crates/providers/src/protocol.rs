@@ -4,6 +4,8 @@
 //! about a model into the input of `plimsoll-wire`, which writes the body and decodes the reply.
 
 mod chat;
+mod converse;
+mod gemini;
 mod messages;
 mod responses;
 
@@ -21,10 +23,13 @@ use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
 use crate::explain::Peculiarity;
+use crate::receive::Framing;
 use crate::rejected::RejectionTexts;
 use crate::thinking_off::ThinkingOff;
 
 pub(crate) use chat::{Chat, dialect_of};
+pub(crate) use converse::Converse;
+pub(crate) use gemini::Gemini;
 #[cfg(test)]
 pub(crate) use messages::REJECTIONS as MESSAGES_REJECTIONS;
 pub(crate) use messages::{Messages, url as messages_url};
@@ -50,6 +55,11 @@ pub(crate) trait Protocol: Debug + Send + Sync {
         connection: &Connection,
         request: &Request,
     ) -> Result<RenderedRequest, Failure>;
+
+    /// Returns the framing of the events in a reply.
+    fn framing(&self) -> Framing {
+        Framing::Sse
+    }
 
     /// Creates a decoder for the reply to a request.
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder>;
@@ -193,10 +203,41 @@ fn effort_of(level: ThinkingLevel) -> Option<plimsoll_wire::Effort> {
     }
 }
 
+/// Returns the effort of a level, in a protocol in which `Off` is an effort.
+fn effort_or_none(level: ThinkingLevel) -> plimsoll_wire::Effort {
+    effort_of(level).unwrap_or(plimsoll_wire::Effort::None)
+}
+
+/// Returns a name as one segment of a path.
+fn segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                segment.push(char::from(byte));
+            }
+            _ => segment.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    segment
+}
+
 /// Returns the failure of a request that its protocol cannot express.
 fn unrendered(error: &WireError) -> Failure {
     Failure::Refused {
         status: None,
         message: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_segment() {
+        assert_eq!(segment("amazon.nova-pro-v1:0"), "amazon.nova-pro-v1%3A0");
+        assert_eq!(segment("arn:aws:x/y ü"), "arn%3Aaws%3Ax%2Fy%20%C3%BC");
+        assert_eq!(segment("gemini-2.5-pro"), "gemini-2.5-pro");
     }
 }

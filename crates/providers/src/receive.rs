@@ -9,6 +9,7 @@ use plimsoll_context::{Bytes, Delta, Part, Reply, Usage};
 use plimsoll_wire::{StreamDecoder, WireError, hosted};
 use tokio::time::{Instant, timeout};
 
+use crate::event_stream::EventStreamReader;
 use crate::sse::{Event, EventKind, MAX_EVENT, SseReader};
 use crate::timeouts::{DRAIN_TIMEOUT, USAGE_GRACE};
 
@@ -49,11 +50,27 @@ pub(crate) enum Broken {
     Garbled(String),
 }
 
+/// The framing of the events in an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    #[default]
+    Sse,
+    /// AWS's binary event stream.
+    EventStream,
+}
+
+/// Splits bytes into events.
+enum EventReader {
+    Sse(SseReader),
+    EventStream(EventStreamReader),
+}
+
 /// What the bytes are.
 enum Form {
     /// Nothing but white space so far.
     Unknown,
-    Events(SseReader),
+    Events(EventReader),
     /// JSON or a page in one piece.
     Whole(Vec<u8>),
 }
@@ -67,6 +84,7 @@ enum Flow {
 
 /// One answer while it arrives.
 struct Receiver<'a> {
+    framing: Framing,
     form: Form,
     decoder: Box<dyn StreamDecoder>,
     sink: Sink<'a>,
@@ -80,7 +98,7 @@ struct Receiver<'a> {
 /// Reads an answer to its end, or to the end of the reply in it.
 pub(crate) async fn receive<S, B>(
     mut bytes: S,
-    decoder: Box<dyn StreamDecoder>,
+    (framing, decoder): (Framing, Box<dyn StreamDecoder>),
     idle: Duration,
     sink: Sink<'_>,
 ) -> Result<Reply, Broken>
@@ -89,6 +107,7 @@ where
     B: AsRef<[u8]>,
 {
     let mut receiver = Receiver {
+        framing,
         form: Form::Unknown,
         decoder,
         sink,
@@ -134,7 +153,10 @@ impl Receiver<'_> {
                 None => return Ok(Flow::On),
                 // No event begins like this; JSON and HTML do.
                 Some(b'{' | b'[' | b'<') => Form::Whole(Vec::new()),
-                Some(_) => Form::Events(SseReader::default()),
+                Some(_) => Form::Events(match self.framing {
+                    Framing::Sse => EventReader::Sse(SseReader::default()),
+                    Framing::EventStream => EventReader::EventStream(EventStreamReader::default()),
+                }),
             };
         }
         let mut events = Vec::new();
@@ -148,9 +170,13 @@ impl Receiver<'_> {
                 text.extend_from_slice(piece);
                 self.told = Instant::now();
             }
-            Form::Events(reader) => {
+            Form::Events(EventReader::Sse(reader)) => {
                 let read = reader.push(piece, &mut events);
                 read.map_err(|error| Broken::TooLarge(error.to_string()))?;
+            }
+            Form::Events(EventReader::EventStream(reader)) => {
+                let read = reader.push(piece, &mut events);
+                read.map_err(Broken::Garbled)?;
             }
         }
         for event in events {
@@ -190,7 +216,11 @@ impl Receiver<'_> {
             Form::Unknown => Err(Broken::Empty),
             Form::Whole(text) => whole(&text, &mut *self.decoder, self.sink),
             Form::Events(reader) => {
-                for event in reader.finish() {
+                let events = match reader {
+                    EventReader::Sse(reader) => reader.finish(),
+                    EventReader::EventStream(_) => Vec::new(),
+                };
+                for event in events {
                     match self.event(event) {
                         // The end of the bytes cut it; whether it was needed, `finish` knows.
                         Ok(_) | Err(Broken::Garbled(_)) => {}

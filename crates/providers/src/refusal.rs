@@ -2,13 +2,14 @@
 //! besides, and a cure where there is one. Texts are the provider's own, whole up to a bound,
 //! and never hold a key.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::Tokens;
 use plimsoll_wire::overflow::{Basis, Verdict, weigh};
 use reqwest::header::{HeaderMap, LOCATION};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::base_url::BaseUrl;
 use crate::http::{Silence, innermost};
@@ -45,6 +46,9 @@ const UNKNOWN_WINDOW: Tokens = Tokens(1_024);
 /// Of what a minute may carry, the part by which our count of a request may be too low: one that is
 /// refused for ever is worse than one that is made smaller once.
 const UNSURE_PART: u64 = 20;
+
+/// The header in which Bedrock says what kind of error it is; its body does not.
+const ERROR_TYPE: &str = "x-amzn-errortype";
 
 /// What is known of a call besides its failure.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +121,7 @@ impl Call<'_> {
         if (300..400).contains(&status) {
             return self.redirected(status, headers);
         }
-        self.failure(Some(status), headers, body)
+        self.failure(Some(status), headers, &with_error_type(body, headers))
     }
 
     /// An answer that began as a success.
@@ -426,6 +430,21 @@ fn title(html: &str) -> Option<&str> {
     let (title, _) = rest.split_once("</title>")?;
     let title = title.trim();
     (!title.is_empty()).then_some(title)
+}
+
+/// Returns a body with the kind of error that a header names.
+fn with_error_type<'b>(body: &'b str, headers: &HeaderMap) -> Cow<'b, str> {
+    let kind = headers.get(ERROR_TYPE).and_then(|kind| kind.to_str().ok());
+    // `ValidationException:http://internal.amazon.com/…`
+    let kind = kind.and_then(|kind| kind.split(':').next());
+    let object: Result<Map<String, Value>, _> = serde_json::from_str(body);
+    match (kind.filter(|kind| !kind.is_empty()), object) {
+        (Some(kind), Ok(mut object)) => {
+            object.entry("code").or_insert_with(|| kind.into());
+            Value::Object(object).to_string().into()
+        }
+        _ => body.into(),
+    }
 }
 
 #[cfg(test)]

@@ -50,14 +50,12 @@ pub enum Wire {
     Responses,
     /// Anthropic Messages.
     Messages,
-    /// Gemini's `generateContent`; with the feature `genai`.
+    /// Gemini's `generateContent`.
     Gemini,
-    /// The same at Vertex AI; with the feature `genai`.
+    /// The same at Vertex AI.
     Vertex,
-    /// Bedrock's Converse; with the feature `genai`.
+    /// Bedrock's Converse.
     Converse,
-    /// Ollama's own API; with the feature `genai`.
-    Ollama,
 }
 
 /// The header that carries a key.
@@ -104,14 +102,6 @@ impl KeyHeader {
 }
 
 impl Wire {
-    /// Returns `true` if the protocol is spoken through the genai library.
-    pub(crate) fn is_genai(self) -> bool {
-        matches!(
-            self,
-            Self::Gemini | Self::Vertex | Self::Converse | Self::Ollama
-        )
-    }
-
     /// Returns the name of the protocol.
     #[must_use]
     pub fn label(self) -> &'static str {
@@ -122,7 +112,6 @@ impl Wire {
             Self::Gemini => "Gemini generateContent",
             Self::Vertex => "Vertex AI generateContent",
             Self::Converse => "Bedrock Converse",
-            Self::Ollama => "Ollama's own API",
         }
     }
 }
@@ -194,7 +183,7 @@ const HOSTED: Vendor = Vendor {
 };
 
 /// All vendors, in the order in which they are listed for people.
-pub static VENDORS: [Vendor; 21] = [
+pub static VENDORS: [Vendor; 20] = [
     Vendor {
         name: "openai",
         base_url: Some("https://api.openai.com/v1"),
@@ -355,19 +344,6 @@ pub static VENDORS: [Vendor; 21] = [
         ..HOSTED
     },
     Vendor {
-        name: "ollama-native",
-        aliases: &["ollama_native", "ollama-api"],
-        place: Place::ThisMachine,
-        base_url: Some("http://127.0.0.1:11434/v1"),
-        base_variable: Some("OLLAMA_HOST"),
-        key_variables: &["OLLAMA_API_KEY"],
-        wire: Wire::Ollama,
-        same_as: Some("ollama"),
-        dialect: "ollama",
-        tells: Tells::Ollama,
-        ..HOSTED
-    },
-    Vendor {
         name: "llama.cpp",
         aliases: &["llamacpp", "llama-cpp", "llama-server"],
         place: Place::ThisMachine,
@@ -452,6 +428,13 @@ fn nearest(lower: &str) -> Option<&'static str> {
         let names = vendor.aliases.iter().copied().chain([vendor.name]);
         names.map(move |name| (strsim::damerau_levenshtein(name, lower), name, vendor.name))
     };
+    // `ollama-native` begins as `ollama` does.
+    let begins = |vendor: &&Vendor| {
+        { lower.strip_prefix(vendor.name) }.is_some_and(|rest| rest.starts_with(['-', '_']))
+    };
+    if let Some(vendor) = VENDORS.iter().find(begins) {
+        return Some(vendor.name);
+    }
     let near = VENDORS.iter().flat_map(named);
     // A short name is near to many words: at most a third of it may differ.
     let near = near.filter(|(distance, name, _)| {

@@ -5,14 +5,20 @@ use std::collections::BTreeMap;
 
 use plimsoll_context::{Breakpoint, Message};
 
+use crate::frames;
 use crate::normalize::{Native, Normalizer};
-use crate::server_rules::ServerRules;
-use crate::turns::{Block, Turn};
+use crate::server_rules::{Results, ServerRules};
+use crate::turns::{Block, Role, Turn};
 
 /// Writes turns as the JSON of a protocol.
 pub(crate) trait Writer {
     /// Appends a turn to a body, and reports the blocks that a breakpoint may stand on.
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots);
+
+    /// Returns the JSON of a breakpoint, for the end of the members of a block.
+    fn breakpoint(&self, mark: &str) -> String {
+        format!(r#","cache_control":{mark}"#)
+    }
 }
 
 /// The offset in a body at which a breakpoint goes.
@@ -44,6 +50,7 @@ impl Spots {
 /// The messages of a request, written as far as they are final.
 #[derive(Debug)]
 pub(crate) struct Composer {
+    rules: ServerRules,
     pub(crate) normalizer: Normalizer,
     /// The final turns, each with a comma behind it.
     written: Vec<u8>,
@@ -56,6 +63,7 @@ pub(crate) struct Composer {
 impl Composer {
     pub(crate) fn new(rules: ServerRules) -> Self {
         Self {
+            rules,
             normalizer: Normalizer::new(rules),
             written: Vec::new(),
             spots: Spots::default(),
@@ -86,7 +94,8 @@ impl Composer {
             self.spots.places.insert(self.messages, last);
         }
         let last = open.turns.len().saturating_sub(1);
-        for turn in open.turns.drain(..last) {
+        let turns: Vec<Turn> = open.turns.drain(..last).collect();
+        for turn in turns.into_iter().flat_map(|turn| sent(turn, &self.rules)) {
             writer.write(&turn, &mut self.written, &mut self.spots);
             self.written.push(b',');
             self.from.push(turn.from);
@@ -98,7 +107,9 @@ impl Composer {
     pub(crate) fn end(&self, context: Option<&str>) -> Vec<Turn> {
         let mut open = self.normalizer.open.clone();
         open.finish(context);
-        open.turns
+        let turns = std::mem::take(&mut open.turns);
+        let sent = turns.into_iter().flat_map(|turn| sent(turn, &self.rules));
+        sent.collect()
     }
 
     /// Appends all messages, the last ones being `end`, to a body, with `mark` at the breakpoints.
@@ -146,8 +157,7 @@ impl Composer {
                 out.extend_from_slice(br#"[{"type":"text","text":"#);
             }
             copy(spot.end, out);
-            out.extend_from_slice(br#","cache_control":"#);
-            out.extend_from_slice(mark.as_bytes());
+            out.extend_from_slice(writer.breakpoint(mark).as_bytes());
             if spot.text.is_some() {
                 out.extend_from_slice(b"}]");
             }
@@ -159,5 +169,15 @@ impl Composer {
     pub(crate) fn from(&self, end: Vec<Turn>) -> Vec<Vec<usize>> {
         let end = end.into_iter().map(|turn| turn.from);
         self.from.iter().cloned().chain(end).collect()
+    }
+}
+
+/// Returns a final turn as the turns that are sent: results may have to stand alone.
+fn sent(mut turn: Turn, rules: &ServerRules) -> Vec<Turn> {
+    let apart = rules.results == Results::ApartFromUser;
+    match apart.then(|| turn.split_results()).flatten() {
+        None => vec![turn],
+        Some(rest) if rules.user_after_result => vec![turn, rest],
+        Some(rest) => vec![turn, Turn::fixed(Role::Assistant, frames::BRIDGE), rest],
     }
 }

@@ -116,6 +116,18 @@
 //! `Reply` does not keep: its id, the text that ended it, and how long what was cached lives. A turn
 //! that was only paused ([`StopReason::Paused`](plimsoll_context::StopReason)) goes back as it stands,
 //! and a call of the provider's own tool that stayed without a result is left out.
+//!
+//! # What Gemini and Converse cannot hold
+//!
+//! These requests are only written, and their replies read:
+//!
+//! - **A notice**, **the size and detail of an image** and **the order of tools**: as in Chat
+//!   Completions. Two messages of one role in a row become one, but results stay apart if the server
+//!   wants that. An assistant message at the end is followed by a short user message.
+//! - **Media in a tool result** follow the batch. Media that the API does not read become a note.
+//! - **Thinking**: Gemini gets its signatures back, each in its part, and no text of thoughts. Converse
+//!   gets what the same model signed, from Claude only while it thinks.
+//! - **Blocks of another provider** are left out; Gemini gets its executed code back.
 
 mod aligned;
 pub mod anthropic;
@@ -139,6 +151,7 @@ pub mod overflow;
 mod raw;
 mod request;
 mod server_rules;
+mod tools;
 mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};

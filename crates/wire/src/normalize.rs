@@ -19,7 +19,7 @@
 )]
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use plimsoll_context::{Message, Opaque, Part, Thinking, ToolCall, ToolResult};
 use serde_json::{Map, Value};
@@ -89,6 +89,8 @@ pub(crate) struct Normalizer {
     ids: CallIdMap,
     /// Ids of calls of tools that take a text of any form.
     custom: BTreeSet<String>,
+    /// The names of called tools by the ids of the calls, if results name them.
+    names: BTreeMap<String, String>,
     index: usize,
 }
 
@@ -127,6 +129,7 @@ impl Normalizer {
             notes: Vec::new(),
             ids: CallIdMap::new(rules.ids),
             custom: BTreeSet::new(),
+            names: BTreeMap::new(),
             index: 0,
         }
     }
@@ -233,15 +236,18 @@ impl Normalizer {
         let (inside, beside): (Vec<Block>, Vec<Block>) = blocks
             .into_iter()
             .partition(|block| !texts_only || block.as_text().is_some());
+        let attached = !beside.is_empty();
         let open = &mut self.open;
         open.attached
             .extend(std::iter::repeat_n(self.index, beside.len()));
         open.attachments.extend(beside);
         let answer = Answer {
             custom: self.custom.contains(&id),
+            name: self.names.get(&id).cloned().unwrap_or_default(),
             id,
             is_error: result.is_error,
             several: result.parts.len() > 1,
+            attached,
         };
         match self.rules.results {
             Results::OwnTurn => open.emit(Turn {
@@ -249,7 +255,9 @@ impl Normalizer {
                 from: vec![self.index],
                 ..Turn::new(Role::Tool, inside)
             }),
-            Results::InUserTurn => open.put_result(answer, inside, self.index),
+            Results::InUserTurn | Results::ApartFromUser => {
+                open.put_result(answer, inside, self.index)
+            }
         }
     }
 
@@ -374,9 +382,13 @@ impl Normalizer {
             // Its id may be that of a call which stands elsewhere.
             self.custom.remove(&id);
         }
+        let name = name.into_owned();
+        if self.rules.results == Results::ApartFromUser {
+            self.names.insert(id.clone(), name.clone());
+        }
         Content::Call(Call {
             id,
-            name: name.into_owned(),
+            name,
             arguments: arguments.into_owned(),
             custom,
             members,
@@ -512,9 +524,8 @@ impl Open {
         if let Some(turn) = self.turns.last_mut() {
             let block = Content::Result(answer, blocks).into();
             turn.blocks.insert(turn.results, block);
+            turn.from.insert(turn.results.min(turn.from.len()), index);
             turn.results += 1;
-            turn.from.push(index);
-            turn.from.dedup();
         }
     }
 

@@ -99,6 +99,18 @@ pub(crate) fn members(keys: &Map<String, Value>) -> String {
     members.collect::<Vec<_>>().join(",")
 }
 
+/// Adds members to a JSON object; an object under the same key is merged, any other value replaced.
+pub(crate) fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
+    for (key, value) in from {
+        match (into.get_mut(key), value) {
+            (Some(Value::Object(into)), Value::Object(from)) => merge(into, from),
+            _ => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
 /// The members of a body besides the messages. Each key stands once.
 #[derive(Debug)]
 pub(crate) struct Settings {

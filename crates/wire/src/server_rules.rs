@@ -81,6 +81,8 @@ pub(crate) enum Results {
     OwnTurn,
     /// They are the first blocks of the user turn after their calls.
     InUserTurn,
+    /// They are a user turn of their own after their calls; the user's other blocks are the next one.
+    ApartFromUser,
 }
 
 /// The content that a tool result may have. The rest follows the batch in a user turn.

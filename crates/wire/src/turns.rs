@@ -11,6 +11,11 @@
 
 use serde_json::{Map, Value};
 
+use crate::frames;
+
+/// The text of a result without text.
+const NO_RESULT: &str = "(nothing)";
+
 /// The role of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -85,11 +90,15 @@ pub(crate) struct Call {
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) id: String,
+    /// The tool's name; empty if no call has this id.
+    pub(crate) name: String,
     /// Whether the tool takes a text of any form.
     pub(crate) custom: bool,
     pub(crate) is_error: bool,
     /// Whether the result has several parts, sent or not.
     pub(crate) several: bool,
+    /// Whether blocks of the result follow the batch.
+    pub(crate) attached: bool,
 }
 
 impl Turn {
@@ -125,6 +134,19 @@ impl Turn {
         }
     }
 
+    /// Removes what follows the results. Returns it as a turn of its own.
+    pub(crate) fn split_results(&mut self) -> Option<Self> {
+        if self.results == 0 || self.results == self.blocks.len() {
+            return None;
+        }
+        let rest = self.blocks.split_off(self.results.min(self.blocks.len()));
+        let from = self.from.split_off(self.results.min(self.from.len()));
+        Some(Self {
+            from,
+            ..Self::new(self.role, rest)
+        })
+    }
+
     /// Appends another turn; a text continues the text before it.
     pub(crate) fn absorb(&mut self, other: Self) {
         // A breakpoint within a joined text is lost.
@@ -148,6 +170,18 @@ impl Turn {
             (Some(text), Some(more)) if !more.trim().is_empty() => text.push_str(&more),
             (none @ None, more) => *none = more,
             _ => {}
+        }
+    }
+}
+
+impl Answer {
+    /// Returns the texts of a result as one, for protocols that refuse a result without text.
+    pub(crate) fn text(&self, blocks: &[Block]) -> String {
+        let texts: Vec<&str> = blocks.iter().filter_map(Block::as_text).collect();
+        match (texts.as_slice(), self.attached) {
+            ([], true) => frames::ATTACHMENTS.to_owned(),
+            ([], false) => NO_RESULT.to_owned(),
+            (texts, _) => texts.join("\n"),
         }
     }
 }

@@ -25,7 +25,9 @@ use damage::damage;
 use frozen_files::Frozen;
 use plimsoll_context::{Estimate, Message, TokenCounter, ToolSpec};
 use plimsoll_wire::canonical::{Reasoning, Target, canonical, import, mend};
-use plimsoll_wire::{Effort, RenderInput, StreamDecoder, anthropic, openai_chat, openai_responses};
+use plimsoll_wire::{
+    Effort, RenderInput, StreamDecoder, anthropic, bedrock, gemini, openai_chat, openai_responses,
+};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -41,6 +43,17 @@ const SHARES: [u64; 4] = [0, 20, 50, 80];
 /// Recorded sessions of each source, and the longest, in bytes: the test is to take seconds.
 const RECORDED: usize = 8;
 const RECORDED_MAX: usize = 200_000;
+
+/// A model of each kind on the protocols that are only written.
+const GEMINI_AND_CONVERSE: [&str; 7] = [
+    "gemini-2.5-pro",
+    "gemini-3-pro-preview",
+    "gemini-3.6-flash",
+    "anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "amazon.nova-2-lite-v1:0",
+    "mistral.mistral-large-2407-v1:0",
+    "openai.gpt-oss-120b-1:0",
+];
 
 /// Numbers that look random and are the same each time.
 struct Numbers(u64);
@@ -186,6 +199,43 @@ fn rendered_requests_are_what_they_were() {
             let whole = canonical(messages.clone(), target).messages;
             let whole: Vec<Message> = whole.into_iter().map(|(_, one)| one).collect();
             frozen.check(of, &name, &rendered(&whole, target));
+        }
+    }
+    frozen.close();
+}
+
+/// Returns the body of a request to a model of Gemini's or behind Bedrock, and how many notes there are.
+fn rendered_elsewhere(messages: &[Message], model: &str, effort: Option<Effort>) -> String {
+    let tools = tools();
+    let input = RenderInput {
+        model,
+        system: Some("You mend."),
+        tools: &tools,
+        max_output: Some(5_000),
+        temperature: Some(0.5),
+        effort,
+        ..RenderInput::default()
+    };
+    let rendered = match model.starts_with("gemini") {
+        true => gemini::render(&input, messages, &gemini::Profile::of_model(model)),
+        false => bedrock::render(&input, messages, &bedrock::Profile::of_model(model)),
+    };
+    let rendered = rendered.unwrap();
+    let body = String::from_utf8(rendered.body).unwrap();
+    format!("{body}\n{} notes", rendered.notes.len())
+}
+
+#[test]
+fn requests_to_gemini_and_converse_are_what_they_were() {
+    let mut frozen = Frozen::open("gemini_converse");
+    for (name, source, request) in requests() {
+        let given = import(&request.to_string(), &source).unwrap();
+        let messages: Vec<Message> = given.messages.into_iter().map(|(_, one)| one).collect();
+        for model in GEMINI_AND_CONVERSE {
+            let text = rendered_elsewhere(&messages, model, None);
+            frozen.check(model, &name, &text);
+            let text = rendered_elsewhere(&messages, model, Some(Effort::Medium));
+            frozen.check(model, &format!("{name}, thinking"), &text);
         }
     }
     frozen.close();

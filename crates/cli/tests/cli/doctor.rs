@@ -345,7 +345,6 @@ fn the_window_is_the_one_that_a_run_begins_with() {
     assert_eq!(report["window"]["source"], "unknown");
 }
 
-#[cfg(feature = "genai")]
 #[test]
 fn where_nothing_tells_without_generating_nobody_is_asked() {
     let home = Home::new();

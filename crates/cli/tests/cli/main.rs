@@ -56,5 +56,5 @@ mod terminal;
 mod tools;
 mod trust;
 mod windows;
-#[cfg(not(all(feature = "mcp", feature = "otlp", feature = "genai")))]
+#[cfg(not(all(feature = "mcp", feature = "otlp")))]
 mod without;

@@ -47,12 +47,3 @@ fn servers_of_tools_are_not_in_this_build_and_nothing_is_run_without_them() {
     let told = format!("{}{}", said.out, said.err);
     assert!(told.contains("the feature `mcp`"), "{told}");
 }
-
-#[cfg(not(feature = "genai"))]
-#[test]
-fn other_wires_are_not_in_this_build_and_how_to_get_them_is_said() {
-    let home = Home::new();
-    let said = home.run(["run", "--model", "gemini/m", "Look."]);
-    assert!(said.err.contains("--features genai"), "{}", said.err);
-    assert_ne!(said.code, Some(0), "{said:?}");
-}

@@ -402,8 +402,9 @@ impl AgentConfig {
         if let Some(url) = self.settings.base_url.as_ref().filter(|_| is_own) {
             chat = chat.base_url(url);
         }
-        let provider = chat.provider();
-        provider.map_err(|error| self.fault(error.to_string()))
+        let provider = chat.build();
+        let provider = provider.map_err(|error| self.fault(error.to_string()))?;
+        Ok(Arc::new(provider))
     }
 
     fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {

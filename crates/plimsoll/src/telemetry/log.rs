@@ -55,7 +55,6 @@ mod tests {
         }
         for other in [
             "rmcp::service",
-            "genai",
             "hyper_util::client",
             "reqwest::connect",
             "rustls::client",

@@ -49,11 +49,6 @@ impl ModelClientBuilder {
     /// # Errors
     /// A [`ProviderError`] that says what is missing or wrong.
     pub async fn connect(self, variables: Variables<'_>) -> Result<Connected, ProviderError> {
-        #[cfg(feature = "genai")]
-        if self.uses_genai() {
-            let provider = self.genai_with(variables)?;
-            return Ok(ask(&provider, provider.connection()).await);
-        }
         let client = self.build_with(variables)?;
         Ok(ask(&client, &client.connection).await)
     }

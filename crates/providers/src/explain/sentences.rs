@@ -84,19 +84,3 @@ pub(super) fn unable(sent: Images, facts: &ModelFacts) -> Vec<Peculiarity> {
         ),
     ])
 }
-
-/// What another library writes.
-#[cfg(feature = "genai")]
-pub(super) fn of_genai(wire: crate::vendor::Wire) -> Vec<Peculiarity> {
-    use crate::vendor::Wire;
-    let rules = match wire {
-        Wire::Converse => "BR",
-        Wire::Ollama => "T",
-        _ => "GM",
-    };
-    vec![Peculiarity {
-        says: "The genai library writes its requests, from a view that is repaired first."
-            .to_owned(),
-        rules: rules_of(rules),
-    }]
-}

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use plimsoll_context::{CacheRetention, LongerCache, Money, PriceSheet, Rates, Tokens};
 use plimsoll_wire::Effort;
-use plimsoll_wire::anthropic;
 use plimsoll_wire::openai_chat::{Dialect, Images};
 use plimsoll_wire::openai_responses as responses;
+use plimsoll_wire::{anthropic, bedrock, gemini};
 use serde::{Deserialize, Serialize};
 
 use super::row::ModelRow;
@@ -157,6 +157,25 @@ impl ModelFacts {
             effort,
             ..profile
         }
+    }
+
+    /// The same of a profile of `generateContent`.
+    pub(crate) fn gemini(&self, profile: gemini::Profile) -> gemini::Profile {
+        match self.thinking.as_ref().and_then(Fact::own) {
+            Some(true) => profile.that_thinks(),
+            _ => profile,
+        }
+    }
+
+    /// The same of a profile of Converse.
+    pub(crate) fn converse(&self, profile: bedrock::Profile) -> bedrock::Profile {
+        let maker = match profile.maker {
+            bedrock::Maker::Anthropic(claude) => {
+                bedrock::Maker::Anthropic(Box::new(self.messages(*claude)))
+            }
+            maker => maker,
+        };
+        bedrock::Profile { maker, ..profile }
     }
 
     /// Adds what a row says and nothing before it has said.

@@ -1,18 +1,18 @@
 //! Anthropic Messages, and what speaks like it.
 
-use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_agent::{Failure, Request};
 use plimsoll_wire::anthropic::{
     NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, hosted_kinds, not_hosted, render,
     validate,
 };
-use plimsoll_wire::{Effort, Fault, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{Fault, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use super::{
     HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, common_input,
-    effort_of, unrendered,
+    effort_or_none, unrendered,
 };
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
@@ -85,7 +85,7 @@ impl Protocol for Messages {
                 .filter(|tokens| request.expects.room != Some(*tokens))
                 .map(|tokens| tokens.0),
             room: request.expects.room.map(|room| room.0),
-            effort: effort(request.sampling.thinking),
+            effort: request.sampling.thinking.map(effort_or_none),
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
@@ -186,12 +186,4 @@ fn headers(betas: &[&str]) -> HeaderMap {
         headers.insert(BETA, value);
     }
     headers
-}
-
-/// Returns the effort of a level; `Off` is an effort in this protocol.
-fn effort(level: Option<ThinkingLevel>) -> Option<Effort> {
-    match level? {
-        ThinkingLevel::Off => Some(Effort::None),
-        level => effort_of(level),
-    }
 }

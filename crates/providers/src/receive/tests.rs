@@ -43,7 +43,7 @@ async fn hear(
         }
     });
     let sink = |delta| deltas.lock().unwrap().push(delta);
-    let reply = receive(Box::pin(bytes), decoder, IDLE, &sink).await;
+    let reply = receive(Box::pin(bytes), (Framing::Sse, decoder), IDLE, &sink).await;
     (reply, deltas.into_inner().unwrap())
 }
 
@@ -293,6 +293,7 @@ async fn more_than_a_reply_may_hold_is_not_kept() {
 #[test]
 fn all_that_arrives_is_bounded() {
     let mut receiver = Receiver {
+        framing: Framing::Sse,
         form: Form::Unknown,
         decoder: Box::new(StreamState::new()),
         sink: &|_| {},

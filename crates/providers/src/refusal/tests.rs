@@ -456,3 +456,15 @@ fn where_chat_refers_to_responses_its_name_is_said() {
         "{message}"
     );
 }
+
+#[test]
+fn a_kind_in_a_header_is_part_of_the_error() {
+    let mut headers = HeaderMap::new();
+    let plain = r#"{"message":"no"}"#;
+    assert_eq!(with_error_type(plain, &headers), plain);
+    let kind = "ThrottlingException:http://internal/coral/";
+    headers.insert(ERROR_TYPE, kind.parse().unwrap());
+    let coded = r#"{"message":"no","code":"ThrottlingException"}"#;
+    assert_eq!(with_error_type(plain, &headers), coded);
+    assert_eq!(with_error_type("no JSON", &headers), "no JSON");
+}

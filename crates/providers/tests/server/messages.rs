@@ -353,11 +353,11 @@ async fn the_window_is_the_servers_word_else_what_is_published() {
 #[tokio::test]
 async fn without_a_key_it_is_said_which_one_is_missing() {
     let model: ModelRef = "anthropic/claude-opus-5".parse().unwrap();
-    let error = ModelClient::builder(model.clone()).provider_with(&|_| None);
+    let error = ModelClient::builder(model.clone()).build_with(&|_| None);
     let error = error.err().unwrap().to_string();
     assert!(error.contains("set ANTHROPIC_API_KEY"), "{error}");
     let key = |name: &str| (name == "ANTHROPIC_API_KEY").then(|| KEY.to_owned());
-    let provider = ModelClient::builder(model).provider_with(&key).unwrap();
+    let provider = ModelClient::builder(model).build_with(&key).unwrap();
     let endpoint = provider.endpoint();
     assert_eq!(endpoint, "https://api.anthropic.com/v1 claude-opus-5");
 }

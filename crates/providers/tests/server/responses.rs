@@ -169,12 +169,12 @@ async fn a_request_carries_what_was_asked_for() {
 async fn a_vendors_wire_decides_which_provider_is_made() {
     let made = |model: &str| {
         let builder = ModelClient::builder(model).key(Secret::new(KEY));
-        builder.provider_with(&|_| None).unwrap()
+        builder.build_with(&|_| None).unwrap()
     };
     let items = [says("hi", "final_answer")];
     let fake = Fake::responses(Profile::openai(), [stream(&items, (5, 0))]).await;
     let builder = ModelClient::builder("responses/gpt-5");
-    let provider = builder.base_url(&fake.address).provider_with(&|_| None);
+    let provider = builder.base_url(&fake.address).build_with(&|_| None);
     let provider = provider.unwrap();
     assert_eq!(provider.model(), "openai-responses/gpt-5");
     provider.call(&request(), &|_| {}).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_vendors_wire_decides_which_provider_is_made() {
     let endpoint = made("openai-responses/gpt-5").endpoint();
     assert_eq!(endpoint, made("openai/gpt-5").endpoint(), "the same model");
     let error = ModelClient::builder("openai-responses/gpt-5");
-    let error = error.provider_with(&|_| None).err().unwrap().to_string();
+    let error = error.build_with(&|_| None).err().unwrap().to_string();
     assert!(error.contains("set OPENAI_API_KEY"), "{error}");
     let model: ModelRef = "openai-responses/gpt-5".parse().unwrap();
     assert_eq!(known_window(&model), Some(Tokens(272_000)));

@@ -15,13 +15,13 @@ use super::{KEY, request};
 const COUNT: &str = "/v1/messages/count_tokens";
 const INPUT: &str = "/responses/input_tokens";
 
-fn over(model: &str, fake: &Fake) -> std::sync::Arc<dyn Provider> {
+fn over(model: &str, fake: &Fake) -> ModelClient {
     let extra = json!({"metadata": {"user_id": "u"}, "service_tier": "auto"});
     ModelClient::builder(model)
         .base_url(&fake.address)
         .key(Secret::new(KEY))
         .extra(extra.as_object().cloned().unwrap())
-        .provider_with(&|_| None)
+        .build_with(&|_| None)
         .unwrap()
 }
 

@@ -9,6 +9,15 @@ use crate::openai_chat::Prefill;
 /// Makers whose models take text beside results, by the part of a model's id that names them.
 const MIXING: [&str; 2] = ["anthropic.", "amazon.nova"];
 
+/// Models that take breakpoints of the prompt cache, by a part of their ids.
+const CACHING: [&str; 5] = [
+    "claude-3-7",
+    "claude-sonnet-",
+    "claude-opus-",
+    "claude-haiku-",
+    "claude-3-5-haiku",
+];
+
 /// What a model wants. A configuration may start from a model's own and change single fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -19,6 +28,24 @@ pub struct Profile {
     pub mixed_turn: MixedTurn,
     /// Whether the assistant may have the last word.
     pub prefill: Prefill,
+    /// The maker of the model.
+    pub maker: Maker,
+    /// Whether the model takes breakpoints of the prompt cache.
+    pub cache_points: bool,
+}
+
+/// The maker of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Maker {
+    /// Anthropic, with the model's demands on Messages.
+    Anthropic(Box<anthropic::Profile>),
+    /// Amazon.
+    Amazon,
+    /// OpenAI.
+    OpenAi,
+    /// Another one.
+    Other,
 }
 
 /// Whether results of tools may share their message.
@@ -37,16 +64,27 @@ impl Profile {
     #[must_use]
     pub fn of_model(id: &str) -> Self {
         let id = id.to_ascii_lowercase();
+        let maker = if id.contains("anthropic.") {
+            Maker::Anthropic(Box::new(anthropic::Profile::of_model(&id)))
+        } else if id.contains("amazon.") {
+            Maker::Amazon
+        } else if id.contains("openai.") {
+            Maker::OpenAi
+        } else {
+            Maker::Other
+        };
         let mixes = MIXING.iter().any(|maker| id.contains(maker));
         Self {
             mixed_turn: match mixes {
                 true => MixedTurn::Allowed,
                 false => MixedTurn::Refused,
             },
-            prefill: match id.contains("anthropic.") {
-                true => anthropic::Profile::of_model(&id).prefill,
-                false => Prefill::Refused,
+            prefill: match &maker {
+                Maker::Anthropic(claude) => claude.prefill,
+                _ => Prefill::Refused,
             },
+            cache_points: CACHING.iter().any(|name| id.contains(name)),
+            maker,
             name: id,
         }
     }

@@ -7,6 +7,7 @@ use plimsoll_context::Tokens;
 use serde::{Deserialize, Serialize};
 
 use crate::openai_chat::Prefill;
+use crate::request::Effort;
 
 /// What a model wants. A configuration may start from a model's own and change single fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,23 @@ pub struct Profile {
     pub prefill: Prefill,
     /// The least that an explicit cache takes (GM5).
     pub min_cached: Tokens,
+    /// How the model is told how hard to think.
+    pub thinking: Thinking,
+}
+
+/// How a model is told how hard to think.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thinking {
+    /// Not at all: it does not think.
+    None,
+    /// By a budget of tokens.
+    Budget {
+        /// Whether the budget may be 0.
+        can_stop: bool,
+    },
+    /// By one of these levels, the lowest first.
+    Levels(Vec<Effort>),
 }
 
 /// Whether thought signatures have to come back.
@@ -86,21 +104,35 @@ impl Profile {
     #[must_use]
     pub fn of_model(name: &str) -> Self {
         let lower = name.to_ascii_lowercase().replace('.', "-");
-        let Some((_, rest)) = lower.split_once("gemini-") else {
-            return Self::newest();
+        let thinking = Thinking::of_model(&lower);
+        let unknown = Self {
+            thinking: thinking.clone(),
+            ..Self::newest()
         };
-        let Some(version) = version(rest) else {
-            return Self::newest();
+        let rest = lower.split_once("gemini-").map(|(_, rest)| rest);
+        let Some(version) = rest.and_then(version) else {
+            return unknown;
         };
         let found = GENERATIONS
             .iter()
             .find(|generation| generation.versions.contains(&version));
-        found.map_or_else(Self::newest, |found| Self {
+        found.map_or(unknown, |found| Self {
             name: format!("gemini-{}", found.name),
             signatures: found.signatures,
             prefill: found.prefill,
             min_cached: Tokens(found.min_cached),
+            thinking,
         })
+    }
+
+    /// The same for a model that is known to think although its name does not tell.
+    #[must_use]
+    pub fn that_thinks(self) -> Self {
+        let thinking = match self.thinking {
+            Thinking::None => Thinking::Budget { can_stop: true },
+            known => known,
+        };
+        Self { thinking, ..self }
     }
 
     /// What all of them accept.
@@ -111,6 +143,38 @@ impl Profile {
             signatures: Signatures::Required,
             prefill: Prefill::Refused,
             min_cached: Tokens(4_096),
+            thinking: Thinking::None,
+        }
+    }
+}
+
+/// The kinds of models that do not think.
+const OTHER_KINDS: [&str; 5] = ["image", "tts", "audio", "live", "embedding"];
+
+impl Thinking {
+    /// Returns the way of a model by its name in lower case, with `-` for dots. Models before the third
+    /// generation think by a budget, later ones by a level.
+    fn of_model(name: &str) -> Self {
+        let Some((_, version)) = name.split_once("gemini-") else {
+            return Self::None;
+        };
+        let is_pro = name.contains("pro");
+        if OTHER_KINDS.iter().any(|kind| version.contains(kind)) {
+            Self::None
+        } else if version.starts_with('3') {
+            let all = [Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
+            let levels = all.into_iter().filter(|level| match level {
+                Effort::Minimal => !is_pro,
+                // The first of them had two levels.
+                Effort::Medium => !name.contains("gemini-3-pro"),
+                _ => true,
+            });
+            Self::Levels(levels.collect())
+        } else if version.starts_with(['1', '2']) && !version.starts_with("2-5") {
+            Self::None
+        } else {
+            // `gemini-flash-latest` is of any generation that is served; all of them take a budget.
+            Self::Budget { can_stop: !is_pro }
         }
     }
 }

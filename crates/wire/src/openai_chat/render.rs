@@ -2,8 +2,6 @@
 //! the same view gives the same bytes. Chooses nothing and repairs nothing; a view that parts a
 //! batch is rendered parted, and `validate.rs` says so.
 
-use std::collections::BTreeSet;
-
 use plimsoll_context::{Breakpoint, CacheRetention, Message, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -19,6 +17,7 @@ use crate::compose::Composer;
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
 use crate::request::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use crate::tools;
 
 /// The keys behind the messages, in their order. Everything that may change from turn to turn is here, so
 /// that an older request, up to the end of its messages, is a byte prefix of a newer one.
@@ -189,30 +188,13 @@ fn tools(
     dialect: &Dialect,
     notes: &mut Vec<Note>,
 ) -> Vec<String> {
-    let mut specs: Vec<&ToolSpec> = specs.iter().collect();
-    specs.sort_by(|one, other| one.name.cmp(&other.name));
-    let mut names = BTreeSet::new();
-    let mut left_out: Vec<Note> = Vec::new();
     // A tool is named as calls of it are.
-    specs.retain(|spec| {
-        let name = call_name(&spec.name, dialect);
-        let renamed = name != spec.name;
-        let first = names.insert(name);
-        let what = match (first, renamed) {
-            (false, _) => Some(LeftOut::RepeatedTool),
-            (true, true) => Some(LeftOut::Name),
-            (true, false) => None,
-        };
-        left_out.extend(what.map(Note::setting));
-        first
-    });
-    left_out.dedup();
-    notes.append(&mut left_out);
+    let specs = tools::named(specs, |name| call_name(name, dialect), notes);
     let last = specs.len().saturating_sub(1);
     let specs = specs.into_iter().enumerate();
-    let tools = specs.map(|(n, spec)| {
+    let tools = specs.map(|(n, (name, spec))| {
         let function = Object::new()
-            .text("name", &call_name(&spec.name, dialect))
+            .text("name", &name)
             .text("description", &spec.description)
             .value("parameters", &spec.schema);
         let tool = Object::of("function").raw("function", &function.end());

@@ -11,7 +11,9 @@ use plimsoll_providers::ProviderError;
 use serde_json::{Value, json};
 
 use super::fake::Answer;
-use super::{GEMINI, KEY, answered, builder, call, provider, request, request_of, server, text_of};
+use super::{
+    GEMINI, KEY, answered, builder, call, knowing, provider, request, request_of, server, text_of,
+};
 
 fn parts(parts: Value) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}}],
@@ -90,9 +92,9 @@ async fn a_request_carries_what_was_asked_for() {
             ]},
             {"role": "user", "parts": [
                 {"functionResponse": {"name": "read", "id": "call_1",
-                    "response": {"name": "read", "content": "A"}}},
+                    "response": {"output": "A"}}},
                 {"functionResponse": {"name": "read", "id": "call_2",
-                    "response": {"name": "read", "content": "error: no such file"}}},
+                    "response": {"error": "error: no such file"}}},
             ]},
             {"role": "user", "parts": [{"text": "It is late."}]},
         ])
@@ -176,7 +178,7 @@ async fn parallel_calls_and_their_signature_come_back_as_they_came() {
     let responses = contents[2]["parts"].as_array().unwrap();
     let told = |at: usize| &responses[at]["functionResponse"];
     assert_eq!(responses.len(), 3);
-    assert_eq!(told(0)["response"]["content"], "result 0");
+    assert_eq!(told(0)["response"]["output"], "result 0");
     assert_eq!(told(2)["name"], "look");
     assert!(told(2).get("id").is_none(), "it had none");
 }
@@ -274,6 +276,23 @@ async fn a_level_of_thinking_becomes_what_the_model_takes() {
 }
 
 #[tokio::test]
+async fn a_model_that_is_said_to_think_gets_a_budget() {
+    let model = "gemini/learnlm-9";
+    let script = || [events(&[says("ok"), end("STOP")])];
+    let mut request = request();
+    request.sampling.thinking = Some(ThinkingLevel::Low);
+    for (row, sent) in [
+        ("thinking = true", json!(2_048)),
+        ("window = 9000", Value::Null),
+    ] {
+        let fake = server(model, script()).await;
+        call(&knowing(model, row, &fake), &request).await.0.unwrap();
+        let config = &fake.asked()[0].body["generationConfig"]["thinkingConfig"];
+        assert_eq!(config["thinkingBudget"], sent, "{row}");
+    }
+}
+
+#[tokio::test]
 async fn images_follow_the_results_that_they_came_with() {
     let data = |kind: &str| Source::Data {
         media_type: kind.into(),
@@ -314,11 +333,11 @@ async fn images_follow_the_results_that_they_came_with() {
         .unwrap();
     let contents = &fake.asked()[0].body["contents"];
     let first = contents[0]["parts"].as_array().unwrap();
-    assert_eq!(first[1]["inline_data"]["mime_type"], "application/pdf");
-    assert_eq!(first[2]["file_data"]["file_uri"], "gs://bucket/a.pdf?x=1");
+    assert_eq!(first[1]["inlineData"]["mimeType"], "application/pdf");
+    assert_eq!(first[2]["fileData"]["fileUri"], "gs://bucket/a.pdf?x=1");
     assert!(first[3]["text"].is_string(), "a note: {}", first[3]);
     assert_eq!(contents[2]["parts"].as_array().unwrap().len(), 1);
-    assert_eq!(contents[3]["parts"][1]["inline_data"]["data"], "aGk=");
+    assert_eq!(contents[3]["parts"][1]["inlineData"]["data"], "aGk=");
 }
 
 #[tokio::test]
@@ -340,7 +359,7 @@ async fn what_ended_a_reply_is_told() {
         ),
         ("blocked", vec![blocked], 0, StopReason::ContentFilter),
         ("other", vec![end("LANGUAGE")], 0, StopReason::Other),
-        // A frame that the library takes for an error.
+        // Usage before anything is said.
         (
             "usage first",
             vec![usage_first, says("so"), end("STOP")],
@@ -409,7 +428,7 @@ async fn vertex_is_asked_with_a_token_below_the_project() {
     let fake = server(model, [events(&[says("ok"), end("STOP")])]).await;
     let base = format!("{}/v1/projects/p/locations/l", fake.address);
     let vertex = builder(model, &fake).base_url(base);
-    let vertex = vertex.genai_with(&|_| None).unwrap();
+    let vertex = vertex.build_with(&|_| None).unwrap();
     call(&vertex, &request()).await.0.unwrap();
     let asked = fake.asked().remove(0);
     assert_eq!(
@@ -419,7 +438,7 @@ async fn vertex_is_asked_with_a_token_below_the_project() {
     assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
     let claude = builder("vertex/claude-opus-4-6", &fake);
     assert!(matches!(
-        claude.genai_with(&|_| None),
+        claude.build_with(&|_| None),
         Err(ProviderError::NotServed { .. })
     ));
 }
@@ -427,23 +446,25 @@ async fn vertex_is_asked_with_a_token_below_the_project() {
 #[tokio::test]
 async fn further_keys_and_headers_are_sent_where_they_can_be() {
     let fake = server(GEMINI, [events(&[says("ok"), end("STOP")])]).await;
-    let extra = json!({"safetySettings": []}).as_object().unwrap().clone();
+    let extra = json!({"safetySettings": [], "generationConfig": {"topP": 0.5},
+        "tools": [{"googleSearch": {}}]})
+    .as_object()
+    .unwrap()
+    .clone();
     let gemini = builder(GEMINI, &fake)
         .base_url(format!("{}/proxy/v1beta?tenant=7", fake.address))
         .header("x-team", plimsoll_providers::Secret::new("blue"))
-        .extra(extra.clone());
-    let gemini = gemini.genai_with(&|_| None).unwrap();
+        .extra(extra);
+    let gemini = gemini.build_with(&|_| None).unwrap();
     call(&gemini, &request()).await.0.unwrap();
     let asked = fake.asked().remove(0);
     assert!(asked.path.starts_with("/proxy/v1beta/models/"));
     assert_eq!(asked.query, "tenant=7&alt=sse");
     assert_eq!(asked.headers["x-team"], "blue");
     assert_eq!(asked.body["safetySettings"], json!([]));
-    let bedrock = builder("bedrock/m", &fake).extra(extra);
-    assert!(matches!(
-        bedrock.genai_with(&|_| None),
-        Err(ProviderError::NoExtra { .. })
-    ));
+    let config = &asked.body["generationConfig"];
+    assert_eq!((&config["topP"], &config["seed"]), (&json!(0.5), &json!(7)));
+    assert_eq!(asked.body["tools"][1], json!({"googleSearch": {}}));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
-//! A strict server on loopback, of the APIs that only this feature speaks: it judges every request as
-//! the real one does and answers by a script, down to where a stream is cut. It ends with the test's
-//! runtime. Our own wires have the mock servers.
+//! A strict server on loopback, of the APIs that the mock servers do not have: it judges every request
+//! as the real one does and answers by a script, down to where a stream is cut. It ends with the test's
+//! runtime.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -61,7 +61,6 @@ pub(crate) struct Fake {
 pub(crate) enum Judge {
     Gemini(gemini::Profile),
     Converse(bedrock::Profile),
-    Ollama,
 }
 
 impl Judge {
@@ -69,7 +68,6 @@ impl Judge {
         match self {
             Self::Gemini(_) => ":streamGenerateContent",
             Self::Converse(_) => "/converse-stream",
-            Self::Ollama => "/api/chat",
         }
     }
 
@@ -83,12 +81,6 @@ impl Judge {
             Self::Converse(profile) => {
                 let faults = bedrock::validate(body, profile);
                 faults.first().map(bedrock::refusal)
-            }
-            Self::Ollama => {
-                let messages = body["messages"].as_array();
-                let asks = messages.is_some_and(|all| all.iter().any(|one| one["role"] == "user"));
-                let why = serde_json::json!({"error": "no user message"});
-                (!asks).then_some((400, why))
             }
         }
     }

@@ -81,7 +81,7 @@ async fn a_request_carries_what_was_asked_for() {
             {"role": "user", "content": [
                 {"toolResult": {"toolUseId": "call_1", "content": [{"text": "A"}]}},
                 {"toolResult": {"toolUseId": "call_2",
-                    "content": [{"text": "error: no such file"}]}},
+                    "content": [{"text": "error: no such file"}], "status": "error"}},
                 {"text": "It is late."},
             ]},
         ])
@@ -190,7 +190,7 @@ async fn a_budget_leaves_room_for_an_answer() {
         (CONVERSE, ThinkingLevel::High, 6_000, json!(4_499)),
         (CONVERSE, ThinkingLevel::Medium, 60_000, json!(8_192)),
         (CONVERSE, ThinkingLevel::Minimal, 1_000, Value::Null),
-        // It takes no budget any more, and the library knows no other way.
+        // It takes no budget any more.
         (
             "bedrock/global.anthropic.claude-opus-4-8-v1",
             ThinkingLevel::High,
@@ -400,8 +400,44 @@ async fn an_arn_is_one_segment_of_the_address() {
         "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-3-5-haiku-20241022-v1:0";
     let model = format!("bedrock/{arn}");
     let fake = server(&model, [says("ok")]).await;
-    let bedrock = builder(&model, &fake).genai_with(&|_| None).unwrap();
+    let bedrock = builder(&model, &fake).build_with(&|_| None).unwrap();
     call(&bedrock, &request()).await.0.unwrap();
     let path = &fake.asked()[0].path;
     assert!(path.starts_with("/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A%3Afoundation-model%2F"));
+}
+
+#[tokio::test]
+async fn cache_points_and_further_keys_are_sent() {
+    use plimsoll_context::{Breakpoint, CachePlan};
+    let mut request = request();
+    request.cache = CachePlan {
+        breakpoints: vec![
+            Breakpoint::Tools,
+            Breakpoint::System,
+            Breakpoint::Message(0),
+            Breakpoint::Message(3),
+        ],
+        ..CachePlan::default()
+    };
+    let extra = json!({"inferenceConfig": {"topP": 0.5}, "requestMetadata": {"team": "blue"}});
+    let point = json!({"cachePoint": {"type": "default"}});
+    for model in [CONVERSE, MISTRAL] {
+        let fake = server(model, [says("ok")]).await;
+        let client = builder(model, &fake).extra(extra.as_object().unwrap().clone());
+        let client = client.build_with(&|_| None).unwrap();
+        call(&client, &request).await.0.unwrap();
+        let body = &fake.asked()[0].body;
+        assert_eq!(body["requestMetadata"]["team"], "blue");
+        assert_eq!(body["inferenceConfig"]["topP"], 0.5);
+        assert_eq!(body["inferenceConfig"]["maxTokens"], 6_000);
+        if model == MISTRAL {
+            assert!(!body.to_string().contains("cachePoint"));
+            continue;
+        }
+        assert_eq!(body["system"][1], point);
+        assert_eq!(body["toolConfig"]["tools"][2], point);
+        assert_eq!(body["messages"][0]["content"][1], point);
+        assert_eq!(body["messages"][2]["content"][2], point);
+        assert_eq!(body["messages"][2]["content"][3]["text"], "It is late.");
+    }
 }

@@ -1,9 +1,9 @@
-//! What Gemini's frames come to, part by part.
+//! The parts of a reply, event by event.
 
 use super::*;
 
 fn read(frames: &[&str]) -> Result<Reply, WireError> {
-    let mut answer = Gemini::new(0);
+    let mut answer = StreamState::new(0);
     for frame in frames {
         answer.push(frame)?;
     }
@@ -41,7 +41,10 @@ fn a_signature_alone_is_kept_and_an_empty_text_is_not() {
     let alone = part(r#"{"text":"","thoughtSignature":"s"}"#);
     let reply = read(&[&alone, END]).unwrap();
     assert_eq!(reply.parts.len(), 1);
-    let mark = Mark::of(&reply.parts[0]).unwrap();
+    let Part::Thinking(thinking) = &reply.parts[0] else {
+        panic!("{reply:?}");
+    };
+    let mark = TextSignature::of(thinking).unwrap();
     assert_eq!((mark.signature.as_str(), mark.from, mark.to), ("s", 0, 0));
     assert!(
         read(&[&part(r#"{"text":""}"#), END])
@@ -86,7 +89,7 @@ fn usage_has_one_meaning() {
 proptest::proptest! {
     #[test]
     fn no_frame_is_a_panic(text in ".{0,200}", name in "[a-zA-Z]{1,16}") {
-        let mut answer = Gemini::new(usize::MAX - 1);
+        let mut answer = StreamState::new(usize::MAX - 1);
         let _ = answer.push(&text);
         let frame = part(&format!(r#"{{"{name}":{{}},"functionCall":{{"name":3}}}}"#));
         for _ in 0..3 {

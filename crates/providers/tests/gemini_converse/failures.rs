@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::eventstream;
 use super::fake::Answer;
-use super::{CONVERSE, GEMINI, KEY, OLLAMA, builder, call, hasty, provider, request, server};
+use super::{CONVERSE, GEMINI, KEY, builder, call, hasty, provider, request, server};
 
-const ALL: [&str; 3] = [GEMINI, CONVERSE, OLLAMA];
+const ALL: [&str; 2] = [GEMINI, CONVERSE];
 
 async fn failure(model: &str, answer: Answer) -> Failure {
     let fake = server(model, [answer]).await;
@@ -30,7 +30,6 @@ fn begun(model: &str) -> Answer {
             frames.truncate(2);
             eventstream::stream(frames)
         }
-        OLLAMA => Answer::new(200, "{\"message\":{\"content\":\"hi\"},\"done\":false}\n"),
         _ => Answer::events(&[
             r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]}}]}"#,
         ]),
@@ -49,7 +48,6 @@ async fn a_refused_key_says_where_it_comes_from() {
             CONVERSE,
             Answer::new(403, amazon).header("x-amzn-errortype", "AccessDeniedException"),
         ),
-        (OLLAMA, Answer::new(401, r#"{"error":"unauthorized"}"#)),
     ] {
         let Failure::Auth { message } = failure(model, answer).await else {
             panic!("{model}: not the key");
@@ -83,14 +81,6 @@ async fn an_overflow_brings_the_servers_numbers() {
         ),
         (CONVERSE, validation(amazon), (Some(200_049), Some(200_000))),
         (CONVERSE, validation(mute), none),
-        (
-            OLLAMA,
-            Answer::new(
-                400,
-                r#"{"error":"the prompt is longer than the context length"}"#,
-            ),
-            none,
-        ),
     ] {
         let failure = failure(model, answer).await;
         let Failure::Overflow { used, window, .. } = failure else {
@@ -120,11 +110,6 @@ async fn a_rate_limit_says_how_long_to_wait() {
             CONVERSE,
             throttled().header("retry-after", "2"),
             Some(2_000),
-        ),
-        (
-            OLLAMA,
-            Answer::new(429, "busy").header("retry-after", "1"),
-            Some(1_000),
         ),
     ] {
         let failure = failure(model, answer).await;
@@ -183,36 +168,16 @@ async fn what_breaks_on_the_way_may_pass() {
             assert!(failure.to_string().contains(says), "{name}: {failure}");
         }
     }
-    for (model, cut) in [
-        (GEMINI, Answer::new(200, "data: {\"candidates\":[{\"con")),
-        (OLLAMA, Answer::new(200, "{\"message\":{\"con")),
-    ] {
-        let failure = failure(model, cut).await;
-        assert!(matches!(failure, Failure::Transient { .. }), "{failure:?}");
-    }
-    for (model, garbled) in [
-        (GEMINI, Answer::events(&["{nonsense", "{}"])),
-        (OLLAMA, Answer::new(200, "{nonsense\n{}\n")),
-    ] {
-        let failure = failure(model, garbled).await;
-        assert!(matches!(failure, Failure::Garbled { .. }), "{failure:?}");
-    }
+    let cut = failure(GEMINI, Answer::new(200, "data: {\"candidates\":[{\"con")).await;
+    assert!(matches!(cut, Failure::Transient { .. }), "{cut:?}");
+    let garbled = failure(GEMINI, Answer::events(&["{nonsense", "{}"])).await;
+    assert!(matches!(garbled, Failure::Garbled { .. }), "{garbled:?}");
     let overloaded =
         r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#;
     let overloaded = failure(GEMINI, Answer::events(&[overloaded])).await;
     assert!(
         matches!(overloaded, Failure::Transient { .. }),
         "{overloaded:?}"
-    );
-    let ollama = failure(
-        OLLAMA,
-        Answer::new(200, "{\"error\":\"an error was encountered\"}\n"),
-    );
-    assert!(
-        ollama
-            .await
-            .to_string()
-            .contains("an error was encountered")
     );
 }
 
@@ -278,7 +243,7 @@ async fn a_page_is_no_api() {
         assert!(!matches!(failure, Failure::Auth { .. }), "{failure:?}");
         assert!(!failure.to_string().contains("Sign in"), "{failure}");
     }
-    let failure = failure(OLLAMA, page()).await;
+    let failure = failure(GEMINI, page()).await;
     assert!(
         failure.to_string().contains("check --base-url"),
         "{failure}"
@@ -293,7 +258,7 @@ async fn a_server_that_is_not_there_is_named_with_the_cure() {
     for model in ALL {
         let builder = ModelClient::builder(model);
         let builder = builder.base_url(&address).key(Secret::new(KEY));
-        let nobody = builder.genai_with(&|_| None).unwrap();
+        let nobody = builder.build_with(&|_| None).unwrap();
         let failure = nobody.call(&request(), &|_| {}).await.unwrap_err();
         assert!(matches!(failure, Failure::Transient { .. }));
         let told = failure.to_string();
@@ -321,7 +286,7 @@ async fn a_request_that_breaks_a_rule_is_refused_in_the_servers_words() {
     // The fake is of another model than is asked: it wants signatures where none are sent.
     let fake = server("gemini/gemini-3-pro-preview", []).await;
     let older = builder("gemini/gemini-2.5-pro", &fake);
-    let older = older.genai_with(&|_| None).unwrap();
+    let older = older.build_with(&|_| None).unwrap();
     let mut request = request();
     request.dynamic_context = None;
     let failure = call(&older, &request).await.0.unwrap_err();
@@ -331,6 +296,6 @@ async fn a_request_that_breaks_a_rule_is_refused_in_the_servers_words() {
     );
     // And what a call needs besides is asked for before it is made.
     let keyless = ModelClient::builder("gemini/m");
-    let keyless = keyless.genai_with(&|_| None).unwrap_err().to_string();
+    let keyless = keyless.build_with(&|_| None).unwrap_err().to_string();
     assert!(keyless.contains("set GEMINI_API_KEY"), "{keyless}");
 }

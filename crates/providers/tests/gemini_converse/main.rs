@@ -1,6 +1,5 @@
-//! What the provider behind the genai library does in front of strict fakes on loopback: Gemini's
-//! events, Bedrock's event stream, Ollama's lines. The same scenarios as for our own wires. No
-//! other network, no waiting but for timeouts of a few milliseconds.
+//! A client of Gemini and of Bedrock's Converse in front of strict fakes on loopback: the same scenarios
+//! as for the other protocols. No other network, no waiting but for timeouts of a few milliseconds.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +13,6 @@ mod failures;
 mod fake;
 mod gemini;
 mod histories;
-mod ollama;
 mod runs;
 
 use std::sync::{Arc, Mutex};
@@ -26,9 +24,7 @@ use plimsoll_context::{
     CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec,
 };
 use plimsoll_core::Provider;
-use plimsoll_providers::{
-    Genai, ModelBook, ModelClient, ModelClientBuilder, Origin, Secret, Timeouts,
-};
+use plimsoll_providers::{ModelBook, ModelClient, ModelClientBuilder, Origin, Secret, Timeouts};
 use serde_json::Value;
 
 const KEY: &str = "sk-0123456789-hush";
@@ -36,7 +32,6 @@ const KEY: &str = "sk-0123456789-hush";
 /// The model of each API that most tests ask.
 const GEMINI: &str = "gemini/gemini-3-pro-preview";
 const CONVERSE: &str = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0";
-const OLLAMA: &str = "ollama-native/qwen3:8b";
 
 /// A server of the API of that model, with this script.
 async fn server(model: &str, script: impl IntoIterator<Item = Answer>) -> Fake {
@@ -48,8 +43,7 @@ fn judge(model: &str) -> Judge {
     let (vendor, name) = model.split_once('/').unwrap();
     match vendor {
         "gemini" | "vertex" => Judge::Gemini(plimsoll_wire::gemini::Profile::of_model(name)),
-        "bedrock" => Judge::Converse(plimsoll_wire::bedrock::Profile::of_model(name)),
-        _ => Judge::Ollama,
+        _ => Judge::Converse(plimsoll_wire::bedrock::Profile::of_model(name)),
     }
 }
 
@@ -59,29 +53,29 @@ fn builder(model: &str, fake: &Fake) -> ModelClientBuilder {
         .key(Secret::new(KEY))
 }
 
-fn provider(model: &str, fake: &Fake) -> Genai {
-    builder(model, fake).genai_with(&|_| None).unwrap()
+fn provider(model: &str, fake: &Fake) -> ModelClient {
+    builder(model, fake).build_with(&|_| None).unwrap()
 }
 
 /// A provider whose user says this of its model.
-fn knowing(model: &str, row: &str, fake: &Fake) -> Genai {
+fn knowing(model: &str, row: &str, fake: &Fake) -> ModelClient {
     let book = ModelBook::parse(&format!("[\"{model}\"]\n{row}"), Origin::User).unwrap();
     let facts = book.facts(&model.parse().unwrap());
     let builder = builder(model, fake).facts(facts);
-    builder.genai_with(&|_| None).unwrap()
+    builder.build_with(&|_| None).unwrap()
 }
 
 /// A provider that gives up on silence at once.
-fn hasty(model: &str, fake: &Fake) -> Genai {
+fn hasty(model: &str, fake: &Fake) -> ModelClient {
     let timeouts = Timeouts {
         idle: Duration::from_millis(30),
         ..Timeouts::default()
     };
     let builder = builder(model, fake).timeouts(timeouts);
-    builder.genai_with(&|_| None).unwrap()
+    builder.build_with(&|_| None).unwrap()
 }
 
-async fn call(provider: &Genai, request: &Request) -> (Result<Reply, Failure>, Vec<Delta>) {
+async fn call(provider: &ModelClient, request: &Request) -> (Result<Reply, Failure>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     // What was used is in the reply too.
     let sink = |delta| {

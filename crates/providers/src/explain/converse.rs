@@ -1,0 +1,81 @@
+//! What is said of Converse.
+
+use plimsoll_wire::Rule;
+use plimsoll_wire::anthropic::ThinkingStyle;
+use plimsoll_wire::bedrock::{Maker, MixedTurn, Profile};
+use plimsoll_wire::openai_chat::Images;
+
+use super::Peculiarity;
+use super::sentences::{minimum, peculiarity, those, unable};
+use crate::models::ModelFacts;
+
+/// What is peculiar to a profile of Converse.
+pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
+    let adaptive = matches!(&of.maker, Maker::Anthropic(claude)
+        if claude.thinking == ThinkingStyle::Adaptive);
+    those([
+        (
+            true,
+            "User and assistant take turns, and all results of a batch are in the next message.",
+            &[Rule::Br1, Rule::Br2, Rule::Br3],
+        ),
+        (
+            of.mixed_turn == MixedTurn::Refused,
+            "Results stand alone: a word of the assistant's stands between them and a text.",
+            &[Rule::Br4],
+        ),
+        (
+            true,
+            "Tools are declared as long as the history has calls, also if none may be called.",
+            &[Rule::Br5, Rule::Br6],
+        ),
+        (
+            matches!(of.maker, Maker::Anthropic(_)) && !adaptive,
+            "Thinking has a budget of tokens and leaves a quarter of the answer. It goes back to \
+             the same model, while that thinks.",
+            &[],
+        ),
+        (
+            adaptive,
+            "A level of thinking is not sent to this model.",
+            &[],
+        ),
+    ])
+}
+
+/// How the prompt cache is used.
+pub(crate) fn caching(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
+    let says = match of.cache_points {
+        true => {
+            "Cache points: the tools or the system prompt, and the newest messages; four at most."
+        }
+        false => "No cache points are sent to this model.",
+    };
+    let mut all = vec![peculiarity(says, &[])];
+    all.extend(minimum(facts));
+    all
+}
+
+/// What a request cannot contain.
+pub(crate) fn limitations(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
+    let mut all = those([
+        (
+            true,
+            "Media by address, and types that the API does not have: a note stands in their place.",
+            &[],
+        ),
+        (
+            true,
+            "Images and files in tool results: they follow the batch.",
+            &[],
+        ),
+        (true, "Thinking that another model wrote.", &[]),
+        (
+            !matches!(of.maker, Maker::Anthropic(_) | Maker::Amazon),
+            "Whether a tool failed.",
+            &[],
+        ),
+    ]);
+    all.extend(unable(Images::Supported, facts));
+    all
+}

@@ -1,0 +1,125 @@
+//! Bedrock's Converse.
+
+use plimsoll_agent::{Failure, Request};
+use plimsoll_context::Tokens;
+use plimsoll_wire::anthropic::ThinkingStyle;
+use plimsoll_wire::bedrock::{Maker, Profile, StreamState, render, validate};
+use plimsoll_wire::{Fault, LeftOut, RenderInput, StreamDecoder};
+use reqwest::Url;
+use reqwest::header::{ACCEPT, HeaderValue};
+use serde_json::{Value, json};
+
+use super::{
+    Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment, unrendered,
+};
+use crate::connection::Connection;
+use crate::explain::{Peculiarity, converse as sentences};
+use crate::models::FROM_LOW;
+use crate::receive::Framing;
+use crate::thinking_off::ThinkingOff;
+
+/// The media type of a streamed reply.
+const STREAM: HeaderValue = HeaderValue::from_static("application/vnd.amazon.eventstream");
+
+/// Converse as a model accepts it.
+#[derive(Debug)]
+pub(crate) struct Converse {
+    pub(crate) profile: Profile,
+    /// The id of the model, to which its reasoning is bound.
+    pub(crate) model: String,
+}
+
+impl Protocol for Converse {
+    fn profile_name(&self) -> &str {
+        &self.profile.name
+    }
+
+    fn url(&self, connection: &Connection) -> Url {
+        let model = segment(connection.model.name());
+        let base = &connection.http.base;
+        base.beside(&format!("model/{model}/converse-stream"))
+    }
+
+    fn render(
+        &self,
+        connection: &Connection,
+        request: &Request,
+    ) -> Result<RenderedRequest, Failure> {
+        let facts = &connection.facts;
+        let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
+        let limit = connection.most(request);
+        let request = &*facts.enforced(request, FROM_LOW);
+        let input = RenderInput {
+            max_output: limit.map(|tokens| tokens.0),
+            effort: request.sampling.thinking.map(effort_or_none),
+            extra: Some(&connection.extra),
+            ..common_input(connection, request)
+        };
+        let messages = request.messages.iter().map(AsRef::as_ref);
+        let rendered = render(&input, messages, &self.profile);
+        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let left_out = rendered.notes.iter().map(|note| note.what);
+        let mut rendered = RenderedRequest::new(rendered.body, left_out.chain(no_images));
+        rendered.headers.insert(ACCEPT, STREAM);
+        Ok(rendered)
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::EventStream
+    }
+
+    fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
+        Box::new(StreamState::new(&self.model, &self.profile.maker))
+    }
+
+    fn output_limit(&self, connection: &Connection, request: &Request) -> Option<Tokens> {
+        connection.most(request)
+    }
+
+    fn thinking_off(&self, _: &Connection) -> ThinkingOff {
+        match &self.profile.maker {
+            // The newest think unless they are told not to, which is not sent here.
+            Maker::Anthropic(claude) if claude.thinking == ThinkingStyle::Adaptive => {
+                ThinkingOff::Unknown
+            }
+            Maker::Anthropic(_) | Maker::Amazon => ThinkingOff::NotThinking,
+            Maker::OpenAi => ThinkingOff::Never,
+            Maker::Other => ThinkingOff::Unknown,
+        }
+    }
+
+    fn validate(&self, request: &Value) -> Vec<Fault> {
+        validate(request, &self.profile)
+    }
+
+    fn rules(&self) -> Vec<&'static str> {
+        crate::explain::rules_of("BR")
+    }
+
+    fn peculiarities(&self, _: &Connection) -> Vec<Peculiarity> {
+        sentences::peculiarities(&self.profile)
+    }
+
+    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::caching(&self.profile, &connection.facts)
+    }
+
+    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::limitations(&self.profile, &connection.facts)
+    }
+
+    fn sample_reply(&self, sample: &SampleReply) -> Value {
+        let mut content = Vec::new();
+        if matches!(&self.profile.maker, Maker::Anthropic(claude)
+            if claude.thinking != ThinkingStyle::None)
+        {
+            content.push(json!({ "reasoningContent": { "reasoningText":
+                { "text": sample.thought, "signature": sample.opaque } } }));
+        }
+        content.extend(sample.calls.iter().map(|(id, arguments)| {
+            json!({ "toolUse": { "toolUseId": id, "name": sample.tool, "input": arguments } })
+        }));
+        json!({ "output": { "message": { "role": "assistant", "content": content } },
+            "stopReason": "tool_use" })
+    }
+}

@@ -1,0 +1,133 @@
+//! Gemini's `generateContent`, at Google's own host and at Vertex AI.
+
+use plimsoll_agent::{Failure, Request};
+use plimsoll_context::{Message, Tokens};
+use plimsoll_wire::gemini::{Profile, StreamState, Thinking, render, validate};
+use plimsoll_wire::{Effort, Fault, LeftOut, RenderInput, StreamDecoder};
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use super::{
+    Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment, unrendered,
+};
+use crate::connection::Connection;
+use crate::explain::{Peculiarity, gemini as sentences};
+use crate::thinking_off::ThinkingOff;
+
+/// The efforts that the API has words for.
+const EFFORTS: &[Effort] = &[Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
+/// The bits of a seed that the API accepts.
+const MAX_SEED: u64 = i32::MAX as u64;
+
+/// `generateContent` as a model accepts it.
+#[derive(Debug)]
+pub(crate) struct Gemini {
+    pub(crate) profile: Profile,
+    /// Whether the server is Vertex AI.
+    pub(crate) at_vertex: bool,
+}
+
+impl Protocol for Gemini {
+    fn profile_name(&self) -> &str {
+        &self.profile.name
+    }
+
+    fn url(&self, connection: &Connection) -> Url {
+        let base = &connection.http.base;
+        let call = format!(
+            "models/{}:streamGenerateContent",
+            segment(connection.model.name())
+        );
+        let mut url = match (self.at_vertex, base.has_version()) {
+            (true, _) => base.endpoint(&format!("publishers/google/{call}")),
+            // A base without a path has been given the usual `/v1`, which knows less.
+            (false, true) => base.beside(&format!("v1beta/{call}")),
+            (false, false) => base.endpoint(&call),
+        };
+        url.query_pairs_mut().append_pair("alt", "sse");
+        url
+    }
+
+    fn render(
+        &self,
+        connection: &Connection,
+        request: &Request,
+    ) -> Result<RenderedRequest, Failure> {
+        let facts = &connection.facts;
+        let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
+        let limit = connection.most(request);
+        let request = &*facts.enforced(request, EFFORTS);
+        let input = RenderInput {
+            max_output: limit.map(|tokens| tokens.0),
+            seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
+            effort: request.sampling.thinking.map(effort_or_none),
+            extra: Some(&connection.extra),
+            ..common_input(connection, request)
+        };
+        let messages = request.messages.iter().map(AsRef::as_ref);
+        let rendered = render(&input, messages, &self.profile);
+        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let left_out = rendered.notes.iter().map(|note| note.what);
+        Ok(RenderedRequest::new(
+            rendered.body,
+            left_out.chain(no_images),
+        ))
+    }
+
+    fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
+        let messages = request.messages.iter();
+        let calls = messages
+            .map(|message| Message::calls(message).count())
+            .sum();
+        Box::new(StreamState::new(calls))
+    }
+
+    fn output_limit(&self, connection: &Connection, request: &Request) -> Option<Tokens> {
+        connection.most(request)
+    }
+
+    fn thinking_off(&self, _: &Connection) -> ThinkingOff {
+        match self.profile.thinking {
+            Thinking::None | Thinking::Budget { can_stop: true } => ThinkingOff::NotThinking,
+            Thinking::Budget { can_stop: false } | Thinking::Levels(_) => ThinkingOff::Never,
+        }
+    }
+
+    fn validate(&self, request: &Value) -> Vec<Fault> {
+        validate(request, &self.profile)
+    }
+
+    fn rules(&self) -> Vec<&'static str> {
+        crate::explain::rules_of("GM")
+    }
+
+    fn peculiarities(&self, _: &Connection) -> Vec<Peculiarity> {
+        sentences::peculiarities(&self.profile)
+    }
+
+    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::caching(&connection.facts)
+    }
+
+    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
+        sentences::limitations(&connection.facts)
+    }
+
+    fn sample_reply(&self, sample: &SampleReply) -> Value {
+        let mut parts = Vec::new();
+        if self.profile.thinking != Thinking::None {
+            parts.push(json!({ "text": sample.thought, "thought": true }));
+        }
+        for (at, (id, arguments)) in sample.calls.iter().enumerate() {
+            let mut part = json!({ "functionCall": { "id": id, "name": sample.tool,
+                "args": arguments } });
+            // Only the first call of a turn is signed.
+            if let (0, Some(keys)) = (at, part.as_object_mut()) {
+                keys.insert("thoughtSignature".into(), sample.opaque.into());
+            }
+            parts.push(part);
+        }
+        json!({ "candidates": [{ "content": { "role": "model", "parts": parts },
+            "finishReason": "STOP" }] })
+    }
+}

@@ -1,0 +1,236 @@
+//! [`render`]: a transcript as the body of a Converse request. Deterministic: an older request, up to the
+//! end of its messages, is a byte prefix of a newer one with the same tools.
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::{Breakpoint, Message};
+use serde_json::{Map, Value, json};
+
+use super::profile::{Maker, Profile};
+use super::write::{CACHE_POINT, MAX_NAME, Messages, Parts, began_with_reasoning};
+use crate::anthropic::{self, MIN_BUDGET, Temperature, ThinkingStyle};
+use crate::arguments::legal_name;
+use crate::compose::Composer;
+use crate::error::WireError;
+use crate::object::{Object, array, members, merge};
+use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use crate::tools;
+
+/// The keys of the body that are not settings.
+const NOT_SETTINGS: [&str; 4] = ["model", "messages", "system", "toolConfig"];
+/// The models that reason at the maker Amazon.
+const REASONING_NOVA: &str = "nova-2";
+
+/// Renders a transcript. The model's id is part of the address and not of the body.
+///
+/// # Errors
+///
+/// None in practice: only a value that is no JSON could fail.
+pub fn render<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    profile: &Profile,
+) -> Result<Rendered, WireError> {
+    let messages: Vec<&Message> = messages.into_iter().collect();
+    let budget = match &profile.maker {
+        Maker::Anthropic(claude) => budget(input, claude)
+            .filter(|_| by_budget(claude) && began_with_reasoning(&messages, input.model)),
+        _ => None,
+    };
+    // A Claude takes its reasoning back only while it thinks.
+    let replays = budget.is_some() || !matches!(profile.maker, Maker::Anthropic(_));
+    let reasoning_of = replays.then_some(input.model);
+    let mut composer = Composer::new(profile.rules());
+    if let Some(system) = input.system {
+        composer.prompt(system);
+    }
+    let mut parts = Parts::new(reasoning_of);
+    for message in &messages {
+        composer.message(message, &mut parts, &Messages(profile));
+    }
+    let mut notes = composer.normalizer.notes.clone();
+    let plan = input.cache.filter(|_| profile.cache_points);
+    let breakpoints = plan.map_or(&[][..], |plan| &plan.breakpoints);
+
+    let mut body = Object::new();
+    let system = composer.normalizer.system.iter();
+    let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
+    if !system.is_empty() {
+        let text = Object::new().text("text", &system.join("\n\n")).end();
+        let mark = breakpoints.contains(&Breakpoint::System);
+        let blocks = std::iter::once(text.as_str()).chain(mark.then_some(CACHE_POINT));
+        body = body.raw("system", &array(blocks));
+    }
+    if let Some(config) = tool_config(input, &messages, breakpoints, &mut notes) {
+        body = body.raw("toolConfig", &config);
+    }
+    let mut body = body.open_list("messages");
+    let end = composer.end(input.context);
+    composer.write(&end, breakpoints, "", &Messages(profile), &mut body);
+    body.push(b']');
+    let settings = settings(input, budget, profile, &mut notes);
+    if !settings.is_empty() {
+        body.push(b',');
+        body.extend_from_slice(members(&settings).as_bytes());
+    }
+    body.push(b'}');
+    Ok(Rendered {
+        body,
+        notes,
+        from: composer.from(end),
+        ..Rendered::default()
+    })
+}
+
+/// Returns the tools. The API has no word for a choice of none, and requires tools if the messages contain
+/// calls (BR5): then only the names of the called tools are declared.
+fn tool_config(
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    breakpoints: &[Breakpoint],
+    notes: &mut Vec<Note>,
+) -> Option<String> {
+    let specs = match input.tool_choice {
+        ToolChoice::None => &[],
+        _ => input.tools,
+    };
+    let tools = tools::named(specs, |name| legal_name(name, MAX_NAME), notes);
+    let tools = tools.iter().map(|(name, tool)| {
+        let schema = tools::typed(&tool.schema);
+        declaration(tools::described(name, &tool.description), &schema)
+    });
+    let mut tools: Vec<String> = tools.collect();
+    if tools.is_empty() {
+        let called = messages.iter().flat_map(|message| message.calls());
+        let called: BTreeSet<_> = called
+            .map(|call| legal_name(&call.name, MAX_NAME))
+            .collect();
+        let schema = json!({"type": "object"});
+        let called = called.iter();
+        tools = called
+            .map(|name| declaration(tools::described(name, ""), &schema))
+            .collect();
+    }
+    let choice = match &input.tool_choice {
+        _ if tools.is_empty() => return None,
+        ToolChoice::Auto | ToolChoice::None => None,
+        ToolChoice::Required => Some(json!({"any": {}})),
+        ToolChoice::Tool(name) => Some(json!({"tool": {"name": legal_name(name, MAX_NAME)}})),
+    };
+    if breakpoints.contains(&Breakpoint::Tools) {
+        tools.push(CACHE_POINT.to_owned());
+    }
+    let config = Object::new().raw("tools", &array(tools.iter().map(String::as_str)));
+    Some(match choice {
+        Some(choice) => config.value("toolChoice", choice).end(),
+        None => config.end(),
+    })
+}
+
+fn declaration(tool: Object, schema: &Value) -> String {
+    let schema = Object::new().value("json", schema).end();
+    let spec = tool.raw("inputSchema", &schema).end();
+    Object::new().raw("toolSpec", &spec).end()
+}
+
+fn settings(
+    input: &RenderInput<'_>,
+    budget: Option<u64>,
+    profile: &Profile,
+    notes: &mut Vec<Note>,
+) -> Map<String, Value> {
+    let mut temperature = input.temperature.filter(|wanted| wanted.is_finite());
+    let mut most = input.max_output;
+    if let Maker::Anthropic(claude) = &profile.maker {
+        most = Some(output_limit(input, claude, budget.unwrap_or_default()));
+        if budget.is_some() || claude.temperature == Temperature::Refused {
+            notes.extend(temperature.map(|_| Note::setting(LeftOut::Temperature)));
+            temperature = None;
+        }
+        temperature = temperature.map(|wanted| wanted.clamp(0.0, 1.0));
+    }
+    let stop = (!input.stop.is_empty()).then(|| Value::from(input.stop));
+    let inference = object([
+        ("maxTokens", most.map(Value::from)),
+        ("temperature", temperature.map(Value::from)),
+        ("stopSequences", stop),
+    ]);
+    let thinking = match budget {
+        Some(tokens) => Some(json!({"thinking": {"type": "enabled", "budget_tokens": tokens}})),
+        None => effort(input, profile),
+    };
+    let is_asked = input.effort.is_some_and(|effort| effort != Effort::None);
+    if is_asked && thinking.is_none() {
+        notes.push(Note::setting(LeftOut::Effort));
+    }
+    let mut settings = object([
+        ("inferenceConfig", inference.map(Value::from)),
+        ("additionalModelRequestFields", thinking),
+    ])
+    .unwrap_or_default();
+    if let Some(extra) = input.extra {
+        let mut extra = extra.clone();
+        extra.retain(|key, _| !NOT_SETTINGS.contains(&key.as_str()));
+        merge(&mut settings, &extra);
+    }
+    settings
+}
+
+/// Returns an object with the members that have a value; `None` if none has.
+fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Map<String, Value>> {
+    let members = members.into_iter();
+    let members: Map<String, Value> = members
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect();
+    (!members.is_empty()).then_some(members)
+}
+
+/// Returns the further keys by which a model that has no budget is told how hard to think.
+fn effort(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
+    let name = match input.effort? {
+        Effort::None => None,
+        Effort::Minimal | Effort::Low => Some("low"),
+        Effort::Medium => Some("medium"),
+        Effort::High | Effort::Xhigh | Effort::Max => Some("high"),
+    };
+    match (&profile.maker, name) {
+        (Maker::Amazon, Some(name)) if input.model.contains(REASONING_NOVA) => {
+            // With the highest effort it takes no output limit, and a limit is worth more.
+            let limited = name == "high" && input.max_output.is_some();
+            let name = if limited { "medium" } else { name };
+            let config = json!({"type": "enabled", "maxReasoningEffort": name});
+            Some(json!({"inferenceConfig": {"reasoningConfig": config}}))
+        }
+        // It always thinks.
+        (Maker::OpenAi, name) => Some(json!({"reasoning": {"effort": name.unwrap_or("low")}})),
+        _ => None,
+    }
+}
+
+fn by_budget(claude: &anthropic::Profile) -> bool {
+    matches!(
+        claude.thinking,
+        ThinkingStyle::Budget | ThinkingStyle::Either | ThinkingStyle::Unknown
+    )
+}
+
+/// Returns the tokens that a Claude may think; `None` if no budget leaves room for an answer.
+fn budget(input: &RenderInput<'_>, claude: &anthropic::Profile) -> Option<u64> {
+    let wanted = match input.effort? {
+        Effort::None => return None,
+        Effort::Minimal => MIN_BUDGET,
+        Effort::Low => 2_048,
+        Effort::Medium => 8_192,
+        Effort::High | Effort::Xhigh | Effort::Max => 32_000,
+    };
+    let most = output_limit(input, claude, wanted);
+    let budget = wanted.min(most.saturating_sub(most / 4 + 1));
+    (budget >= MIN_BUDGET).then_some(budget)
+}
+
+/// Returns the output limit of a Claude. Thinking is a part of the output.
+fn output_limit(input: &RenderInput<'_>, claude: &anthropic::Profile, budget: u64) -> u64 {
+    let usual = claude.default_output.saturating_add(budget);
+    let wanted = input.max_output.unwrap_or(usual).max(1);
+    claude.max_output.map_or(wanted, |most| wanted.min(most))
+}

@@ -1,0 +1,280 @@
+//! The messages of a Converse request: the parts that only this protocol has, and how a turn is written.
+
+use plimsoll_context::{Message, Opaque, Part, Source, Thinking, ToolCall};
+use serde::Deserialize;
+
+use super::ORIGIN;
+use super::profile::{Maker, MixedTurn, Profile};
+use crate::call_ids::CallIdForm;
+use crate::compose::{Spot, Spots, Writer};
+use crate::normalize::Native;
+use crate::object::{Object, array, push_text};
+use crate::request::LeftOut;
+use crate::server_rules::{
+    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
+};
+use crate::turns::{Answer, Block, Content, Role, Turn};
+
+/// The longest name of a tool.
+pub(super) const MAX_NAME: usize = 64;
+/// A breakpoint of the prompt cache.
+pub(super) const CACHE_POINT: &str = r#"{"cachePoint":{"type":"default"}}"#;
+/// The media types of images, as the API calls them.
+const IMAGES: [(&str, &str); 4] = [
+    ("image/jpeg", "jpeg"),
+    ("image/png", "png"),
+    ("image/gif", "gif"),
+    ("image/webp", "webp"),
+];
+/// The media types of documents, as the API calls them.
+const DOCUMENTS: [(&str, &str); 9] = [
+    ("application/pdf", "pdf"),
+    ("text/csv", "csv"),
+    ("application/msword", "doc"),
+    (
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "docx",
+    ),
+    ("application/vnd.ms-excel", "xls"),
+    (
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "xlsx",
+    ),
+    ("text/html", "html"),
+    ("text/plain", "txt"),
+    ("text/markdown", "md"),
+];
+
+impl Profile {
+    /// Returns the demands of the API on the messages of a request.
+    pub(super) fn rules(&self) -> ServerRules {
+        let mixes = self.mixed_turn == MixedTurn::Allowed;
+        ServerRules {
+            ids: CallIdForm::Word,
+            max_name: Some(MAX_NAME),
+            arguments: Arguments::Object,
+            system: SystemMessages::Apart,
+            neighbors: Neighbors::JoinBlocks,
+            results: match mixes {
+                true => Results::InUserTurn,
+                false => Results::ApartFromUser,
+            },
+            result_content: ResultContent::Texts,
+            breakpoints: Breakpoints::Blocks,
+            blank_texts: false,
+            user_first: true,
+            user_required: false,
+            user_after_result: mixes,
+            assistant_last: false,
+            parallel_calls: true,
+            items: false,
+            calls_apart: false,
+            reasoning: None,
+        }
+    }
+}
+
+/// The reasoning that a model signed, as a transcript keeps it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SignedReasoning {
+    model: String,
+    signature: Option<String>,
+    redacted_content: Option<String>,
+}
+
+/// Converts the parts of messages.
+#[derive(Debug)]
+pub(super) struct Parts<'m> {
+    /// The model whose reasoning goes back; `None` if none does.
+    pub(super) reasoning_of: Option<&'m str>,
+    /// How many documents the request has so far: their names must differ within a turn.
+    documents: usize,
+}
+
+impl<'m> Parts<'m> {
+    pub(super) fn new(reasoning_of: Option<&'m str>) -> Self {
+        Self {
+            reasoning_of,
+            documents: 0,
+        }
+    }
+}
+
+impl Native for Parts<'_> {
+    fn media(&mut self, part: &Part, role: Role) -> Option<String> {
+        let (source, name) = match part {
+            _ if role == Role::Assistant => return None,
+            Part::Image(image) => (&image.source, None),
+            Part::File(file) => (&file.source, file.name.as_deref()),
+            _ => return None,
+        };
+        let Source::Data { media_type, base64 } = source else {
+            return None;
+        };
+        let known = |kinds: &[(&str, &'static str)]| {
+            let known = kinds.iter().find(|(kind, _)| kind == media_type);
+            known.map(|(_, format)| *format)
+        };
+        let bytes = Object::new().text("bytes", base64).end();
+        if let Some(format) = known(&IMAGES) {
+            let image = Object::new().text("format", format).raw("source", &bytes);
+            return Some(Object::new().raw("image", &image.end()).end());
+        }
+        let format = known(&DOCUMENTS)?;
+        self.documents += 1;
+        let document = Object::new()
+            .text("format", format)
+            .text("name", &document_name(name, self.documents))
+            .raw("source", &bytes);
+        Some(Object::new().raw("document", &document.end()).end())
+    }
+
+    fn opaque(
+        &mut self,
+        _: &Opaque,
+        _: Role,
+        _: Option<&str>,
+        _: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        Err(LeftOut::ForeignBlock)
+    }
+
+    fn thinking(
+        &mut self,
+        _: usize,
+        thinking: &Thinking,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        let Some(model) = self.reasoning_of else {
+            return Err(LeftOut::UnaskedThinking);
+        };
+        let kept = signed_by(thinking, model).ok_or(LeftOut::ForeignThinking)?;
+        let content = match (kept.redacted_content, kept.signature) {
+            (Some(redacted), _) => Object::new().text("redactedContent", &redacted),
+            (None, Some(signature)) => {
+                let text = Object::new().text("text", &thinking.text);
+                let text = text.text("signature", &signature).end();
+                Object::new().raw("reasoningText", &text)
+            }
+            (None, None) => return Err(LeftOut::ForeignThinking),
+        };
+        let block = Object::new().raw("reasoningContent", &content.end());
+        blocks.push(Content::Thinking(block.end()).into());
+        Ok(())
+    }
+
+    /// Puts reasoning first, and leaves it out if nothing follows it.
+    fn end(&mut self, blocks: &mut Vec<Block>) -> Option<LeftOut> {
+        let is_reasoning = |block: &Block| matches!(block.content, Content::Thinking(_));
+        if !blocks.is_empty() && blocks.iter().all(is_reasoning) {
+            blocks.clear();
+            return Some(LeftOut::LoneReasoning);
+        }
+        blocks.sort_by_key(|block| !is_reasoning(block));
+        None
+    }
+
+    fn call(&mut self, _: &ToolCall) -> (bool, String, Option<String>) {
+        (false, String::new(), None)
+    }
+}
+
+/// Writes for a model.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Messages<'p>(pub(super) &'p Profile);
+
+impl Writer for Messages<'_> {
+    fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
+        let role = match turn.role {
+            Role::Assistant => "assistant",
+            Role::System | Role::User | Role::Tool => "user",
+        };
+        out.extend_from_slice(br#"{"role":"#);
+        push_text(out, role);
+        out.extend_from_slice(br#","content":"#);
+        let mut separator = b'[';
+        for block in &turn.blocks {
+            let json = match &block.content {
+                Content::Text(text) => Object::new().text("text", text).end(),
+                Content::Json(json) | Content::Thinking(json) | Content::Item(json) => json.clone(),
+                Content::Call(call) => {
+                    let call = Object::new()
+                        .text("toolUseId", &call.id)
+                        .text("name", &call.name)
+                        .raw("input", &call.arguments);
+                    Object::new().raw("toolUse", &call.end()).end()
+                }
+                Content::Result(answer, blocks) => self.result(answer, blocks),
+                Content::Keys(_) | Content::Break => continue,
+            };
+            out.push(separator);
+            out.extend_from_slice(json.as_bytes());
+            separator = b',';
+            if !matches!(block.content, Content::Thinking(_)) {
+                let end = out.len();
+                spots.block(block, Spot { end, text: None });
+            }
+        }
+        out.extend_from_slice(b"]}");
+    }
+
+    /// A breakpoint is a block of its own.
+    fn breakpoint(&self, _: &str) -> String {
+        format!(",{CACHE_POINT}")
+    }
+}
+
+impl Messages<'_> {
+    fn result(&self, answer: &Answer, blocks: &[Block]) -> String {
+        let text = Object::new().text("text", &answer.text(blocks)).end();
+        let mut result = Object::new()
+            .text("toolUseId", &answer.id)
+            .raw("content", &array([text.as_str()]));
+        // Models of other makers refuse a status.
+        if answer.is_error && matches!(self.0.maker, Maker::Anthropic(_) | Maker::Amazon) {
+            result = result.text("status", "error");
+        }
+        Object::new().raw("toolResult", &result.end()).end()
+    }
+}
+
+/// Whether no tool loop is under way, or one that began with reasoning of this model.
+pub(super) fn began_with_reasoning(messages: &[&Message], model: &str) -> bool {
+    let asks = |message: &&Message| {
+        matches!(
+            message,
+            Message::User { .. } | Message::Summary { .. } | Message::System { .. }
+        )
+    };
+    let from = messages.iter().rposition(asks).map_or(0, |at| at + 1);
+    let mut turns = messages.iter().skip(from);
+    let first = turns.find(|message| matches!(message, Message::Assistant { .. }));
+    first.is_none_or(|first| match first.parts().first() {
+        Some(Part::Thinking(thinking)) => signed_by(thinking, model).is_some(),
+        _ => false,
+    })
+}
+
+fn signed_by(thinking: &Thinking, model: &str) -> Option<SignedReasoning> {
+    let opaque = thinking.opaque.as_ref();
+    let opaque = opaque.filter(|opaque| opaque.origin == ORIGIN)?;
+    let kept: SignedReasoning = serde_json::from_str(&opaque.data).ok()?;
+    (kept.model == model).then_some(kept)
+}
+
+/// Returns the name of a document: letters, digits, single spaces and some signs, unique in its request.
+fn document_name(file: Option<&str>, number: usize) -> String {
+    let file = file.unwrap_or_default();
+    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+    let legal = |c: char| c.is_ascii_alphanumeric() || " -()[]".contains(c);
+    let name: String = { stem.chars() }
+        .map(|c| if legal(c) { c } else { '-' })
+        .collect();
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    let name = if name.is_empty() { "document" } else { &name };
+    match number {
+        1 => name.to_owned(),
+        number => format!("{name}-{number}"),
+    }
+}

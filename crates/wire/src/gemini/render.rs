@@ -1,0 +1,174 @@
+//! [`render`]: a transcript as the body of a `generateContent` request. Deterministic: an older request,
+//! up to the end of its contents, is a byte prefix of a newer one.
+
+use plimsoll_context::Message;
+use serde_json::{Map, Value, json};
+
+use super::profile::{Profile, Thinking};
+use super::write::{Contents, MAX_NAME, Parts, RULES, declared};
+use crate::arguments::legal_name;
+use crate::compose::Composer;
+use crate::error::WireError;
+use crate::object::{Object, array, members, merge};
+use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use crate::tools;
+
+/// The bits of a seed that the API accepts.
+const MAX_SEED: i64 = i32::MAX as i64;
+/// The smallest budget of thinking that all models accept.
+const MIN_BUDGET: u64 = 512;
+/// The keys of the body that are not settings.
+const NOT_SETTINGS: [&str; 4] = ["model", "contents", "systemInstruction", "tools"];
+
+/// Renders a transcript. The model's name is part of the address and not of the body.
+///
+/// # Errors
+///
+/// None in practice: only a value that is no JSON could fail.
+pub fn render<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    profile: &Profile,
+) -> Result<Rendered, WireError> {
+    let mut composer = Composer::new(RULES);
+    if let Some(system) = input.system {
+        composer.prompt(system);
+    }
+    for message in messages {
+        composer.message(message, &mut Parts::default(), &Contents(profile));
+    }
+    let mut notes = composer.normalizer.notes.clone();
+    let system = composer.normalizer.system.iter();
+    let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
+    let mut body = Object::new();
+    if !system.is_empty() {
+        let part = Object::new().text("text", &system.join("\n\n")).end();
+        let parts = Object::new().raw("parts", &array([part.as_str()]));
+        body = body.raw("systemInstruction", &parts.end());
+    }
+    let declarations = declarations(input, &mut notes);
+    let callable = declarations.is_some();
+    let own = input.extra.and_then(|extra| extra.get("tools"));
+    let own = own.and_then(Value::as_array).into_iter().flatten();
+    let tools: Vec<String> = { declarations.into_iter() }
+        .chain(own.map(Value::to_string))
+        .collect();
+    if !tools.is_empty() {
+        body = body.raw("tools", &array(tools.iter().map(String::as_str)));
+    }
+    let mut body = body.open_list("contents");
+    let end = composer.end(input.context);
+    composer.write(&end, &[], "", &Contents(profile), &mut body);
+    body.push(b']');
+    let settings = settings(input, callable, profile, &mut notes);
+    if !settings.is_empty() {
+        body.push(b',');
+        body.extend_from_slice(members(&settings).as_bytes());
+    }
+    body.push(b'}');
+    Ok(Rendered {
+        body,
+        notes,
+        from: composer.from(end),
+        ..Rendered::default()
+    })
+}
+
+/// Returns the declarations of all tools as one tool, if there are any.
+fn declarations(input: &RenderInput<'_>, notes: &mut Vec<Note>) -> Option<String> {
+    let name = |name| match legal_name(name, MAX_NAME) {
+        std::borrow::Cow::Borrowed(name) => declared(name),
+        std::borrow::Cow::Owned(name) => declared(&name).into_owned().into(),
+    };
+    let tools = tools::named(input.tools, name, notes);
+    let tools = tools.iter().map(|(name, tool)| {
+        let schema = tools::typed(&tool.schema);
+        let tool = tools::described(name, &tool.description);
+        tool.value("parametersJsonSchema", schema).end()
+    });
+    let tools: Vec<String> = tools.collect();
+    let list = array(tools.iter().map(String::as_str));
+    (!tools.is_empty()).then(|| Object::new().raw("functionDeclarations", &list).end())
+}
+
+fn settings(
+    input: &RenderInput<'_>,
+    callable: bool,
+    profile: &Profile,
+    notes: &mut Vec<Note>,
+) -> Map<String, Value> {
+    let mut settings = Map::new();
+    // A choice without tools is refused.
+    let choice = match &input.tool_choice {
+        _ if !callable => None,
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({"mode": "NONE"})),
+        ToolChoice::Required => Some(json!({"mode": "ANY"})),
+        ToolChoice::Tool(name) => {
+            let name = declared(&legal_name(name, MAX_NAME)).into_owned();
+            Some(json!({"mode": "ANY", "allowedFunctionNames": [name]}))
+        }
+    };
+    if let Some(choice) = choice {
+        let config = json!({ "functionCallingConfig": choice });
+        settings.insert("toolConfig".into(), config);
+    }
+    let thinking = thinking(input, profile);
+    if input.effort.is_some() && thinking.is_none() {
+        notes.push(Note::setting(LeftOut::Effort));
+    }
+    let temperature = input.temperature.filter(|wanted| wanted.is_finite());
+    let stop = (!input.stop.is_empty()).then(|| Value::from(input.stop));
+    let config = [
+        ("maxOutputTokens", input.max_output.map(Value::from)),
+        ("temperature", temperature.map(Value::from)),
+        ("seed", input.seed.map(|seed| Value::from(seed & MAX_SEED))),
+        ("stopSequences", stop),
+        ("thinkingConfig", thinking),
+    ];
+    let config = config.into_iter();
+    let config: Map<String, Value> = config
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect();
+    if !config.is_empty() {
+        settings.insert("generationConfig".into(), config.into());
+    }
+    if let Some(extra) = input.extra {
+        let mut extra = extra.clone();
+        extra.retain(|key, _| !NOT_SETTINGS.contains(&key.as_str()));
+        merge(&mut settings, &extra);
+    }
+    settings
+}
+
+/// Returns how hard the model is told to think; `None` if nothing can be said.
+fn thinking(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
+    let effort = input.effort?;
+    let (key, value) = match &profile.thinking {
+        Thinking::None => return None,
+        Thinking::Budget { can_stop: true } if effort == Effort::None => {
+            ("thinkingBudget", 0.into())
+        }
+        Thinking::Budget { .. } => {
+            let wanted = match effort {
+                Effort::None | Effort::Minimal => MIN_BUDGET,
+                Effort::Low => 2_048,
+                Effort::Medium => 8_192,
+                Effort::High | Effort::Xhigh | Effort::Max => 24_576,
+            };
+            // Thoughts are a part of the output: half of it is for the answer.
+            let budget = wanted.min(input.max_output.map_or(u64::MAX, |max| max / 2));
+            if budget < MIN_BUDGET {
+                return None;
+            }
+            ("thinkingBudget", Value::from(budget))
+        }
+        Thinking::Levels(levels) => {
+            let enough = levels.iter().find(|level| **level >= effort);
+            let level = enough.or(levels.last())?.name().to_ascii_uppercase();
+            ("thinkingLevel", Value::from(level))
+        }
+    };
+    // Thoughts are summarized in the reply.
+    Some(json!({ key: value, "includeThoughts": true }))
+}

@@ -1,0 +1,276 @@
+//! The contents of a Gemini request: the parts that only this protocol has, and how a turn is written.
+
+use std::borrow::Cow;
+
+use plimsoll_context::{Opaque, Part, Source, Thinking, ToolCall};
+use serde_json::{Map, Value};
+
+use super::ORIGIN;
+use super::profile::{Profile, Signatures};
+use super::signed::{TextSignature, UNSIGNED, members_of_call, text_parts};
+use crate::call_ids::CallIdForm;
+use crate::compose::{Spots, Writer};
+use crate::normalize::Native;
+use crate::object::{Object, array, push_text};
+use crate::request::LeftOut;
+use crate::server_rules::{
+    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
+};
+use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+
+/// The longest name of a tool.
+pub(super) const MAX_NAME: usize = 64;
+/// The beginning of the id of a call to which the API gave none. Such ids are not sent.
+const NO_ID: &str = "call#";
+/// Media types by the end of an address: the API requires one beside the address.
+const ENDINGS: [(&str, &str); 7] = [
+    (".png", "image/png"),
+    (".jpg", "image/jpeg"),
+    (".jpeg", "image/jpeg"),
+    (".webp", "image/webp"),
+    (".pdf", "application/pdf"),
+    (".mp4", "video/mp4"),
+    (".mp3", "audio/mpeg"),
+];
+/// The parts of the provider that go back as they came.
+const OWN_PARTS: [&str; 2] = ["executableCode", "codeExecutionResult"];
+
+/// The demands of the API on the messages of a request.
+pub(super) const RULES: ServerRules = ServerRules {
+    ids: CallIdForm::Any,
+    max_name: Some(MAX_NAME),
+    arguments: Arguments::Object,
+    system: SystemMessages::Apart,
+    neighbors: Neighbors::JoinBlocks,
+    results: Results::ApartFromUser,
+    result_content: ResultContent::Texts,
+    breakpoints: Breakpoints::Blocks,
+    blank_texts: false,
+    user_first: true,
+    user_required: false,
+    user_after_result: true,
+    assistant_last: false,
+    parallel_calls: true,
+    items: false,
+    calls_apart: false,
+    reasoning: None,
+};
+
+/// Converts the parts of one message.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// The text that signatures may follow.
+    text: Option<SignedText>,
+    /// Whether the next signature is of no text.
+    closed: bool,
+}
+
+/// A text with the signatures behind it.
+#[derive(Debug)]
+struct SignedText {
+    /// The block at which it begins.
+    at: usize,
+    text: String,
+    signatures: Vec<TextSignature>,
+}
+
+impl Native for Parts {
+    fn media(&mut self, part: &Part, role: Role) -> Option<String> {
+        if role == Role::Assistant {
+            return None;
+        }
+        let source = match part {
+            Part::Image(image) => &image.source,
+            Part::File(file) => &file.source,
+            _ => return None,
+        };
+        let (key, kind, at, value) = match source {
+            Source::Data { media_type, base64 } => {
+                ("inlineData", media_type.as_str(), "data", base64)
+            }
+            Source::Url { url } => ("fileData", media_type(url)?, "fileUri", url),
+        };
+        let data = Object::new().text("mimeType", kind).text(at, value).end();
+        Some(Object::new().raw(key, &data).end())
+    }
+
+    fn opaque(
+        &mut self,
+        opaque: &Opaque,
+        role: Role,
+        _: Option<&str>,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        self.text = None;
+        self.closed = true;
+        let part: Option<Map<String, Value>> = (opaque.origin == ORIGIN)
+            .then(|| serde_json::from_str(&opaque.data).ok())
+            .flatten();
+        let own = |part: &Map<String, Value>| OWN_PARTS.iter().any(|key| part.contains_key(*key));
+        match part.is_some_and(|part| own(&part)) && role == Role::Assistant {
+            true => blocks.push(Content::Json(opaque.data.clone()).into()),
+            false => return Err(LeftOut::ForeignBlock),
+        }
+        Ok(())
+    }
+
+    fn thinking(
+        &mut self,
+        _: usize,
+        thinking: &Thinking,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        let Some(signature) = TextSignature::of(thinking) else {
+            self.text = None;
+            self.closed = true;
+            // Thinking goes back by its signatures alone.
+            return match thinking.opaque {
+                Some(_) => Err(LeftOut::ForeignThinking),
+                None => Ok(()),
+            };
+        };
+        if self.text.is_none() && !self.closed {
+            let last = blocks.last().and_then(Block::as_text);
+            self.text = last.map(|text| SignedText {
+                at: blocks.len() - 1,
+                text: text.to_owned(),
+                signatures: Vec::new(),
+            });
+        }
+        match &mut self.text {
+            Some(open) => {
+                open.signatures.push(signature);
+                blocks.truncate(open.at);
+                blocks.extend(text_parts(&open.text, &open.signatures));
+            }
+            None => blocks.push(signature.alone()),
+        }
+        Ok(())
+    }
+
+    fn before_content(&mut self, _: &mut Vec<Block>) {
+        *self = Self::default();
+    }
+
+    fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
+        (false, members_of_call(call.opaque.as_ref()), None)
+    }
+}
+
+/// Writes for a model.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contents<'p>(pub(super) &'p Profile);
+
+impl Writer for Contents<'_> {
+    fn write(&self, turn: &Turn, out: &mut Vec<u8>, _: &mut Spots) {
+        let role = match turn.role {
+            Role::Assistant => "model",
+            Role::System | Role::User | Role::Tool => "user",
+        };
+        out.extend_from_slice(br#"{"role":"#);
+        push_text(out, role);
+        let mut unsigned = self.0.signatures == Signatures::Required;
+        let parts = turn.blocks.iter().filter_map(|block| {
+            Some(match &block.content {
+                Content::Text(text) => Object::new().text("text", text).end(),
+                Content::Json(json) | Content::Thinking(json) | Content::Item(json) => json.clone(),
+                Content::Call(one) => call(one, std::mem::take(&mut unsigned)),
+                Content::Result(answer, blocks) => result(answer, blocks),
+                Content::Keys(_) | Content::Break => return None,
+            })
+        });
+        let parts: Vec<String> = parts.collect();
+        out.extend_from_slice(br#","parts":"#);
+        out.extend_from_slice(array(parts.iter().map(String::as_str)).as_bytes());
+        out.push(b'}');
+    }
+}
+
+/// Returns a call. The first one of a turn must be signed.
+fn call(call: &Call, first: bool) -> String {
+    let mut function = Object::new();
+    if is_given(&call.id) {
+        function = function.text("id", &call.id);
+    }
+    let function = function
+        .text("name", &declared(&call.name))
+        .raw("args", &call.arguments);
+    let mut part = Object::new().raw("functionCall", &function.end()).end();
+    let members = match call.members.as_str() {
+        "" if first => UNSIGNED,
+        members => members,
+    };
+    if !members.is_empty() {
+        part.pop();
+        part.push(',');
+        part.push_str(members);
+        part.push('}');
+    }
+    part
+}
+
+fn result(answer: &Answer, blocks: &[Block]) -> String {
+    let key = if answer.is_error { "error" } else { "output" };
+    let response = Object::new().text(key, &answer.text(blocks)).end();
+    let mut function = Object::new();
+    if is_given(&answer.id) {
+        function = function.text("id", &answer.id);
+    }
+    let function = function
+        .text("name", &declared(&answer.name))
+        .raw("response", &response);
+    Object::new().raw("functionResponse", &function.end()).end()
+}
+
+/// Returns the id of the call with this number if the API gives it none.
+pub(super) fn own_id(name: &str, number: usize) -> String {
+    format!("{NO_ID}{name}#{number}")
+}
+
+/// Whether the API, or another provider, gave a call its id.
+fn is_given(id: &str) -> bool {
+    let own = id.strip_prefix(NO_ID).and_then(|id| id.rsplit_once('#'));
+    let own = own.is_some_and(|(_, number)| number.parse::<usize>().is_ok());
+    !id.is_empty() && !own
+}
+
+/// Returns a tool's name, which must begin with a letter or `_`. It has no other illegal character any
+/// more.
+pub(super) fn declared(name: &str) -> Cow<'_, str> {
+    match name.chars().next() {
+        Some(first) if first.is_ascii_alphabetic() || first == '_' => Cow::Borrowed(name),
+        _ => Cow::Owned(format!("_{name}").chars().take(MAX_NAME).collect()),
+    }
+}
+
+fn media_type(url: &str) -> Option<&'static str> {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let path = path.to_ascii_lowercase();
+    let found = ENDINGS.iter().find(|(ending, _)| path.ends_with(ending));
+    found.map(|(_, kind)| *kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_begin_with_a_letter() {
+        for (name, sent) in [
+            ("read_file", "read_file"),
+            ("7zip", "_7zip"),
+            ("-", "_-"),
+            ("_hm", "_hm"),
+            ("", "_"),
+        ] {
+            assert_eq!(declared(name), sent);
+        }
+        assert_eq!(declared(&"7".repeat(64)).len(), MAX_NAME);
+    }
+
+    #[test]
+    fn ids_of_our_own_are_not_sent() {
+        assert!(!is_given(&own_id("a#b", 3)) && !is_given(""));
+        assert!(is_given("call#read#x") && is_given("call_1"));
+    }
+}
