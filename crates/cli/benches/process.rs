@@ -1,5 +1,6 @@
-//! Whole processes: `plimsoll compact --lines` over sessions made here, and how soon
-//! `plimsoll count` and `plimsoll compact` are done with a chat of two messages. Rows for the table of `cargo xtask bench`.
+//! Whole processes: `plimsoll compact` over sessions made here, one a line and one a file, and how soon
+//! `plimsoll count` and `plimsoll compact` are done with a chat of two messages. Rows for the table of
+//! `cargo xtask bench`.
 #![allow(clippy::expect_used)]
 
 #[path = "../../context/benches/figure/mod.rs"]
@@ -17,9 +18,100 @@ use figure::{Amount, Required, Unit, median, row, sections, time};
 const SESSIONS: usize = 200;
 const ROUNDS: usize = 5;
 const STARTS: usize = 21;
+/// Sizes of whole chats in megabytes, and what the peak of memory has to be. The vocabulary and the
+/// program take 18 MB, which is most of it for a small chat.
+const WHOLE: [(usize, Required); 3] = [
+    (1, Required::Nothing),
+    (10, Required::Nothing),
+    (100, Required::AtMost(6.0)),
+];
+/// A message that says nothing: no server accepts it.
+const SILENT: &str = r#"{"role":"assistant","content":null},"#;
+/// Linux counts in hundredths of a second.
+const MILLIS_PER_TICK: f64 = 10.0;
 
 fn main() {
-    sections(&[("compact_lines", compact_lines), ("cold_start", cold_start)]);
+    sections(&[
+        ("compact_lines", compact_lines),
+        ("compact_whole", compact_whole),
+        ("cold_start", cold_start),
+    ]);
+}
+
+/// One chat of each size, as it is accepted and with a message in it that has to be repaired.
+fn compact_whole() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    for (megabytes, most) in WHOLE {
+        for (kind, damage) in [("valid", None), ("damaged", Some(SILENT))] {
+            let path = folder.path().join(format!("{megabytes}-{kind}.json"));
+            let bytes = write_chat(&path, megabytes * 1_000_000, damage);
+            let spent = resources(&["compact", "--budget", "8000"], &path);
+            let what =
+                format!("`compact --budget 8000` of a {kind} chat of {megabytes} MB: CPU time");
+            row(&what, Amount(spent.cpu, Unit::Millis), Required::Nothing);
+            let times = spent.peak / bytes as f64;
+            let what = "the same: peak of memory beside the file";
+            row(what, Amount(times, Unit::Times), most);
+        }
+    }
+}
+
+/// Writes sessions as one chat. Returns its size.
+fn write_chat(path: &Path, size: usize, damage: Option<&str>) -> usize {
+    let mut chat = String::from("{\"model\":\"gpt-5\",\"messages\":[");
+    let mut number = 0;
+    while chat.len() < size {
+        let messages = session(number);
+        let messages = messages.as_array().expect("a list").iter();
+        for message in messages.skip(usize::from(number > 0)) {
+            chat.push_str(&message.to_string());
+            chat.push(',');
+        }
+        if number == 0 {
+            chat.push_str(damage.unwrap_or_default());
+        }
+        number += 1;
+    }
+    chat.pop();
+    chat.push_str("]}");
+    std::fs::write(path, &chat).expect("it is written");
+    chat.len()
+}
+
+/// What a process used.
+struct Resources {
+    /// Milliseconds.
+    cpu: f64,
+    /// Bytes.
+    peak: f64,
+}
+
+/// Returns what one process used, as Linux tells it: its memory is looked at until it ends, its time
+/// counts in hundredths of a second. Zero elsewhere.
+fn resources(arguments: &[&str], input: &Path) -> Resources {
+    let before = children_ticks();
+    let mut child = command(arguments, input).spawn().expect("it starts");
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0.0;
+    while child.try_wait().expect("it runs").is_none() {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        peak = kilobytes.map_or(peak, |kilobytes| kilobytes * 1_024.0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Resources {
+        cpu: (children_ticks() - before) * MILLIS_PER_TICK,
+        peak,
+    }
+}
+
+/// Returns the time of all children that have ended.
+fn children_ticks() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(13).take(2);
+    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum()
 }
 
 /// Sessions of 10 to 400 messages, most of them far over the budget.
@@ -70,8 +162,7 @@ fn cold_start() {
     }
 }
 
-/// How long one process takes from its start to its end.
-fn run(arguments: &[&str], input: &Path) -> Duration {
+fn command(arguments: &[&str], input: &Path) -> Command {
     let input = File::open(input).expect("it is there");
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command
@@ -79,6 +170,12 @@ fn run(arguments: &[&str], input: &Path) -> Duration {
         .stdin(input)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    command
+}
+
+/// How long one process takes from its start to its end.
+fn run(arguments: &[&str], input: &Path) -> Duration {
+    let mut command = command(arguments, input);
     time(|| {
         let status = command.status().expect("it starts");
         assert!(status.success(), "{arguments:?}: {status}");

@@ -24,11 +24,15 @@ const TOLD_BESIDE: [&str; 5] = ["system", "instructions", "tools", "thinking", "
 /// One try.
 pub(super) struct Attempt<'g, 'a> {
     pub(super) given: &'g Given<'a>,
+    /// Reads the messages as they came.
+    read: &'g dyn Fn() -> Result<Vec<Message>, WireError>,
+    /// The messages that lose their thinking.
+    pub(super) stripped: BTreeSet<usize>,
     target: &'g Target,
     /// For each message of the mended transcript, where it was read.
     pub(super) origins: Vec<Option<usize>>,
-    /// The mended transcript.
-    pub(super) messages: Vec<Message>,
+    /// Whether each message of the mended transcript is a system message.
+    pub(super) is_system: Vec<bool>,
     /// What was mended in it.
     pub(super) findings: Vec<Finding>,
     /// Messages that lost something, as they were read.
@@ -59,36 +63,35 @@ pub(super) struct Attempt<'g, 'a> {
 }
 
 impl<'g, 'a> Attempt<'g, 'a> {
-    /// Mends a request; the messages in `stripped` lose their thinking.
+    /// Repairs a request with the messages that `read` returns; those in `stripped` lose their thinking.
     pub(super) fn new(
         given: &'g Given<'a>,
-        mut messages: Vec<Message>,
-        stripped: &BTreeSet<usize>,
+        read: &'g dyn Fn() -> Result<Vec<Message>, WireError>,
+        messages: Vec<Message>,
+        stripped: BTreeSet<usize>,
     ) -> Result<Self, WireError> {
         let target = &given.target;
-        let mut touched = BTreeSet::new();
-        for index in stripped {
-            if messages.get_mut(*index).is_some_and(strip) {
-                touched.insert(*index);
-            }
-        }
-        let mut findings = own::clean(&mut messages, target, given.is_stored());
-        touched.extend(findings.iter().map(|finding| finding.at));
-        let mended = as_they_came(repair(messages));
-        for one in &mended.repairs {
-            if let Mended::DroppedCall { at, .. } = one {
-                touched.insert(*at);
-            }
-            findings.push(Finding::of(one, target));
-        }
-        let (origins, messages): (Vec<_>, Vec<_>) = mended.messages.into_iter().unzip();
-        let mut drawn = Drawn::of(&messages, target, model(given))?;
-        drawn.notes.sort_by_key(|(of, _)| *of);
-        let mut attempt = Self {
-            given,
-            target,
+        let Prepared {
             origins,
             messages,
+            findings,
+            touched,
+        } = Prepared::of(given, messages, &stripped);
+        let is_system = messages
+            .iter()
+            .map(|message| matches!(message, Message::System { .. }));
+        let is_system: Vec<bool> = is_system.collect();
+        let mut drawn = Drawn::of(&messages, target, model(given))?;
+        drawn.notes.sort_by_key(|(of, _)| *of);
+        // They are read again if they are needed again, which is seldom.
+        drop(messages);
+        let mut attempt = Self {
+            given,
+            read,
+            stripped,
+            target,
+            origins,
+            is_system,
             findings,
             touched,
             drawn,
@@ -139,7 +142,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
 
     /// Which unit, which turn and which message have to do with each other.
     fn look(&mut self) {
-        self.said = vec![0; self.messages.len()];
+        self.said = vec![0; self.origins.len()];
         for turn in &self.drawn.turns {
             let mut units: Vec<usize> = Vec::new();
             for index in &turn.from {
@@ -204,7 +207,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
             let unit = origin.and_then(|origin| self.given.unit_of.get(origin).copied().flatten());
             unit.is_some()
                 && self.said.get(index) == Some(&0)
-                && matches!(self.messages.get(index), Some(Message::System { .. }))
+                && self.is_system.get(index) == Some(&true)
         });
         self.system = said_beside && matches!(self.target, Target::Messages(_));
     }
@@ -301,7 +304,8 @@ impl<'g, 'a> Attempt<'g, 'a> {
         let is_unknown = |turn: &&usize| !self.raws.contains_key(*turn);
         let unknown: Vec<usize> = self.written.keys().filter(is_unknown).copied().collect();
         if !unknown.is_empty() && self.drawn.is_forgotten() {
-            let again = Drawn::of(&self.messages, self.target, model(self.given))?;
+            let prepared = Prepared::of(self.given, (self.read)()?, &self.stripped);
+            let again = Drawn::of(&prepared.messages, self.target, model(self.given))?;
             self.drawn.remember(again);
         }
         for turn in unknown {
@@ -377,6 +381,42 @@ impl<'g, 'a> Attempt<'g, 'a> {
     fn is_only(&self, turn: usize) -> bool {
         let mut from = self.from(turn).iter();
         from.all(|index| self.said.get(*index) == Some(&1))
+    }
+}
+
+/// The messages of a request, whole and without what cannot stay.
+struct Prepared {
+    origins: Vec<Option<usize>>,
+    messages: Vec<Message>,
+    findings: Vec<Finding>,
+    touched: BTreeSet<usize>,
+}
+
+impl Prepared {
+    fn of(given: &Given<'_>, mut messages: Vec<Message>, stripped: &BTreeSet<usize>) -> Self {
+        let target = &given.target;
+        let mut touched = BTreeSet::new();
+        for index in stripped {
+            if messages.get_mut(*index).is_some_and(strip) {
+                touched.insert(*index);
+            }
+        }
+        let mut findings = own::clean(&mut messages, target, given.is_stored());
+        touched.extend(findings.iter().map(|finding| finding.at));
+        let mended = as_they_came(repair(messages));
+        for one in &mended.repairs {
+            if let Mended::DroppedCall { at, .. } = one {
+                touched.insert(*at);
+            }
+            findings.push(Finding::of(one, target));
+        }
+        let (origins, messages): (Vec<_>, Vec<_>) = mended.messages.into_iter().unzip();
+        Self {
+            origins,
+            messages,
+            findings,
+            touched,
+        }
     }
 }
 

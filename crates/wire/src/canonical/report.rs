@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::Message;
 use serde_json::Value;
 
 use super::attempt::Attempt;
@@ -17,11 +16,7 @@ use crate::fault::{Fault, Rule};
 const SHOWN: usize = 60;
 
 /// Everything that was done, in the order of the request.
-pub(super) fn told(
-    attempt: &Attempt<'_, '_>,
-    stripped: &BTreeSet<usize>,
-    reasoning: Reasoning,
-) -> Vec<Repair> {
+pub(super) fn told(attempt: &Attempt<'_, '_>, reasoning: Reasoning) -> Vec<Repair> {
     let mut repairs = attempt.given.unreadable.clone();
     for finding in &attempt.findings {
         repairs.push(Repair {
@@ -31,7 +26,7 @@ pub(super) fn told(
             words: finding.words.clone(),
         });
     }
-    for index in stripped {
+    for index in &attempt.stripped {
         let repair = Repair::new(place(attempt, *index), "left out its thinking");
         repairs.push(match reasoning {
             Reasoning::Drop => repair,
@@ -138,7 +133,7 @@ impl Written<'_, '_, '_> {
 fn vanished(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
     let turns = attempt.drawn.turns.iter();
     let said: BTreeSet<usize> = turns.flat_map(|turn| turn.from.iter().copied()).collect();
-    for (index, message) in attempt.messages.iter().enumerate() {
+    for (index, is_system) in attempt.is_system.iter().enumerate() {
         let origin = attempt.origins.get(index).copied().flatten();
         let unit = origin.and_then(|at| attempt.given.unit_of.get(at).copied().flatten());
         let Some(unit) = unit.and_then(|unit| attempt.given.units.get(unit)) else {
@@ -148,9 +143,7 @@ fn vanished(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
             continue;
         }
         let (rule, done) = match attempt.drawn.notes_of(index).next() {
-            _ if matches!(message, Message::System { .. }) => {
-                (Some(Rule::Shape), "it stands in the system prompt now")
-            }
+            _ if *is_system => (Some(Rule::Shape), "it stands in the system prompt now"),
             Some(note) => (None, note),
             None => (
                 None,

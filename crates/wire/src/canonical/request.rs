@@ -93,30 +93,26 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
         _ => Given::read(&spelled, target)?,
     };
     let thought = Thought::of(&given.messages);
-    let mut stripped = match reasoning {
+    let stripped = match reasoning {
         Reasoning::Keep => BTreeSet::new(),
         Reasoning::Drop => thought.messages.clone(),
     };
     let messages = std::mem::take(&mut given.messages);
     let target = &given.target;
-    let mut attempt = Attempt::new(&given, messages, &stripped)?;
+    let read = || Ok(Given::read(&spelled, target)?.messages);
+    let mut attempt = Attempt::new(&given, &read, messages, stripped)?;
     for round in 0..=STRIPS {
         let more = match round {
             STRIPS => thought.messages.clone(),
             _ => must_go(&attempt, target, &thought),
         };
-        let before = stripped.len();
-        if more.is_empty() {
+        if more.is_subset(&attempt.stripped) {
             break;
         }
-        stripped.extend(more);
-        if stripped.len() == before {
-            break;
-        }
-        let messages = Given::read(&spelled, target)?.messages;
-        attempt = Attempt::new(&given, messages, &stripped)?;
+        let stripped = attempt.stripped.union(&more).copied().collect();
+        attempt = Attempt::new(&given, &read, read()?, stripped)?;
     }
-    let mut repairs = report::told(&attempt, &stripped, reasoning);
+    let mut repairs = report::told(&attempt, reasoning);
     let mut request = std::mem::take(&mut attempt.text);
     for mend in [unthinking, fewer_marks, no_marks] {
         if let Some((mended, repair)) = mend(&request, &attempt.faults) {
