@@ -201,9 +201,10 @@ impl ModelClientBuilder {
         let (connection, server) = self.connect_to(model, wire, variables)?;
         let (model, facts) = (&connection.model, &connection.facts);
         let protocol: Box<dyn Protocol> = match wire {
-            Wire::Chat => Box::new(Chat {
-                dialect: facts.dialect(dialect.unwrap_or_else(|| dialect_of(model))),
-            }),
+            Wire::Chat => {
+                let dialect = dialect.unwrap_or_else(|| dialect_of(model));
+                Box::new(Chat::new(facts.dialect(dialect)))
+            }
             Wire::Responses => {
                 let known = || facts.responses(profile_of(model, server));
                 Box::new(Responses {

@@ -26,6 +26,7 @@ mod event_stream;
 mod explain;
 mod hosted;
 mod http;
+mod kept_chats;
 mod key;
 pub mod local;
 mod model_config;

@@ -165,6 +165,11 @@ impl Composer {
         copy(split + tail.len(), out);
     }
 
+    /// Returns the size of the final turns.
+    pub(crate) fn bytes(&self) -> usize {
+        self.written.len()
+    }
+
     /// The messages of the transcript in each turn.
     pub(crate) fn from(&self, end: Vec<Turn>) -> Vec<Vec<usize>> {
         let end = end.into_iter().map(|turn| turn.from);

@@ -7,10 +7,13 @@ mod unique_ids;
 
 use every_dialect::dialects;
 use plimsoll_context::{
-    CallId, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
+    Breakpoint, CachePlan, CallId, Image, Message, Opaque, Part, Source, Thinking, ToolCall,
+    ToolResult,
 };
 use plimsoll_wire::RenderInput;
-use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, read, render, validate};
+use plimsoll_wire::openai_chat::{
+    Dialect, EchoReasoning, GrowingChat, ToolStyle, read, render, validate,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 use unique_ids::with_unique_ids;
@@ -200,6 +203,39 @@ proptest! {
                     String::from_utf8_lossy(older),
                     String::from_utf8_lossy(&whole)
                 );
+            }
+        }
+    }
+
+    /// At every length, whatever was asked before: the kept bytes are those of a new request.
+    #[test]
+    fn a_chat_that_grows_is_rendered_as_a_whole_one(
+        messages in history(),
+        system in proptest::option::of(some_text()),
+        context in proptest::option::of(some_text()),
+    ) {
+        for dialect in dialects() {
+            if dialect.tools == ToolStyle::JsonSchema {
+                continue;
+            }
+            let mut chat = GrowingChat::new(system.as_deref(), &dialect);
+            for (index, message) in messages.iter().enumerate() {
+                chat.push(message);
+                let cache = CachePlan {
+                    breakpoints: vec![Breakpoint::System, Breakpoint::Message(index / 2), Breakpoint::Message(index)],
+                    ..CachePlan::default()
+                };
+                let input = RenderInput {
+                    model: "m",
+                    system: system.as_deref(),
+                    context: context.as_deref().filter(|_| index % 2 == 0),
+                    cache: Some(&cache),
+                    ..RenderInput::default()
+                };
+                let whole = render(&input, &messages[..=index], &dialect).unwrap();
+                let grown = chat.request(&input);
+                prop_assert_eq!(&grown.body, &whole.body, "{}", dialect.name);
+                prop_assert_eq!(&grown.notes, &whole.notes, "{}", dialect.name);
             }
         }
     }

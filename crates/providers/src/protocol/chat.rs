@@ -18,6 +18,7 @@ use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
 use crate::explain::{Peculiarity, chat as sentences};
+use crate::kept_chats::KeptChats;
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
 use crate::thinking_off::{self, ThinkingOff};
@@ -50,6 +51,7 @@ const WANTS_MARKS: &str = "anthropic/";
 #[derive(Debug)]
 pub(crate) struct Chat {
     pub(crate) dialect: Dialect,
+    sent: KeptChats,
 }
 
 impl Protocol for Chat {
@@ -75,9 +77,16 @@ impl Protocol for Chat {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let messages = request.messages.iter().map(AsRef::as_ref);
-        let rendered = render(&input, messages, &self.dialect);
-        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let rendered = if self.dialect.tools == ToolStyle::JsonSchema {
+            let messages = request.messages.iter().map(AsRef::as_ref);
+            let rendered = render(&input, messages, &self.dialect);
+            rendered.map_err(|error| unrendered(&error))?
+        } else {
+            let sent = self.sent.of(request, &self.dialect);
+            let rendered = sent.chat.request(&input);
+            self.sent.keep(sent);
+            rendered
+        };
         let notes = rendered.notes.iter().chain(&left_out);
         let left_out = notes.map(|note| note.what);
         Ok(RenderedRequest::new(rendered.body, left_out))
@@ -150,6 +159,13 @@ impl Protocol for Chat {
 }
 
 impl Chat {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            sent: KeptChats::default(),
+        }
+    }
+
     /// Returns the further keys of a request, and a note if an effort is left out. A key given by the
     /// host replaces ours.
     fn extra<'a>(

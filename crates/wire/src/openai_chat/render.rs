@@ -58,14 +58,72 @@ pub fn render<'a>(
     if dialect.tools == ToolStyle::JsonSchema {
         return json_turns::render(input, messages, dialect);
     }
-    let mut composer = Composer::new(dialect.rules());
-    if let Some(system) = input.system {
-        composer.prompt(system);
+    let mut chat = GrowingChat::new(input.system, dialect);
+    messages.into_iter().for_each(|message| chat.push(message));
+    let mut rendered = chat.request(input);
+    rendered.from = chat.composer.from(chat.composer.end(input.context));
+    Ok(rendered)
+}
+
+/// The messages of a chat that grows, each of them rendered once.
+///
+/// A request is rendered as [`render`] does it. It costs the rendering of the messages that were added
+/// since the last one, and a copy of the bytes of the others.
+///
+/// ```
+/// use plimsoll_context::Message;
+/// use plimsoll_wire::RenderInput;
+/// use plimsoll_wire::openai_chat::{Dialect, GrowingChat, render};
+///
+/// let (dialect, input) = (Dialect::openai(), RenderInput::default());
+/// let messages = [Message::user("One."), Message::assistant("1"), Message::user("Two.")];
+/// let mut chat = GrowingChat::new(None, &dialect);
+/// for (index, message) in messages.iter().enumerate() {
+///     chat.push(message);
+///     let whole = render(&input, &messages[..=index], &dialect)?;
+///     assert_eq!(chat.request(&input).body, whole.body);
+/// }
+/// # Ok::<(), plimsoll_wire::WireError>(())
+/// ```
+#[derive(Debug)]
+pub struct GrowingChat {
+    composer: Composer,
+    dialect: Dialect,
+}
+
+impl GrowingChat {
+    /// Creates a chat without messages. A dialect whose turns are JSON is written as one that has tools.
+    #[must_use]
+    pub fn new(system: Option<&str>, dialect: &Dialect) -> Self {
+        let mut composer = Composer::new(dialect.rules());
+        if let Some(system) = system {
+            composer.prompt(system);
+        }
+        Self {
+            composer,
+            dialect: dialect.clone(),
+        }
     }
-    for message in messages {
-        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+
+    /// Adds a message.
+    pub fn push(&mut self, message: &Message) {
+        let chat = Chat(&self.dialect);
+        self.composer
+            .message(message, &mut Chat(&self.dialect), &chat);
     }
-    Ok(composed(input, &composer, dialect))
+
+    /// Returns the size of what is kept, in bytes of a request.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.composer.bytes()
+    }
+
+    /// Renders a request with the messages so far. The system prompt is that of [`GrowingChat::new`];
+    /// [`Rendered::from`] stays empty.
+    #[must_use]
+    pub fn request(&self, input: &RenderInput<'_>) -> Rendered {
+        composed(input, &self.composer, &self.dialect)
+    }
 }
 
 /// Returns the request whose messages a composer has taken.
@@ -85,6 +143,7 @@ fn composed(input: &RenderInput<'_>, composer: &Composer, dialect: &Dialect) -> 
         head = head.raw("tools", &array(tools.iter().map(String::as_str)));
     }
     let mut body = head.open_list("messages");
+    body.reserve(composer.bytes());
     let end = composer.end(input.context);
     composer.write(&end, marks, mark, &Chat(dialect), &mut body);
     body.push(b']');
@@ -93,7 +152,6 @@ fn composed(input: &RenderInput<'_>, composer: &Composer, dialect: &Dialect) -> 
     Rendered {
         body,
         notes,
-        from: composer.from(end),
         ..Rendered::default()
     }
 }
