@@ -165,6 +165,21 @@ impl Composer {
         copy(split + tail.len(), out);
     }
 
+    /// Returns the list of messages as JSON if the request ends here, and the messages of the transcript in
+    /// each turn. Copies nothing.
+    pub(crate) fn into_list(mut self, writer: &impl Writer) -> (Vec<u8>, Vec<Vec<usize>>) {
+        let (end, mut list) = (self.end(None), std::mem::take(&mut self.written));
+        for turn in &end {
+            writer.write(turn, &mut list, &mut Spots::default());
+            list.push(b',');
+        }
+        list.pop();
+        list.insert(0, b'[');
+        list.push(b']');
+        self.from.extend(end.into_iter().map(|turn| turn.from));
+        (list, self.from)
+    }
+
     /// Returns the size of the final turns.
     pub(crate) fn bytes(&self) -> usize {
         self.written.len()

@@ -33,6 +33,7 @@ pub use patch::{Slot, patch_content};
 pub use reach::{Reach, reach, takes_temperature};
 pub(crate) use read::read_parsed;
 pub use read::{Chat, read};
+pub(crate) use render::render_list;
 pub use render::{GrowingChat, render};
 pub use response::{
     CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, Extra,

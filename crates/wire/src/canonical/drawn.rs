@@ -52,11 +52,11 @@ impl Drawn {
                     tools: openai_chat::ToolStyle::Native,
                     ..dialect.clone()
                 };
-                (openai_chat::render(&input, messages, &dialect)?, "messages")
+                (openai_chat::render_list(messages, &dialect), None)
             }
             Target::Responses(profile) => (
                 openai_responses::render(&input, messages, profile)?,
-                "input",
+                Some("input"),
             ),
             Target::Messages(profile) => {
                 // Whether the request asks for thinking, its judge sees.
@@ -64,7 +64,8 @@ impl Drawn {
                     unasked_thinking: anthropic::UnaskedThinking::Accepted,
                     ..profile.clone()
                 };
-                (anthropic::render(&input, messages, &profile)?, "messages")
+                let rendered = anthropic::render(&input, messages, &profile)?;
+                (rendered, Some("messages"))
             }
         };
         let notes = rendered.notes.iter();
@@ -111,12 +112,15 @@ impl Drawn {
         self.body = again.body;
     }
 
-    fn of_body(body: String, key: &str, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
-        let object: RawObject<'_> =
-            serde_json::from_str(&body).map_err(|error| WireError::not_json(&error))?;
-        let list = object.get(key).unwrap_or("[]");
-        let raws: Vec<&RawValue> =
-            serde_json::from_str(list).map_err(|error| WireError::not_json(&error))?;
+    /// Finds the turns in a body: a list, or an object that has one under `key`.
+    fn of_body(body: String, key: Option<&str>, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
+        let not_json = |error: serde_json::Error| WireError::not_json(&error);
+        let object: RawObject<'_> = match key {
+            Some(_) => serde_json::from_str(&body).map_err(not_json)?,
+            None => RawObject::default(),
+        };
+        let list = key.map_or(body.as_str(), |key| object.get(key).unwrap_or("[]"));
+        let raws: Vec<&RawValue> = serde_json::from_str(list).map_err(not_json)?;
         let mut from = from.into_iter();
         let turn = |raw: &RawValue| {
             let mut whose: Vec<usize> = Vec::new();

@@ -126,6 +126,20 @@ impl GrowingChat {
     }
 }
 
+/// Renders messages alone: the body is their list.
+pub(crate) fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
+    let mut chat = GrowingChat::new(None, dialect);
+    messages.iter().for_each(|message| chat.push(message));
+    let notes = std::mem::take(&mut chat.composer.normalizer.notes);
+    let (body, from) = chat.composer.into_list(&Chat(dialect));
+    Rendered {
+        body,
+        notes,
+        from,
+        ..Rendered::default()
+    }
+}
+
 /// Returns the request whose messages a composer has taken.
 fn composed(input: &RenderInput<'_>, composer: &Composer, dialect: &Dialect) -> Rendered {
     let marks = input
