@@ -51,6 +51,11 @@ fn compact_whole() {
             row(&what, Amount(spent.cpu, Unit::Millis), Required::Nothing);
             let times = spent.peak / bytes as f64;
             let what = "the same: peak of memory beside the file";
+            let most = if damage.is_none() {
+                most
+            } else {
+                Required::Nothing
+            };
             row(what, Amount(times, Unit::Times), most);
         }
     }
