@@ -65,7 +65,7 @@ pub use remote::{INBOX, Remote, Said};
 pub use retry::RetryConfig;
 pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};
-pub use steps::{MAX_STEP_RESULT, MAX_STEPS};
+pub use steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use store::{
     BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore,
     StoreError,

@@ -116,7 +116,8 @@ pub struct AgentOutput {
     pub rolled_back: bool,
     /// The most that the run held in memory at once.
     pub peak_memory: Bytes,
-    /// What its tools returned, in small; of more than [`MAX_STEPS`](crate::MAX_STEPS), the newest.
+    /// What its tools returned, in small; of more than [`MAX_STEPS`](crate::MAX_STEPS) or
+    /// [`MAX_STEPS_SIZE`](crate::MAX_STEPS_SIZE), the newest.
     pub steps: Vec<RunStep>,
     /// How many older steps were let go.
     pub steps_dropped: u64,

@@ -10,6 +10,8 @@ use plimsoll_context::{Bytes, CallId, Message, clip, shorten_bytes};
 pub const MAX_STEP_RESULT: Bytes = Bytes(8_192);
 /// Steps that a run keeps; of more, the newest.
 pub const MAX_STEPS: usize = 1_000;
+/// Bytes that the steps of a run take, at most; of more, the newest. One step is always kept.
+pub const MAX_STEPS_SIZE: Bytes = Bytes(1 << 20);
 /// What stands at the end of a text that was cut.
 const TRUNCATED: &str = "[truncated]";
 
@@ -94,13 +96,14 @@ impl Steps {
 
     /// Keeps a step at its place in its batch, whenever it came.
     fn keep(&mut self, place: usize, step: RunStep) -> Option<&RunStep> {
-        if self.kept.len() == MAX_STEPS
+        let more = weight(&step);
+        while (self.kept.len() == MAX_STEPS || (self.held + more) as u64 > MAX_STEPS_SIZE.0)
             && let Some(oldest) = self.kept.pop_front()
         {
             self.held -= weight(&oldest);
             self.dropped += 1;
         }
-        self.held += weight(&step);
+        self.held += more;
         let later = self.came.iter().filter(|came| **came > place).count();
         self.came.push(place);
         let at = self.kept.len().saturating_sub(later);
@@ -225,5 +228,26 @@ mod tests {
         assert_eq!((kept.len(), dropped), (MAX_STEPS, 5));
         assert_eq!(kept[0].call.0, "c5");
         assert_eq!(steps.held(), 0);
+    }
+
+    #[test]
+    fn steps_are_bounded_in_bytes_and_one_always_stays() {
+        let see = |steps: &mut Steps, n: usize, size: usize| {
+            steps.see(&Entry::Returned {
+                message: Message::result(CallId(format!("c{n}")), "y".repeat(size)).into(),
+                pins: Vec::new(),
+                spent: Default::default(),
+            });
+        };
+        let mut steps = Steps::new(Bytes(4 << 20));
+        for n in 0..300 {
+            see(&mut steps, n, 8_192);
+            assert!(steps.held() as u64 <= MAX_STEPS_SIZE.0, "{n}");
+        }
+        assert!(steps.held() as u64 > MAX_STEPS_SIZE.0 - 9_000);
+        see(&mut steps, 300, 2 << 20);
+        let (kept, dropped) = steps.take();
+        assert_eq!((kept.len(), dropped), (1, 300));
+        assert_eq!(kept[0].call.0, "c300");
     }
 }
