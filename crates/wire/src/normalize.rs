@@ -1,8 +1,8 @@
 //! Arranges the messages of a transcript as the turns that a server accepts.
 //!
-//! [`Normalizer`] takes messages one by one. It joins and bridges neighbours, orders the results of a
-//! batch, rewrites ids, names and arguments of tool calls, moves attachments of results behind the batch,
-//! and notes what is left out. [`ServerRules`] say what the server demands. Each decision depends only on
+//! [`Normalizer`] takes messages one by one. It converts their parts, rewrites ids, names and arguments of
+//! tool calls, and notes what is left out. [`OpenTurns`] joins and bridges neighbours, orders the results
+//! of a batch, and moves attachments of results behind it. [`ServerRules`] say what the server demands. Each decision depends only on
 //! earlier messages, so a longer transcript begins with the same turns, and every turn but the last is
 //! final.
 //!
@@ -19,7 +19,7 @@
 )]
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_context::{Message, Opaque, Part, Thinking, ToolCall, ToolResult};
 use serde_json::{Map, Value};
@@ -27,10 +27,9 @@ use serde_json::{Map, Value};
 use crate::arguments::{legal_name, object, object_of, object_text};
 use crate::call_ids::CallIdMap;
 use crate::frames;
+use crate::open_turns::OpenTurns;
 use crate::request::{LeftOut, Note};
-use crate::server_rules::{
-    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
-};
+use crate::server_rules::{Arguments, ResultContent, Results, ServerRules, SystemMessages};
 use crate::turns::{Answer, Block, Call, Content, Role, Turn};
 
 /// The conversion of parts that only one protocol knows.
@@ -82,7 +81,7 @@ pub(crate) trait Native {
 #[derive(Debug)]
 pub(crate) struct Normalizer {
     rules: ServerRules,
-    pub(crate) open: Open,
+    pub(crate) open: OpenTurns,
     /// The system messages, if they stand beside the others.
     pub(crate) system: Vec<Block>,
     pub(crate) notes: Vec<Note>,
@@ -94,37 +93,11 @@ pub(crate) struct Normalizer {
     index: usize,
 }
 
-/// The end of a list of turns, which the next message may change.
-#[derive(Debug, Clone)]
-pub(crate) struct Open {
-    rules: ServerRules,
-    pub(crate) turns: Vec<Turn>,
-    /// Whether all turns so far are system messages.
-    only_systems: bool,
-    /// Whether there was a turn.
-    any: bool,
-    /// Blocks of tool results that must follow the batch, and the results they come from.
-    attachments: Vec<Block>,
-    attached: Vec<usize>,
-    /// Calls of a batch that wait until the one before them is answered, and their message.
-    waiting: VecDeque<Call>,
-    asked: usize,
-}
-
 impl Normalizer {
     pub(crate) fn new(rules: ServerRules) -> Self {
         Self {
             rules,
-            open: Open {
-                rules,
-                turns: Vec::new(),
-                only_systems: true,
-                any: false,
-                attachments: Vec::new(),
-                attached: Vec::new(),
-                waiting: VecDeque::new(),
-                asked: 0,
-            },
+            open: OpenTurns::new(rules),
             system: Vec::new(),
             notes: Vec::new(),
             ids: CallIdMap::new(rules.ids),
@@ -180,7 +153,7 @@ impl Normalizer {
         if blocks.len() < all {
             self.note(LeftOut::Attachment);
         }
-        if self.open.any {
+        if self.open.any() {
             self.say(Role::System, blocks);
         } else {
             self.system.extend(blocks);
@@ -211,8 +184,7 @@ impl Normalizer {
                 Content::Call(call) => Some(call),
                 _ => None,
             });
-            self.open.waiting = calls.collect();
-            self.open.asked = self.index;
+            self.open.hold_back(calls.collect(), self.index);
         }
         let reasoning = self.reasoning(parts, blocks.iter().any(is_call));
         let turns = self.turns(Role::Assistant, blocks);
@@ -238,9 +210,7 @@ impl Normalizer {
             .partition(|block| !texts_only || block.as_text().is_some());
         let attached = !beside.is_empty();
         let open = &mut self.open;
-        open.attached
-            .extend(std::iter::repeat_n(self.index, beside.len()));
-        open.attachments.extend(beside);
+        open.attach(beside, self.index);
         let answer = Answer {
             custom: self.custom.contains(&id),
             name: self.names.get(&id).cloned().unwrap_or_default(),
@@ -435,154 +405,6 @@ impl Normalizer {
         if self.notes.last() != Some(&note) {
             self.notes.push(note);
         }
-    }
-}
-
-impl Open {
-    /// Ends the list; `context` follows it in the user's role.
-    pub(crate) fn finish(&mut self, context: Option<&str>) {
-        self.end_batch();
-        let says = |text: &&str| self.rules.blank_texts || !text.trim().is_empty();
-        if let Some(context) = context.filter(says) {
-            self.emit(Turn::fixed(Role::User, context));
-        }
-        if !self.rules.assistant_last {
-            self.deny_last_word();
-        }
-        // A list of no messages is refused by all.
-        if !self.any || (self.rules.user_required && self.only_systems) {
-            self.emit(Turn::fixed(Role::User, frames::OPENING));
-        }
-    }
-
-    /// Adds a user turn if the last one is the assistant's.
-    pub(crate) fn deny_last_word(&mut self) {
-        if self.last() == Some(Role::Assistant) {
-            self.emit(Turn::fixed(Role::User, frames::GO_ON));
-        }
-    }
-
-    /// Marks the last block that a breakpoint may stand on as the end of this breakpoint. Returns `false`
-    /// if there is none here, so that an earlier turn has it.
-    pub(crate) fn break_at(&mut self, place: usize) -> bool {
-        let texts = self.rules.breakpoints == Breakpoints::Texts;
-        let mut blocks = self.turns.iter_mut().rev().filter_map(|turn| {
-            let mut blocks = turn.blocks.iter_mut().rev();
-            if texts {
-                let last = blocks.find(|block| !matches!(block.content, Content::Call(_)));
-                last.filter(|block| block.as_text().is_some_and(|text| !text.trim().is_empty()))
-            } else {
-                blocks.find(|block| !matches!(block.content, Content::Thinking(_)))
-            }
-        });
-        let block = blocks.next();
-        let found = block.is_some();
-        if let Some(block) = block {
-            block.breakpoints.push(place);
-        }
-        found
-    }
-
-    /// Ends a batch: calls that still wait are sent, and attachments follow.
-    fn end_batch(&mut self) {
-        while let Some(call) = self.waiting.pop_front() {
-            self.emit_call(call);
-        }
-        if !self.attachments.is_empty() {
-            let mut blocks = vec![Block::text(frames::ATTACHMENTS)];
-            blocks.append(&mut self.attachments);
-            let from = std::mem::take(&mut self.attached);
-            self.emit(Turn {
-                from,
-                ..Turn::new(Role::User, blocks)
-            });
-        }
-    }
-
-    /// Sends a call that waits, because its result comes next.
-    fn ask(&mut self, id: &str) {
-        let at = self.waiting.iter().position(|call| call.id == id);
-        if let Some(call) = at.and_then(|at| self.waiting.remove(at)) {
-            self.emit_call(call);
-        }
-    }
-
-    fn emit_call(&mut self, call: Call) {
-        let placeholder = self.rules.reasoning.and_then(|rule| rule.placeholder);
-        self.emit(Turn {
-            reasoning: placeholder.map(str::to_owned),
-            from: vec![self.asked],
-            ..Turn::new(Role::Assistant, vec![Content::Call(call).into()])
-        });
-    }
-
-    /// Puts a result before what was said between call and result.
-    fn put_result(&mut self, answer: Answer, blocks: Vec<Block>, index: usize) {
-        if self.last() != Some(Role::User) {
-            self.push(Turn::new(Role::User, Vec::new()));
-        }
-        if let Some(turn) = self.turns.last_mut() {
-            let block = Content::Result(answer, blocks).into();
-            turn.blocks.insert(turn.results, block);
-            turn.from.insert(turn.results.min(turn.from.len()), index);
-            turn.results += 1;
-        }
-    }
-
-    /// Adds a turn as the rules about neighbours demand.
-    fn emit(&mut self, mut turn: Turn) {
-        let rules = self.rules;
-        if !rules.blank_texts && turn.blocks.is_empty() {
-            return;
-        }
-        if turn.role == Role::System && rules.system != SystemMessages::Anywhere {
-            let first = rules.system == SystemMessages::First && self.only_systems;
-            if let Some(system) = self.turns.last_mut().filter(|_| first) {
-                return system.absorb(turn);
-            }
-            if !first {
-                turn.role = Role::User;
-                turn.open_with(frames::LATER_SYSTEM);
-            }
-        }
-        let last = self.last();
-        if turn.role == Role::User && last == Some(Role::Tool) && !rules.user_after_result {
-            let rule = rules.reasoning.filter(|rule| !rule.only_with_calls);
-            let placeholder = rule.and_then(|rule| rule.placeholder);
-            self.push(Turn {
-                reasoning: placeholder.map(str::to_owned),
-                ..Turn::fixed(Role::Assistant, frames::BRIDGE)
-            });
-        }
-        if turn.role == Role::Assistant && rules.user_first && self.only_systems {
-            self.push(Turn::fixed(Role::User, frames::OPENING));
-        }
-        if let Some(last) = self.turns.last_mut().filter(|last| last.role == turn.role) {
-            let said = matches!(turn.role, Role::User | Role::Assistant);
-            match rules.neighbors {
-                Neighbors::JoinTexts if said && last.calls().next().is_none() => {
-                    return last.absorb(turn);
-                }
-                Neighbors::JoinBlocks if said => {
-                    last.blocks.extend(turn.blocks);
-                    last.from.extend(turn.from);
-                    last.from.dedup();
-                    return;
-                }
-                _ => {}
-            }
-        }
-        self.push(turn);
-    }
-
-    fn push(&mut self, turn: Turn) {
-        self.any = true;
-        self.only_systems &= turn.role == Role::System;
-        self.turns.push(turn);
-    }
-
-    fn last(&self) -> Option<Role> {
-        self.turns.last().map(|turn| turn.role)
     }
 }
 

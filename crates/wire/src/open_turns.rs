@@ -1,0 +1,208 @@
+//! [`OpenTurns`]: the turns that are not final, and the rules about neighbours.
+
+use std::collections::VecDeque;
+
+use crate::frames;
+use crate::server_rules::{Breakpoints, Neighbors, Results, ServerRules, SystemMessages};
+use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+
+/// The end of a list of turns, which the next message may change.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenTurns {
+    rules: ServerRules,
+    pub(crate) turns: Vec<Turn>,
+    /// Whether all turns so far are system messages.
+    only_systems: bool,
+    /// Whether there was a turn.
+    any: bool,
+    /// Blocks of tool results that must follow the batch, and the results they come from.
+    attachments: Vec<Block>,
+    attached: Vec<usize>,
+    /// Calls of a batch that wait until the one before them is answered, and their message.
+    waiting: VecDeque<Call>,
+    asked: usize,
+}
+
+impl OpenTurns {
+    pub(crate) fn new(rules: ServerRules) -> Self {
+        Self {
+            rules,
+            turns: Vec::new(),
+            only_systems: true,
+            any: false,
+            attachments: Vec::new(),
+            attached: Vec::new(),
+            waiting: VecDeque::new(),
+            asked: 0,
+        }
+    }
+
+    /// Whether there was a turn.
+    pub(crate) fn any(&self) -> bool {
+        self.any
+    }
+
+    /// Ends the list; `context` follows it in the user's role.
+    pub(crate) fn finish(&mut self, context: Option<&str>) {
+        self.end_batch();
+        let says = |text: &&str| self.rules.blank_texts || !text.trim().is_empty();
+        if let Some(context) = context.filter(says) {
+            self.emit(Turn::fixed(Role::User, context));
+        }
+        if !self.rules.assistant_last {
+            self.deny_last_word();
+        }
+        // A list of no messages is refused by all.
+        if !self.any || (self.rules.user_required && self.only_systems) {
+            self.emit(Turn::fixed(Role::User, frames::OPENING));
+        }
+    }
+
+    /// Adds a user turn if the last one is the assistant's.
+    pub(crate) fn deny_last_word(&mut self) {
+        if self.last() == Some(Role::Assistant) {
+            self.emit(Turn::fixed(Role::User, frames::GO_ON));
+        }
+    }
+
+    /// Marks the last block that a breakpoint may stand on as the end of this breakpoint. Returns `false`
+    /// if there is none here, so that an earlier turn has it.
+    pub(crate) fn break_at(&mut self, place: usize) -> bool {
+        let texts = self.rules.breakpoints == Breakpoints::Texts;
+        let mut blocks = self.turns.iter_mut().rev().filter_map(|turn| {
+            let mut blocks = turn.blocks.iter_mut().rev();
+            if texts {
+                let last = blocks.find(|block| !matches!(block.content, Content::Call(_)));
+                last.filter(|block| block.as_text().is_some_and(|text| !text.trim().is_empty()))
+            } else {
+                blocks.find(|block| !matches!(block.content, Content::Thinking(_)))
+            }
+        });
+        let block = blocks.next();
+        let found = block.is_some();
+        if let Some(block) = block {
+            block.breakpoints.push(place);
+        }
+        found
+    }
+
+    /// Ends a batch: calls that still wait are sent, and attachments follow.
+    pub(crate) fn end_batch(&mut self) {
+        while let Some(call) = self.waiting.pop_front() {
+            self.emit_call(call);
+        }
+        if !self.attachments.is_empty() {
+            let mut blocks = vec![Block::text(frames::ATTACHMENTS)];
+            blocks.append(&mut self.attachments);
+            let from = std::mem::take(&mut self.attached);
+            self.emit(Turn {
+                from,
+                ..Turn::new(Role::User, blocks)
+            });
+        }
+    }
+
+    /// Keeps blocks of a result for the end of the batch.
+    pub(crate) fn attach(&mut self, blocks: Vec<Block>, message: usize) {
+        self.attached
+            .extend(std::iter::repeat_n(message, blocks.len()));
+        self.attachments.extend(blocks);
+    }
+
+    /// Keeps calls of a batch until the one before them is answered.
+    pub(crate) fn hold_back(&mut self, calls: VecDeque<Call>, message: usize) {
+        self.waiting = calls;
+        self.asked = message;
+    }
+
+    /// Sends a call that waits, because its result comes next.
+    pub(crate) fn ask(&mut self, id: &str) {
+        let at = self.waiting.iter().position(|call| call.id == id);
+        if let Some(call) = at.and_then(|at| self.waiting.remove(at)) {
+            self.emit_call(call);
+        }
+    }
+
+    fn emit_call(&mut self, call: Call) {
+        let placeholder = self.rules.reasoning.and_then(|rule| rule.placeholder);
+        self.emit(Turn {
+            reasoning: placeholder.map(str::to_owned),
+            from: vec![self.asked],
+            ..Turn::new(Role::Assistant, vec![Content::Call(call).into()])
+        });
+    }
+
+    /// Puts a result before what was said between call and result.
+    pub(crate) fn put_result(&mut self, answer: Answer, blocks: Vec<Block>, index: usize) {
+        if self.last() != Some(Role::User) {
+            self.push(Turn::new(Role::User, Vec::new()));
+        }
+        if let Some(turn) = self.turns.last_mut() {
+            // If results are sent apart, their messages must be told apart, too.
+            let from = match self.rules.results {
+                Results::ApartFromUser => turn.results.min(turn.from.len()),
+                Results::InUserTurn | Results::OwnTurn => turn.from.len(),
+            };
+            let block = Content::Result(answer, blocks).into();
+            turn.blocks.insert(turn.results, block);
+            turn.from.insert(from, index);
+            turn.results += 1;
+        }
+    }
+
+    /// Adds a turn as the rules about neighbours demand.
+    pub(crate) fn emit(&mut self, mut turn: Turn) {
+        let rules = self.rules;
+        if !rules.blank_texts && turn.blocks.is_empty() {
+            return;
+        }
+        if turn.role == Role::System && rules.system != SystemMessages::Anywhere {
+            let first = rules.system == SystemMessages::First && self.only_systems;
+            if let Some(system) = self.turns.last_mut().filter(|_| first) {
+                return system.absorb(turn);
+            }
+            if !first {
+                turn.role = Role::User;
+                turn.open_with(frames::LATER_SYSTEM);
+            }
+        }
+        let last = self.last();
+        if turn.role == Role::User && last == Some(Role::Tool) && !rules.user_after_result {
+            let rule = rules.reasoning.filter(|rule| !rule.only_with_calls);
+            let placeholder = rule.and_then(|rule| rule.placeholder);
+            self.push(Turn {
+                reasoning: placeholder.map(str::to_owned),
+                ..Turn::fixed(Role::Assistant, frames::BRIDGE)
+            });
+        }
+        if turn.role == Role::Assistant && rules.user_first && self.only_systems {
+            self.push(Turn::fixed(Role::User, frames::OPENING));
+        }
+        if let Some(last) = self.turns.last_mut().filter(|last| last.role == turn.role) {
+            let said = matches!(turn.role, Role::User | Role::Assistant);
+            match rules.neighbors {
+                Neighbors::JoinTexts if said && last.calls().next().is_none() => {
+                    return last.absorb(turn);
+                }
+                Neighbors::JoinBlocks if said => {
+                    last.blocks.extend(turn.blocks);
+                    last.from.extend(turn.from);
+                    last.from.dedup();
+                    return;
+                }
+                _ => {}
+            }
+        }
+        self.push(turn);
+    }
+
+    fn push(&mut self, turn: Turn) {
+        self.any = true;
+        self.only_systems &= turn.role == Role::System;
+        self.turns.push(turn);
+    }
+
+    fn last(&self) -> Option<Role> {
+        self.turns.last().map(|turn| turn.role)
+    }
+}
