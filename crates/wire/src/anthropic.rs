@@ -15,16 +15,15 @@ mod read;
 mod read_block;
 mod render;
 mod settings;
-mod shape;
 mod simulate;
 mod stream;
 mod stream_block;
-mod turn;
 mod usage;
 mod validate;
 mod validate_block;
 mod validate_marks;
 mod validate_settings;
+mod write;
 
 pub use crate::fault::MAX_FAULTS;
 pub use admission::{admission, validate_count};
@@ -39,8 +38,6 @@ pub use profile::{
 pub use read::{Chat, read};
 pub use render::render;
 pub use settings::MIN_BUDGET;
-pub(crate) use shape::MARK;
-pub use shape::ORIGIN;
 pub use simulate::{sign, unsigned};
 pub use stream::{StreamState, read_reply};
 pub use usage::{CacheCreation, WireUsage};
@@ -49,3 +46,8 @@ pub use validate::{refusal, validate, validate_announced};
 pub(crate) use validate_settings::is_unasked;
 
 pub use crate::openai_chat::{MAX_REPLY, Prefill, Slot};
+
+/// The origin of blocks that go back to Anthropic.
+pub const ORIGIN: &str = "anthropic";
+/// The key of a breakpoint.
+pub(crate) const MARK: &str = "cache_control";

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_context::{Breakpoint, Message};
+use plimsoll_context::{Breakpoint, CacheRetention, Message};
 
 use crate::frames;
 use crate::normalize::{Native, Normalizer};
 use crate::server_rules::{Results, ServerRules};
-use crate::turns::{Block, Role, Turn};
+use crate::turns::{Block, Content, Role, Turn};
 
 /// Writes turns as the JSON of a protocol.
 pub(crate) trait Writer {
@@ -47,6 +47,28 @@ impl Spots {
     }
 }
 
+/// What is known of a turn that was written.
+#[derive(Debug, Clone)]
+pub(crate) struct Outline {
+    pub(crate) role: Role,
+    pub(crate) has_results: bool,
+    pub(crate) begins_with_thinking: bool,
+    /// The messages of the transcript in the turn.
+    from: Vec<usize>,
+}
+
+impl From<&Turn> for Outline {
+    fn from(turn: &Turn) -> Self {
+        let first = turn.blocks.first().map(|block| &block.content);
+        Self {
+            role: turn.role,
+            has_results: turn.results > 0,
+            begins_with_thinking: matches!(first, Some(Content::Thinking(_))),
+            from: turn.from.clone(),
+        }
+    }
+}
+
 /// The messages of a request, written as far as they are final.
 #[derive(Debug)]
 pub(crate) struct Composer {
@@ -55,8 +77,7 @@ pub(crate) struct Composer {
     /// The final turns, each with a comma behind it.
     written: Vec<u8>,
     spots: Spots,
-    /// The messages of the transcript in each final turn.
-    from: Vec<Vec<usize>>,
+    outlines: Vec<Outline>,
     messages: usize,
 }
 
@@ -67,7 +88,7 @@ impl Composer {
             normalizer: Normalizer::new(rules),
             written: Vec::new(),
             spots: Spots::default(),
-            from: Vec::new(),
+            outlines: Vec::new(),
             messages: 0,
         }
     }
@@ -98,7 +119,7 @@ impl Composer {
         for turn in turns.into_iter().flat_map(|turn| sent(turn, &self.rules)) {
             writer.write(&turn, &mut self.written, &mut self.spots);
             self.written.push(b',');
-            self.from.push(turn.from);
+            self.outlines.push(Outline::from(&turn));
         }
     }
 
@@ -167,8 +188,10 @@ impl Composer {
 
     /// Returns the list of messages as JSON if the request ends here, and the messages of the transcript in
     /// each turn. Copies nothing.
-    pub(crate) fn into_list(mut self, writer: &impl Writer) -> (Vec<u8>, Vec<Vec<usize>>) {
-        let (end, mut list) = (self.end(None), std::mem::take(&mut self.written));
+    pub(crate) fn into_list(self, writer: &impl Writer) -> (Vec<u8>, Vec<Vec<usize>>) {
+        let end = self.end(None);
+        let from = self.from(&end);
+        let mut list = self.written;
         for turn in &end {
             writer.write(turn, &mut list, &mut Spots::default());
             list.push(b',');
@@ -176,8 +199,7 @@ impl Composer {
         list.pop();
         list.insert(0, b'[');
         list.push(b']');
-        self.from.extend(end.into_iter().map(|turn| turn.from));
-        (list, self.from)
+        (list, from)
     }
 
     /// Returns the size of the final turns.
@@ -185,10 +207,23 @@ impl Composer {
         self.written.len()
     }
 
-    /// The messages of the transcript in each turn.
-    pub(crate) fn from(&self, end: Vec<Turn>) -> Vec<Vec<usize>> {
-        let end = end.into_iter().map(|turn| turn.from);
-        self.from.iter().cloned().chain(end).collect()
+    /// Returns the outlines of all turns, the last ones being `end`.
+    pub(crate) fn outlines(&self, end: &[Turn]) -> impl DoubleEndedIterator<Item = Outline> {
+        let end = end.iter().map(Outline::from);
+        self.outlines.iter().cloned().chain(end)
+    }
+
+    /// Returns the messages of the transcript in each turn, the last ones being `end`.
+    pub(crate) fn from(&self, end: &[Turn]) -> Vec<Vec<usize>> {
+        self.outlines(end).map(|outline| outline.from).collect()
+    }
+}
+
+/// Returns the breakpoint for a lifetime of the cache, if nothing but its end is known of what is cached.
+pub(crate) fn cache_control(retention: CacheRetention) -> &'static str {
+    match retention {
+        CacheRetention::Long => r#"{"type":"ephemeral","ttl":"1h"}"#,
+        CacheRetention::Usual | CacheRetention::Head => r#"{"type":"ephemeral"}"#,
     }
 }
 

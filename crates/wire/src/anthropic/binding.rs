@@ -5,8 +5,8 @@
 use plimsoll_context::{Message, Opaque, Part, Reply, ToolSpec};
 use serde::Serialize;
 
+use super::ORIGIN;
 use super::profile::{Binding, Profile};
-use super::shape::ORIGIN;
 use crate::object::Object;
 use crate::raw::RawObject;
 use crate::request::RenderInput;

@@ -5,8 +5,8 @@
 use plimsoll_context::{LOOK_BACK, USUAL_MINIMUM};
 use serde_json::Value;
 
+use super::MARK;
 use super::profile::Profile;
-use super::shape::MARK;
 use super::validate_marks::blocks;
 use crate::fault::{Fault, Rule};
 

@@ -6,17 +6,20 @@ use std::collections::BTreeSet;
 use plimsoll_context::{Message, Part, ToolResult};
 use serde_json::value::RawValue;
 
+use super::MARK;
 use super::read::Chat;
 use super::read_block::{self, parts};
-use super::shape::{MARK, Shaper};
-use super::turn::{Block, Turn};
+use super::write::{Messages, Parts, RULES, block_json};
 use crate::aligned::{Piece, align, is_thinking};
 use crate::arguments;
+use crate::compose::{Spots, Writer};
 use crate::error::WireError;
 use crate::frames;
+use crate::normalize::Normalizer;
 use crate::object::{Object, array};
 use crate::openai_chat::Slot;
 use crate::raw::RawObject;
+use crate::turns::Turn;
 
 impl Chat<'_> {
     /// Writes the request with other messages, in the shape in which it was read, all other keys
@@ -58,7 +61,7 @@ impl Chat<'_> {
                     )?));
                 }
                 Group::Entry(entry, members) => list.extend(self.entry(entry, &members, without)?),
-                Group::New(message) => list.extend(drawn(message).iter().map(Drawn::json)),
+                Group::New(message) => list.extend(rendered(message).iter().map(turn_json)),
             }
         }
         let list = array(list.iter().map(String::as_str));
@@ -155,20 +158,6 @@ enum Thinking {
     Goes,
 }
 
-/// A message that is written anew.
-struct Drawn {
-    role: &'static str,
-    blocks: Vec<String>,
-}
-
-impl Drawn {
-    fn json(&self) -> String {
-        let blocks = array(self.blocks.iter().map(String::as_str));
-        let object = Object::new().text("role", self.role);
-        object.raw("content", &blocks).end()
-    }
-}
-
 type Of<'m> = (std::ops::Range<usize>, Option<&'m Message>, Thinking);
 
 /// A content with the blocks of these messages, one text where it was one.
@@ -199,7 +188,7 @@ fn patched(raws: &[&str], message: &Message, thinking: Thinking) -> Result<Vec<S
             {
                 return Ok(vec![block]);
             }
-            return Ok(blocks_of(drawn(message)));
+            return Ok(blocks_of(message));
         }
         Message::Summary { text } => &[Part::text(frames::framed_summary(text))],
         Message::Notice { text } => &[Part::text(text)],
@@ -221,7 +210,7 @@ fn patched(raws: &[&str], message: &Message, thinking: Thinking) -> Result<Vec<S
             parts: new.to_vec(),
         },
     };
-    Ok(blocks_of(drawn(&anew)))
+    Ok(blocks_of(&anew))
 }
 
 /// A result with another content; all else of it stays. `None` for what is no result.
@@ -235,7 +224,7 @@ fn with_result(raw: &str, new: &ToolResult) -> Result<Option<String>, WireError>
         (Some(blocks), _) => Some(join(inner, &blocks)),
         (None, [Part::Text { text }]) => Some(quoted(text)),
         (None, _) => {
-            let blocks = blocks_of(drawn(&Message::ToolResult(new.clone())));
+            let blocks = blocks_of(&Message::ToolResult(new.clone()));
             let drawn: Option<RawObject<'_>> =
                 blocks.first().map(|block| parse(block)).transpose()?;
             drawn.and_then(|drawn| drawn.get("content").map(str::to_owned))
@@ -299,8 +288,8 @@ fn changed(raw: &str, new: &[Part]) -> Result<Option<String>, WireError> {
     })
 }
 
-/// A message as the wire renders it, by itself.
-fn drawn(message: &Message) -> Vec<Drawn> {
+/// Renders a message by itself.
+fn rendered(message: &Message) -> Vec<Turn> {
     let later;
     let message = match message {
         Message::System { .. } => {
@@ -309,25 +298,28 @@ fn drawn(message: &Message) -> Vec<Drawn> {
         }
         other => other,
     };
-    let input = crate::RenderInput::default();
-    let mut shaper = Shaper::new(&input, &[], Vec::new());
-    shaper.message(message);
-    let turns = shaper.finish(None).turns;
-    // What only makes room belongs to nobody.
-    let turns = turns.into_iter().filter(|turn| !turn.from.is_empty());
-    let turn = |turn: Turn<'_>| Drawn {
-        role: turn.role.name(),
-        blocks: turn
-            .blocks
-            .iter()
-            .map(|block: &Block<'_>| block.json().into_owned())
-            .collect(),
-    };
-    turns.map(turn).collect()
+    let mut normalizer = Normalizer::new(RULES);
+    normalizer.message(message, &mut Parts::default());
+    normalizer.open.finish(None);
+    let mut turns = normalizer.open.turns;
+    // A turn that only stands between others belongs to no message.
+    turns.retain(|turn| !turn.from.is_empty());
+    turns
 }
 
-fn blocks_of(drawn: Vec<Drawn>) -> Vec<String> {
-    drawn.into_iter().flat_map(|turn| turn.blocks).collect()
+fn turn_json(turn: &Turn) -> String {
+    let mut json = Vec::new();
+    Messages.write(turn, &mut json, &mut Spots::default());
+    // A turn is written as text.
+    String::from_utf8_lossy(&json).into_owned()
+}
+
+fn blocks_of(message: &Message) -> Vec<String> {
+    let turns = rendered(message).into_iter();
+    let blocks = turns.flat_map(|turn| turn.blocks);
+    blocks
+        .map(|block| block_json(&block).into_owned())
+        .collect()
 }
 
 /// The blocks of a content; a text is one, null and nothing are none.

@@ -5,7 +5,8 @@
 use plimsoll_context::{Message, Opaque, Part, ToolCall};
 use serde_json::Value;
 
-use super::shape::{ORIGIN, says};
+use super::ORIGIN;
+use super::write::says;
 
 /// What the provider has made of all that stood before it.
 const COMPACTION: &str = "compaction";

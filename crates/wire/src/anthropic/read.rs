@@ -9,8 +9,8 @@ use plimsoll_context::{CallId, Message, Opaque, Part, ToolResult, ToolSpec};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::ORIGIN;
 use super::read_block::{self, text};
-use super::shape::ORIGIN;
 use crate::error::WireError;
 use crate::frames;
 use crate::raw::RawObject;

@@ -6,7 +6,7 @@ use plimsoll_context::{CallId, Opaque, Part, Thinking, ToolCall};
 use serde_json::Value;
 
 use super::media;
-use super::shape::{MARK, ORIGIN};
+use super::{MARK, ORIGIN};
 use crate::error::WireError;
 use crate::raw::RawObject;
 

@@ -1,31 +1,33 @@
-//! [`render`]: a view of a transcript as the bytes of a Messages request. Deterministic: the same
-//! view gives the same bytes. Repairs nothing but the order within one batch; a view that parts a
-//! batch is rendered parted, and `validate.rs` says so.
+//! [`render`]: a transcript as the body of a Messages request. Deterministic. It repairs nothing but the
+//! order within a batch: if other messages separate a batch, the body does, too, and `validate.rs`
+//! reports it.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 
-use plimsoll_context::{Breakpoint, CacheRetention, Message, Opaque, ToolSpec};
-use serde_json::Value;
+use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, Opaque, ToolSpec};
+use serde_json::{Map, Value};
 
+use super::MARK;
 use super::loops;
 use super::pause;
 use super::profile::{Profile, UnaskedThinking};
 use super::settings::{self, Settings};
-use super::shape::{MARK, ORIGIN, Shaper, legal_name, newest, says};
-use super::turn::{Block, Role, Ttl, Turn, What, blocks, marked};
+use super::write::{Messages, Parts, RULES, block_json, legal_name, own, says, unmarked};
+use crate::compose::{Composer, cache_control};
 use crate::error::WireError;
 use crate::frames;
 use crate::object::{Object, array};
 use crate::openai_chat::Prefill;
-use crate::raw::RawObject;
 use crate::request::{LeftOut, Note, RenderInput, Rendered};
+use crate::tools;
+use crate::turns::{Block, Content, Role, Turn};
 
 /// Files by id.
 pub(super) const FILES: &str = "files-api-2025-04-14";
 /// Context editing, where somebody asks for it in further keys.
 pub(super) const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
-/// Renders a view.
+/// Renders a transcript.
 ///
 /// # Errors
 ///
@@ -36,15 +38,8 @@ pub fn render<'a>(
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
     let messages: Vec<&'a Message> = messages.into_iter().collect();
-    let mut tools: Vec<&ToolSpec> = input.tools.iter().collect();
-    tools.sort_by(|one, other| one.name.cmp(&other.name));
-    let given = tools.len();
-    let renamed = tools.iter().any(|tool| legal_name(&tool.name) != tool.name);
-    let renamed = renamed.then_some(LeftOut::Name);
-    let mut names = BTreeSet::new();
-    tools.retain(|tool| names.insert(legal_name(&tool.name)));
-    let repeated = (tools.len() < given).then_some(LeftOut::RepeatedTool);
-    // What was paused goes back as it stands: nothing is said after it.
+    let tools = tools::named(input.tools, legal_name, &mut Vec::new());
+    // A paused turn goes back as it is: nothing is said after it.
     let paused = pause::is_paused(&messages);
     let waiting = paused || pause::is_waiting(&messages);
     let context = input.context.filter(|_| !waiting);
@@ -52,81 +47,109 @@ pub fn render<'a>(
         context,
         ..input.clone()
     };
-    let mut verdict = loops::judge(input, &tools, &messages, profile);
-    let shape = |without: &[Option<LeftOut>]| {
-        let mut shaper = Shaper::new(input, without, pause::unanswered(&messages));
-        // Leading system messages follow the prompt, which carries the breakpoint.
-        if let Some(system) = input.system.filter(|system| says(system)) {
-            shaper.system(system);
+    let specs: Vec<&ToolSpec> = tools.iter().map(|(_, tool)| *tool).collect();
+    let mut verdict = loops::judge(input, &specs, &messages, profile);
+    let unanswered = pause::unanswered(&messages);
+    let compose = |without: &[Option<LeftOut>]| {
+        let mut parts = Parts {
+            without,
+            unanswered: &unanswered,
+            files: false,
+        };
+        let mut composer = Composer::new(RULES);
+        if let Some(system) = input.system {
+            composer.prompt(system);
         }
         for message in &messages {
-            shaper.message(message);
+            composer.message(message, &mut parts, &Messages);
         }
-        shaper.finish(input.context)
+        let end = composer.end(input.context);
+        let turns = composer.outlines(&end);
+        let began = match paused {
+            true => settings::paused_loop_began(turns),
+            false => settings::loop_began(turns),
+        };
+        let settings = Settings::of(input, profile, began);
+        (composer, end, settings, parts.files)
     };
-    let mut shaped = shape(&verdict.without);
-    let began = |turns: &[Turn<'_>]| match paused {
-        true => settings::paused_loop_began(turns),
-        false => settings::loop_began(turns),
-    };
-    let mut settings = Settings::of(input, profile, began(&shaped.turns));
+    let (mut composer, mut end, mut settings, mut files) = compose(&verdict.without);
     // Whether the model thinks is known only now.
     if !settings.thinks
         && profile.unasked_thinking == UnaskedThinking::Refused
         && loops::forget(&mut verdict.without, &messages)
     {
-        shaped = shape(&verdict.without);
-        settings = Settings::of(input, profile, began(&shaped.turns));
+        (composer, end, settings, files) = compose(&verdict.without);
     }
-    let hosted = hosted(input.hosted_tools, &mut shaped.notes);
     if !paused {
-        last_word(&mut shaped.turns, profile, &settings);
+        last_word(&mut end, profile, &settings);
     }
-    shaped
-        .notes
-        .extend(renamed.into_iter().chain(repeated).map(Note::setting));
-    shaped.notes.extend(settings.notes.iter().cloned());
+    let mut notes = composer.normalizer.notes.clone();
+    let hosted = hosted(input.hosted_tools, &mut notes);
+    let is_renamed = |tool: &ToolSpec| legal_name(&tool.name) != tool.name;
+    if input.tools.iter().any(is_renamed) {
+        notes.push(Note::setting(LeftOut::Name));
+    }
+    if tools.len() < input.tools.len() {
+        notes.push(Note::setting(LeftOut::RepeatedTool));
+    }
+    notes.append(&mut settings.notes);
 
-    let managed = settings
-        .keys
-        .iter()
-        .any(|(key, _)| key == "context_management");
-    let needs = [(shaped.files, FILES), (managed, CONTEXT_MANAGEMENT)];
-    let needed = needs.into_iter().filter(|(needed, _)| *needed);
-    let mut betas: Vec<&'static str> = needed.map(|(_, beta)| beta).collect();
-    let announced = input.hosted_tools.iter().filter_map(beta_of);
-    for beta in announced {
-        if !betas.contains(&beta) {
-            betas.push(beta);
-        }
-    }
-
-    let mut body = Object::new().text("model", input.model);
-    if !tools.is_empty() || !hosted.is_empty() {
-        body = body.raw("tools", &tools_json(&tools, hosted, input)?);
-    }
-    if !shaped.system.is_empty() {
-        body = body.raw("system", &blocks(&shaped.system));
-    }
-    let turns: Vec<String> = shaped.turns.iter().map(Turn::json).collect();
-    let turns = array(turns.iter().map(String::as_str));
-    body = body.raw("messages", &turns);
-    for (key, value) in &settings.keys {
-        body = body.value(key, value);
-    }
-    let from = shaped.turns.into_iter().map(|turn| turn.from);
+    let breakpoints = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
+    let breakpoints = newest(breakpoints);
+    let tools = tools.iter().map(definition).chain(hosted).collect();
+    let head = head(input, breakpoints, tools, &composer.normalizer.system);
+    let mut body = head.open_list("messages");
+    let mark = cache_control(retention(input));
+    composer.write(&end, breakpoints, mark, &Messages, &mut body);
+    body.push(b']');
+    settings.keys.write(&mut body);
+    body.push(b'}');
     Ok(Rendered {
-        body: body.end().into_bytes(),
-        notes: shaped.notes,
-        from: from.collect(),
+        body,
+        notes,
+        from: composer.from(&end),
         prefix: verdict.prefix,
-        betas,
+        betas: betas(input, files),
     })
 }
 
-/// The assistant does not have the last word where the model refuses that (AM8), and never while it
-/// thinks; where it has, no white space ends it (AM6).
-fn last_word(turns: &mut Vec<Turn<'_>>, profile: &Profile, settings: &Settings) {
+/// Returns the body up to the messages.
+fn head(
+    input: &RenderInput<'_>,
+    breakpoints: &[Breakpoint],
+    mut tools: Vec<String>,
+    system: &[Block],
+) -> Object {
+    // A longer time never follows a shorter one (AM11), because tools and system prompt come first.
+    let mark = cache_control(match retention(input) {
+        CacheRetention::Usual => CacheRetention::Usual,
+        CacheRetention::Head | CacheRetention::Long => CacheRetention::Long,
+    });
+    let mut head = Object::new().text("model", input.model);
+    if let Some(last) = tools.last_mut() {
+        if breakpoints.contains(&Breakpoint::Tools) {
+            *last = marked(last, mark);
+        }
+        head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+    }
+    let mut system: Vec<Cow<'_, str>> = system.iter().map(block_json).collect();
+    if let Some(first) = system.first_mut() {
+        // Leading system messages follow the prompt, which carries the breakpoint.
+        if input.system.is_some_and(says) && breakpoints.contains(&Breakpoint::System) {
+            *first = marked(first, mark).into();
+        }
+        head = head.raw("system", &array(system.iter().map(AsRef::as_ref)));
+    }
+    head
+}
+
+fn retention(input: &RenderInput<'_>) -> CacheRetention {
+    input.cache.map(|plan| plan.retention).unwrap_or_default()
+}
+
+/// Adds a user turn if the model must not continue its own text (AM8), as it must not while it thinks.
+/// If the assistant's text is the last one, no white space ends it (AM6).
+fn last_word(turns: &mut Vec<Turn>, profile: &Profile, settings: &Settings) {
     let Some(last) = turns.last_mut() else {
         return;
     };
@@ -134,83 +157,74 @@ fn last_word(turns: &mut Vec<Turn<'_>>, profile: &Profile, settings: &Settings) 
         return;
     }
     if profile.prefill == Prefill::Refused || settings.thinks {
-        let mut turn = Turn::new(Role::User);
-        turn.blocks.push(Block::text(frames::GO_ON));
-        turns.push(turn);
-        return;
-    }
-    if let Some(Block {
-        what: What::Text(text),
-        ..
-    }) = last.blocks.last_mut()
-    {
-        *text = text.trim_end().to_owned().into();
+        turns.push(Turn::fixed(Role::User, frames::GO_ON));
+    } else if let Some(Content::Text(text)) = last.blocks.last_mut().map(|last| &mut last.content) {
+        text.truncate(text.trim_end().len());
     }
 }
 
-/// The provider's own tools without breakpoints; those of other wires are told of.
+/// Returns the breakpoints that are sent: of too many the last ones, which cover the others.
+fn newest(breakpoints: &[Breakpoint]) -> &[Breakpoint] {
+    let from = breakpoints.len().saturating_sub(MAX_BREAKPOINTS);
+    breakpoints.get(from..).unwrap_or_default()
+}
+
+/// Returns the provider's own tools without breakpoints. Notes those of other protocols.
 fn hosted(tools: &[Opaque], notes: &mut Vec<Note>) -> Vec<String> {
     let mut hosted = Vec::with_capacity(tools.len());
     for tool in tools {
-        let own = (tool.origin == ORIGIN)
-            .then(|| serde_json::from_str::<RawObject<'_>>(&tool.data).ok())
-            .flatten();
-        match own.filter(|object| object.get("type").is_some()) {
-            Some(object) if object.get(MARK).is_some() => hosted.push(object.with(&[(MARK, None)])),
-            Some(_) => hosted.push(tool.data.trim().to_owned()),
+        match own(tool).filter(|object| object.get("type").is_some()) {
+            Some(object) => hosted.push(unmarked(&object, tool)),
             None => notes.push(Note::setting(LeftOut::ForeignBlock)),
         }
     }
     hosted
 }
 
-/// What announces one of the provider's own tools.
+/// Returns the values that the header `anthropic-beta` must contain.
+fn betas(input: &RenderInput<'_>, files: bool) -> Vec<&'static str> {
+    let manages = |extra: &Map<String, Value>| extra.contains_key("context_management");
+    let managed = input.extra.is_some_and(manages);
+    let mut betas: Vec<&'static str> = Vec::new();
+    betas.extend(files.then_some(FILES));
+    betas.extend(managed.then_some(CONTEXT_MANAGEMENT));
+    for beta in input.hosted_tools.iter().filter_map(beta_of) {
+        if !betas.contains(&beta) {
+            betas.push(beta);
+        }
+    }
+    betas
+}
+
+/// Returns the value of the header for one of the provider's own tools.
 fn beta_of(tool: &Opaque) -> Option<&'static str> {
-    let own = Some(&tool.data).filter(|_| tool.origin == ORIGIN)?;
-    let tool: Value = serde_json::from_str(own).ok()?;
-    super::hosted::beta_of(tool.get("type")?.as_str()?)
+    let kind: String = serde_json::from_str(own(tool)?.get("type")?).ok()?;
+    super::hosted::beta_of(&kind)
 }
 
-fn tools_json(
-    tools: &[&ToolSpec],
-    hosted: Vec<String>,
-    input: &RenderInput<'_>,
-) -> Result<String, WireError> {
-    let marks = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
-    let cached = newest(marks).contains(&Breakpoint::Tools);
-    let mut list = Vec::with_capacity(tools.len());
-    for tool in tools {
-        let schema = schema(&tool.schema)?;
-        let json = Object::new()
-            .text("name", &legal_name(&tool.name))
-            .text("description", &tool.description)
-            .raw("input_schema", &schema);
-        list.push(json.end());
-    }
-    list.extend(hosted);
-    if let (true, Some(last)) = (cached, list.last_mut()) {
-        *last = marked(last, Ttl::of_head(retention(input)));
-    }
-    Ok(array(list.iter().map(String::as_str)))
+fn definition((name, tool): &(Cow<'_, str>, &ToolSpec)) -> String {
+    Object::new()
+        .text("name", name)
+        .text("description", &tool.description)
+        .value("input_schema", schema(&tool.schema))
+        .end()
 }
 
-/// A schema as the API takes it: an object's, and it says so.
-fn schema(schema: &Value) -> Result<String, WireError> {
-    let typed = match schema {
+/// Returns a schema as the API accepts it: of an object.
+fn schema(schema: &Value) -> Cow<'_, Value> {
+    let mut keys = match schema {
         Value::Object(keys) if keys.get("type").is_some_and(|kind| kind == "object") => {
-            serde_json::to_string(schema)
+            return Cow::Borrowed(schema);
         }
-        Value::Object(keys) => {
-            let mut typed = keys.clone();
-            typed.insert("type".into(), "object".into());
-            serde_json::to_string(&typed)
-        }
-        _ => Ok(r#"{"type":"object"}"#.to_owned()),
+        Value::Object(keys) => keys.clone(),
+        _ => Map::new(),
     };
-    typed.map_err(|error| WireError::not_json(&error))
+    keys.insert("type".into(), "object".into());
+    Cow::Owned(Value::Object(keys))
 }
 
-/// Returns how long the cache of a request is kept.
-pub(super) fn retention(input: &RenderInput<'_>) -> CacheRetention {
-    input.cache.map(|plan| plan.retention).unwrap_or_default()
+/// Returns a JSON object with a breakpoint.
+fn marked(json: &str, mark: &str) -> String {
+    let open = json.strip_suffix('}').unwrap_or(json);
+    format!("{open},\"{MARK}\":{mark}}}")
 }

@@ -4,9 +4,11 @@
 use serde_json::{Value, json};
 
 use super::profile::{self, ForcedTools, NoThinking, Profile, Temperature, ThinkingStyle};
-use super::shape::{legal_name, says};
-use super::turn::{Role, Turn};
+use super::write::{legal_name, says};
+use crate::compose::Outline;
+use crate::object;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, ToolChoice};
+use crate::turns::Role;
 
 /// The smallest budget of thinking that the API takes.
 pub const MIN_BUDGET: u64 = 1_024;
@@ -16,7 +18,7 @@ const MAX_TEMPERATURE: f64 = 1.0;
 /// The keys that stand after the messages.
 #[derive(Debug)]
 pub(super) struct Settings {
-    pub(super) keys: Vec<(String, Value)>,
+    pub(super) keys: object::Settings,
     pub(super) notes: Vec<Note>,
     /// Whether the model thinks because of them.
     pub(super) thinks: bool,
@@ -40,11 +42,11 @@ enum Choice {
 
 /// How the tool loop at the end of a request began: at the first assistant turn since the last
 /// user turn that holds no results.
-pub(super) fn loop_began(turns: &[Turn<'_>]) -> LoopBegan {
+pub(super) fn loop_began(turns: impl DoubleEndedIterator<Item = Outline>) -> LoopBegan {
     let mut began = LoopBegan::NoLoop;
-    let mut rest = turns.iter().rev();
+    let mut rest = turns.rev();
     while let Some(turn) = rest.next() {
-        if turn.role != Role::User || turn.results == 0 {
+        if turn.role != Role::User || !turn.has_results {
             break;
         }
         began = LoopBegan::at(rest.next());
@@ -53,20 +55,18 @@ pub(super) fn loop_began(turns: &[Turn<'_>]) -> LoopBegan {
 }
 
 /// The same of a request whose last turn was paused, and goes on.
-pub(super) fn paused_loop_began(turns: &[Turn<'_>]) -> LoopBegan {
-    match turns.split_last() {
-        Some((last, before)) => match loop_began(before) {
-            LoopBegan::NoLoop => LoopBegan::at(Some(last)),
-            began => began,
-        },
-        None => LoopBegan::NoLoop,
+pub(super) fn paused_loop_began(mut turns: impl DoubleEndedIterator<Item = Outline>) -> LoopBegan {
+    let last = turns.next_back();
+    match (loop_began(turns), last) {
+        (LoopBegan::NoLoop, Some(last)) => LoopBegan::at(Some(last)),
+        (began, _) => began,
     }
 }
 
 impl LoopBegan {
-    fn at(turn: Option<&Turn<'_>>) -> Self {
+    fn at(turn: Option<Outline>) -> Self {
         match turn {
-            Some(turn) if turn.starts_with_thinking() => Self::WithThinking,
+            Some(turn) if turn.begins_with_thinking => Self::WithThinking,
             _ => Self::WithoutThinking,
         }
     }
@@ -75,7 +75,7 @@ impl LoopBegan {
 impl Settings {
     pub(super) fn of(input: &RenderInput<'_>, profile: &Profile, began: LoopBegan) -> Self {
         let mut settings = Self {
-            keys: Vec::new(),
+            keys: object::Settings::new(&[]),
             notes: Vec::new(),
             thinks: false,
         };
@@ -207,12 +207,8 @@ impl Settings {
         self.set("temperature", wanted.clamp(0.0, MAX_TEMPERATURE).into());
     }
 
-    /// Sets a key; none stands twice.
     fn set(&mut self, key: &str, value: Value) {
-        match self.keys.iter_mut().find(|(known, _)| known == key) {
-            Some((_, known)) => *known = value,
-            None => self.keys.push((key.to_owned(), value)),
-        }
+        self.keys.set(key, value);
     }
 
     fn note(&mut self, what: LeftOut) {

@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
+use super::MARK;
 use super::pause::calls_server;
 use super::profile::Binding;
-use super::shape::MARK;
 use super::validate::{Check, content, is_thinking, kind, text};
 use crate::fault::{Fault, Rule};
 

@@ -5,7 +5,7 @@ use plimsoll_context::{CallId, Opaque, Part, StopReason, Thinking, ToolCall};
 
 use serde_json::Value;
 
-use super::shape::ORIGIN;
+use super::ORIGIN;
 use crate::object::{Object, array};
 use crate::raw::RawObject;
 

@@ -4,7 +4,7 @@
 use plimsoll_context::MAX_BREAKPOINTS;
 use serde_json::Value;
 
-use super::shape::MARK;
+use super::MARK;
 use super::validate::{Check, content, is_thinking, kind, text};
 use crate::fault::Rule;
 

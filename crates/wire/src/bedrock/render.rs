@@ -77,7 +77,7 @@ pub fn render<'a>(
     Ok(Rendered {
         body,
         notes,
-        from: composer.from(end),
+        from: composer.from(&end),
         ..Rendered::default()
     })
 }

@@ -2,7 +2,7 @@
 //! the same view gives the same bytes. Chooses nothing and repairs nothing; a view that parts a
 //! batch is rendered parted, and `validate.rs` says so.
 
-use plimsoll_context::{Breakpoint, CacheRetention, Message, ToolSpec};
+use plimsoll_context::{Breakpoint, Message, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
 use super::write::Chat;
-use crate::compose::Composer;
+use crate::compose::{Composer, cache_control};
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
 use crate::request::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice};
@@ -61,7 +61,7 @@ pub fn render<'a>(
     let mut chat = GrowingChat::new(input.system, dialect);
     messages.into_iter().for_each(|message| chat.push(message));
     let mut rendered = chat.request(input);
-    rendered.from = chat.composer.from(chat.composer.end(input.context));
+    rendered.from = chat.composer.from(&chat.composer.end(input.context));
     Ok(rendered)
 }
 
@@ -147,7 +147,7 @@ fn composed(input: &RenderInput<'_>, composer: &Composer, dialect: &Dialect) -> 
         .filter(|_| dialect.cache == CacheMarks::Parts)
         .map_or(&[][..], |plan| &plan.breakpoints);
     let retention = input.cache.map(|plan| plan.retention).unwrap_or_default();
-    let mark = mark(retention);
+    let mark = cache_control(retention);
     let mut notes = composer.normalizer.notes.clone();
     let cached = marks.contains(&Breakpoint::Tools).then_some(mark);
     let tools = tools(input.tools, cached, dialect, &mut notes);
@@ -276,13 +276,4 @@ fn tools(
         }
     });
     tools.collect()
-}
-
-/// Returns the breakpoint for a lifetime of the cache. If only the head is to be kept longer, all is kept
-/// as usual: which breakpoint belongs to the head is not known any more once a text is marked.
-fn mark(retention: CacheRetention) -> &'static str {
-    match retention {
-        CacheRetention::Long => r#"{"type":"ephemeral","ttl":"1h"}"#,
-        CacheRetention::Usual | CacheRetention::Head => r#"{"type":"ephemeral"}"#,
-    }
 }

@@ -1,0 +1,225 @@
+//! The messages of a Messages request: the parts that only this protocol has, and how a turn is written.
+
+use std::borrow::Cow;
+
+use plimsoll_context::{Opaque, Part, Thinking, ToolCall};
+
+use super::binding::Bound;
+use super::{MARK, ORIGIN, media};
+use crate::arguments;
+use crate::call_ids::CallIdForm;
+use crate::compose::{Spot, Spots, Writer};
+use crate::normalize::Native;
+use crate::object::{Object, array, push_text};
+use crate::raw::RawObject;
+use crate::request::LeftOut;
+use crate::server_rules::{
+    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
+};
+use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+
+/// The longest name of a tool.
+const MAX_NAME: usize = 128;
+
+/// The demands of the API on the messages of a request. Whether the assistant may speak last depends on
+/// the model and on its thinking.
+pub(super) const RULES: ServerRules = ServerRules {
+    ids: CallIdForm::Word,
+    max_name: Some(MAX_NAME),
+    arguments: Arguments::Object,
+    system: SystemMessages::Apart,
+    neighbors: Neighbors::JoinBlocks,
+    results: Results::InUserTurn,
+    result_content: ResultContent::TextsIfFailed,
+    breakpoints: Breakpoints::Blocks,
+    blank_texts: false,
+    user_first: true,
+    user_required: false,
+    user_after_result: true,
+    assistant_last: true,
+    parallel_calls: true,
+    items: false,
+    calls_apart: false,
+    reasoning: None,
+};
+
+/// Converts the parts of messages.
+#[derive(Debug, Default)]
+pub(super) struct Parts<'m> {
+    /// For each message, why its thinking is left out; `None` if it is sent.
+    pub(super) without: &'m [Option<LeftOut>],
+    /// The calls of the provider's own tools that are left out, because they have no result.
+    pub(super) unanswered: &'m [&'m Opaque],
+    /// Whether a file is named by an id of the provider.
+    pub(super) files: bool,
+}
+
+impl Native for Parts<'_> {
+    fn media(&mut self, part: &Part, role: Role) -> Option<String> {
+        let (source, block) = match part {
+            _ if role == Role::Assistant => return None,
+            Part::Image(image) => (&image.source, media::image(image)),
+            Part::File(file) => (&file.source, media::document(file)),
+            _ => return None,
+        };
+        self.files |= media::is_file(source);
+        block
+    }
+
+    fn opaque(
+        &mut self,
+        opaque: &Opaque,
+        _: Role,
+        before: Option<&str>,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        let mut unanswered = self.unanswered.iter();
+        if unanswered.any(|call| std::ptr::eq(*call, opaque)) {
+            return Err(LeftOut::ServerCall);
+        }
+        let object = own(opaque).ok_or(LeftOut::ForeignBlock)?;
+        let kind = object.get("type").filter(|kind| kind.starts_with('"'));
+        if kind.ok_or(LeftOut::ForeignBlock)? == "\"text\"" {
+            let text = object.get("text");
+            let text: Option<String> = text.and_then(|raw| serde_json::from_str(raw).ok());
+            // It is the text before it once more, with its citations.
+            if text.is_none() || text.as_deref() != before || blocks.pop().is_none() {
+                return Err(LeftOut::Citations);
+            }
+        }
+        blocks.push(Content::Json(unmarked(&object, opaque)).into());
+        Ok(())
+    }
+
+    fn thinking(
+        &mut self,
+        message: usize,
+        thinking: &Thinking,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        if let Some(why) = self.without.get(message).copied().flatten() {
+            return Err(why);
+        }
+        let bound = thinking.opaque.as_ref().and_then(Bound::of);
+        blocks.extend(bound.map(|bound| Content::Thinking(bound.block.to_owned()).into()));
+        Ok(())
+    }
+
+    /// Leaves out thinking that nothing follows.
+    fn end(&mut self, blocks: &mut Vec<Block>) -> Option<LeftOut> {
+        let is_thinking = |block: &Block| matches!(block.content, Content::Thinking(_));
+        let kept = blocks.iter().rposition(|block| !is_thinking(block));
+        let kept = kept.map_or(0, |last| last + 1);
+        let left_out = (kept < blocks.len()).then_some(LeftOut::LastThinking);
+        blocks.truncate(kept);
+        left_out
+    }
+
+    fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
+        let object = call.opaque.as_ref().and_then(own);
+        let object = object.map(|object| {
+            let known = ["type", "id", "name", "input", MARK];
+            object.with(&known.map(|key| (key, None)))
+        });
+        let members = object.as_deref().and_then(|object| {
+            let members = object.strip_prefix('{')?;
+            members.strip_suffix('}')
+        });
+        (false, members.unwrap_or_default().to_owned(), None)
+    }
+}
+
+/// Writes the turns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Messages;
+
+impl Writer for Messages {
+    fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
+        let role = match turn.role {
+            Role::Assistant => "assistant",
+            Role::System | Role::User | Role::Tool => "user",
+        };
+        out.extend_from_slice(br#"{"role":"#);
+        push_text(out, role);
+        out.extend_from_slice(br#","content":["#);
+        for (n, block) in turn.blocks.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(block_json(block).as_bytes());
+            if !matches!(block.content, Content::Thinking(_)) {
+                let end = out.len().saturating_sub(1);
+                spots.block(block, Spot { end, text: None });
+            }
+        }
+        out.extend_from_slice(b"]}");
+    }
+}
+
+/// Returns the JSON of a block, without a breakpoint.
+pub(super) fn block_json(block: &Block) -> Cow<'_, str> {
+    match &block.content {
+        Content::Text(text) => Object::of("text").text("text", text).end().into(),
+        Content::Json(json) | Content::Thinking(json) | Content::Item(json) => json.into(),
+        Content::Call(call) => call_json(call).into(),
+        Content::Result(answer, blocks) => result_json(answer, blocks).into(),
+        Content::Keys(_) | Content::Break => "{}".into(),
+    }
+}
+
+fn call_json(call: &Call) -> String {
+    let mut json = Object::of("tool_use")
+        .text("id", &call.id)
+        .text("name", &call.name)
+        .raw("input", &call.arguments)
+        .end();
+    if !call.members.is_empty() {
+        json.pop();
+        json.push(',');
+        json.push_str(&call.members);
+        json.push('}');
+    }
+    json
+}
+
+fn result_json(answer: &Answer, blocks: &[Block]) -> String {
+    let mut result = Object::of("tool_result").text("tool_use_id", &answer.id);
+    match blocks {
+        [] => {}
+        [block] if block.as_text().is_some() => {
+            result = result.text("content", block.as_text().unwrap_or_default());
+        }
+        blocks => {
+            let blocks: Vec<Cow<'_, str>> = blocks.iter().map(block_json).collect();
+            result = result.raw("content", &array(blocks.iter().map(AsRef::as_ref)));
+        }
+    }
+    if answer.is_error {
+        result = result.value("is_error", true);
+    }
+    result.end()
+}
+
+/// Returns the JSON object of a block of this protocol.
+pub(super) fn own(opaque: &Opaque) -> Option<RawObject<'_>> {
+    let own = Some(opaque).filter(|opaque| opaque.origin == ORIGIN)?;
+    serde_json::from_str(&own.data).ok()
+}
+
+/// Returns a block of this protocol as it came, but without a breakpoint.
+pub(super) fn unmarked(object: &RawObject<'_>, opaque: &Opaque) -> String {
+    match object.get(MARK) {
+        None => opaque.data.trim().to_owned(),
+        Some(_) => object.with(&[(MARK, None)]),
+    }
+}
+
+/// Whether a text has more than white space, which the API refuses (AM6).
+pub(super) fn says(text: &str) -> bool {
+    !text.trim().is_empty()
+}
+
+/// Returns a tool's name as the API accepts it in a definition, a choice and a call.
+pub(super) fn legal_name(name: &str) -> Cow<'_, str> {
+    arguments::legal_name(name, MAX_NAME)
+}
