@@ -112,7 +112,14 @@ impl<'t> Splitter<'t> {
     /// without case and marks are both.
     fn cased_word(&self, next: usize) -> Option<usize> {
         let (first, class, _) = self.char(self.at)?;
+        let is_part = |class: Class| class.is_letter() || class == Class::Mark;
         let may_open = !class.is_letter() && class != Class::Number && !is_line_end(first);
+        // Most signs of JSON and of code stand before others: they are told from words by one look.
+        let follows = || self.char(next).is_some_and(|(_, class, _)| is_part(class));
+        let is_word = is_part(class) || (may_open && follows());
+        if !is_word {
+            return None;
+        }
         let opened = |word: &dyn Fn(usize) -> Option<usize>| {
             let behind = may_open.then(|| word(next)).flatten();
             behind.or_else(|| word(self.at))
