@@ -15,6 +15,14 @@ pub(crate) trait Writer {
     /// Appends a turn to a body, and reports the blocks that a breakpoint may stand on.
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots);
 
+    /// Returns a turn as JSON.
+    fn json(&self, turn: &Turn) -> String {
+        let mut json = Vec::new();
+        self.write(turn, &mut json, &mut Spots::default());
+        // A turn is written as text.
+        String::from_utf8_lossy(&json).into_owned()
+    }
+
     /// Returns the JSON of a breakpoint, for the end of the members of a block.
     fn breakpoint(&self, mark: &str) -> String {
         format!(r#","cache_control":{mark}"#)

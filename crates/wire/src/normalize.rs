@@ -13,11 +13,6 @@
 //! [`Writer`](crate::compose::Writer) that writes one turn as JSON. `openai_chat/write.rs` is the example
 //! of all three; [`Composer`](crate::compose::Composer) turns messages into bytes with them.
 
-#![allow(
-    dead_code,
-    reason = "some rules are those of protocols that have not moved here yet"
-)]
-
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,6 +109,14 @@ impl Normalizer {
             self.system.extend(blocks);
         } else {
             self.open.emit(Turn::new(Role::System, blocks));
+        }
+    }
+
+    /// Takes the ids of calls outside of the messages whose tools take a text of any form.
+    pub(crate) fn knows_custom(&mut self, ids: impl IntoIterator<Item = impl AsRef<str>>) {
+        for id in ids {
+            let id = self.ids.result(id.as_ref()).into_owned();
+            self.custom.insert(id);
         }
     }
 
@@ -216,7 +219,7 @@ impl Normalizer {
             name: self.names.get(&id).cloned().unwrap_or_default(),
             id,
             is_error: result.is_error,
-            several: result.parts.len() > 1,
+            is_text: matches!(result.parts.as_slice(), [Part::Text { .. }]),
             attached,
         };
         match self.rules.results {

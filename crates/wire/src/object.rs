@@ -43,6 +43,17 @@ impl Object {
         self
     }
 
+    /// Adds members that are JSON already, without braces.
+    pub(crate) fn members(mut self, members: &str) -> Self {
+        if !members.is_empty() {
+            if self.json.len() > 1 {
+                self.json.push(',');
+            }
+            self.json.push_str(members);
+        }
+        self
+    }
+
     /// Returns the bytes up to the elements of a list under a key; the object is open.
     pub(crate) fn open_list(mut self, key: &str) -> Vec<u8> {
         self.key(key);

@@ -13,12 +13,11 @@ mod render;
 mod reply;
 mod schema;
 mod settings;
-mod shape;
 mod simulate;
 mod stream;
-mod types;
 mod usage;
 mod validate;
+mod write;
 
 pub use crate::fault::MAX_FAULTS;
 pub use crate::openai_chat::{Images, ParallelCalls, Slot, SystemRole};
@@ -31,13 +30,9 @@ pub use pairing::{tied, untied};
 pub(crate) use patch::Instructions;
 pub use profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 pub use read::{Chat, read};
-pub use render::{MIN_OUTPUT, render, request};
+pub use render::{MIN_OUTPUT, render};
 pub use reply::read_reply;
 pub use simulate::{encrypt, unreadable};
 pub use stream::StreamState;
-pub use types::{
-    Block, Call, Content, ContentPart, CustomCall, InputMessage, Item, Output, Reasoning, Request,
-    Tool,
-};
 pub(crate) use validate::unfit;
 pub use validate::{refusal, validate};

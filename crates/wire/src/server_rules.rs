@@ -1,11 +1,6 @@
 //! [`ServerRules`]: the demands of a server on the messages of a request, as data. A dialect or a profile
 //! yields them, and [`normalize`](crate::normalize) follows them.
 
-#![allow(
-    dead_code,
-    reason = "some rules are those of protocols that have not moved here yet"
-)]
-
 use crate::call_ids::CallIdForm;
 
 /// What a server demands of the messages of a request.

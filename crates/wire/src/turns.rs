@@ -4,11 +4,6 @@
 //! [`normalize`](crate::normalize) arranges [`Turn`]s as a server demands, and each protocol writes them
 //! as its JSON. Content that only one protocol knows is JSON already.
 
-#![allow(
-    dead_code,
-    reason = "some content is that of protocols that have not moved here yet"
-)]
-
 use serde_json::{Map, Value};
 
 use crate::frames;
@@ -95,8 +90,8 @@ pub(crate) struct Answer {
     /// Whether the tool takes a text of any form.
     pub(crate) custom: bool,
     pub(crate) is_error: bool,
-    /// Whether the result has several parts, sent or not.
-    pub(crate) several: bool,
+    /// Whether the result is one text.
+    pub(crate) is_text: bool,
     /// Whether blocks of the result follow the batch.
     pub(crate) attached: bool,
 }

@@ -12,7 +12,7 @@ use super::read_block::{self, parts};
 use super::write::{Messages, Parts, RULES, block_json};
 use crate::aligned::{Piece, align, is_thinking};
 use crate::arguments;
-use crate::compose::{Spots, Writer};
+use crate::compose::Writer;
 use crate::error::WireError;
 use crate::frames;
 use crate::normalize::Normalizer;
@@ -61,7 +61,9 @@ impl Chat<'_> {
                     )?));
                 }
                 Group::Entry(entry, members) => list.extend(self.entry(entry, &members, without)?),
-                Group::New(message) => list.extend(rendered(message).iter().map(turn_json)),
+                Group::New(message) => {
+                    list.extend(rendered(message).iter().map(|turn| Messages.json(turn)))
+                }
             }
         }
         let list = array(list.iter().map(String::as_str));
@@ -305,13 +307,6 @@ fn rendered(message: &Message) -> Vec<Turn> {
     // A turn that only stands between others belongs to no message.
     turns.retain(|turn| !turn.from.is_empty());
     turns
-}
-
-fn turn_json(turn: &Turn) -> String {
-    let mut json = Vec::new();
-    Messages.write(turn, &mut json, &mut Spots::default());
-    // A turn is written as text.
-    String::from_utf8_lossy(&json).into_owned()
 }
 
 fn blocks_of(message: &Message) -> Vec<String> {

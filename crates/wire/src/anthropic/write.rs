@@ -168,18 +168,12 @@ pub(super) fn block_json(block: &Block) -> Cow<'_, str> {
 }
 
 fn call_json(call: &Call) -> String {
-    let mut json = Object::of("tool_use")
+    Object::of("tool_use")
         .text("id", &call.id)
         .text("name", &call.name)
         .raw("input", &call.arguments)
-        .end();
-    if !call.members.is_empty() {
-        json.pop();
-        json.push(',');
-        json.push_str(&call.members);
-        json.push('}');
-    }
-    json
+        .members(&call.members)
+        .end()
 }
 
 fn result_json(answer: &Answer, blocks: &[Block]) -> String {

@@ -195,18 +195,12 @@ fn call(call: &Call, first: bool) -> String {
     let function = function
         .text("name", &declared(&call.name))
         .raw("args", &call.arguments);
-    let mut part = Object::new().raw("functionCall", &function.end()).end();
     let members = match call.members.as_str() {
         "" if first => UNSIGNED,
         members => members,
     };
-    if !members.is_empty() {
-        part.pop();
-        part.push(',');
-        part.push_str(members);
-        part.push('}');
-    }
-    part
+    let part = Object::new().raw("functionCall", &function.end());
+    part.members(members).end()
 }
 
 fn result(answer: &Answer, blocks: &[Block]) -> String {

@@ -11,10 +11,12 @@ use super::items;
 use super::pairing::is_tied;
 use super::profile::{Profile, ReasoningItems};
 use super::read::{Chat, Form, read};
-use super::shape::Shaper;
+use super::write::{Input, Parts, RULES};
 use crate::aligned::{Piece, align};
+use crate::compose::Writer;
 use crate::error::WireError;
 use crate::frames;
+use crate::normalize::Normalizer;
 use crate::openai_chat::Slot;
 use crate::raw::RawObject;
 
@@ -49,7 +51,7 @@ impl Chat<'_> {
         instructions: &Instructions,
     ) -> Result<String, WireError> {
         let slots: Vec<Slot<'m>> = slots.into_iter().collect();
-        let mut anew = self.anew(&slots)?.into_iter();
+        let mut anew = self.anew(&slots).into_iter();
         let mut list: Vec<String> = Vec::new();
         for slot in slots {
             match slot {
@@ -90,7 +92,7 @@ impl Chat<'_> {
 
     /// The items of each new message. All of them together, since what a result is depends on its
     /// call.
-    fn anew(&self, slots: &[Slot<'_>]) -> Result<Vec<Vec<String>>, WireError> {
+    fn anew(&self, slots: &[Slot<'_>]) -> Vec<Vec<String>> {
         let new = || {
             slots.iter().filter_map(|slot| match slot {
                 Slot::New(message) => Some(*message),
@@ -102,14 +104,7 @@ impl Chat<'_> {
             true => self.custom_calls(slots),
             false => BTreeSet::new(),
         };
-        let profile = whole();
-        let mut shaper = Shaper::new(&profile);
-        shaper.knows(custom.iter().map(String::as_str));
-        for message in new() {
-            shaper.message(message);
-        }
-        let texts = |items: Vec<super::types::Item<'_>>| items.iter().map(text).collect();
-        shaper.by_message().into_iter().map(texts).collect()
+        written(new(), custom)
     }
 
     /// Ids of calls of tools that take a text of any form.
@@ -154,7 +149,7 @@ fn edited(raws: &[&str], message: &Message) -> Result<Vec<String>, WireError> {
             {
                 return Ok(vec![item]);
             }
-            return drawn(message);
+            return Ok(drawn(message));
         }
         Message::Summary { text } => &[Part::text(frames::framed_summary(text))],
         Message::Notice { text } => &[Part::text(text)],
@@ -163,16 +158,30 @@ fn edited(raws: &[&str], message: &Message) -> Result<Vec<String>, WireError> {
     if let Some(items) = in_place(raws, new)? {
         return Ok(items);
     }
-    drawn(message)
+    Ok(drawn(message))
 }
 
-/// A message as the wire renders it, by itself.
-fn drawn(message: &Message) -> Result<Vec<String>, WireError> {
+/// Returns the items of a message by itself.
+fn drawn(message: &Message) -> Vec<String> {
+    let items = written([message], BTreeSet::new());
+    items.into_iter().flatten().collect()
+}
+
+/// Returns the items of each message. `custom` are ids of calls outside of these messages whose tools take
+/// a text of any form.
+fn written<'m>(
+    messages: impl IntoIterator<Item = &'m Message>,
+    custom: BTreeSet<String>,
+) -> Vec<Vec<String>> {
     let profile = whole();
-    let mut shaper = Shaper::new(&profile);
-    shaper.message(message);
-    let items = shaper.by_message().into_iter().flatten();
-    items.map(|item| text(&item)).collect()
+    let mut normalizer = Normalizer::new(RULES);
+    normalizer.knows_custom(custom);
+    let items = messages.into_iter().map(|message| {
+        normalizer.message(message, &mut Parts::new(&profile));
+        let turns = normalizer.open.turns.drain(..);
+        turns.map(|turn| Input(&profile).json(&turn)).collect()
+    });
+    items.collect()
 }
 
 /// The items with other parts in their places; `None` where they do not stand one for one.
@@ -276,7 +285,7 @@ fn with_output(raw: &str, new: &ToolResult) -> Result<Option<String>, WireError>
             said_in(output, Some(&old), Some(parts), "input_text")?
         }
         _ => {
-            let items = drawn(&Message::ToolResult(new.clone()))?;
+            let items = drawn(&Message::ToolResult(new.clone()));
             let drawn: Option<RawObject<'_>> = items.first().map(|raw| parse(raw)).transpose()?;
             let drawn = drawn.and_then(|drawn| drawn.get("output").map(str::to_owned));
             drawn.unwrap_or_else(|| output.to_owned())
@@ -327,10 +336,6 @@ fn pieces(content: &str) -> Result<Vec<&str>, WireError> {
     }
     let list: Vec<&RawValue> = parse(content)?;
     Ok(list.into_iter().map(RawValue::get).collect())
-}
-
-fn text(item: &super::types::Item<'_>) -> Result<String, WireError> {
-    serde_json::to_string(item).map_err(|error| WireError::not_json(&error))
 }
 
 fn quoted(text: &str) -> String {

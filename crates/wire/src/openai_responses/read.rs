@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::items;
-use super::shape::AUTO;
+use super::write::AUTO;
 use crate::error::WireError;
 use crate::frames;
 use crate::openai_chat::Extra;

@@ -1,31 +1,43 @@
-//! [`render`]: a view of a transcript as the bytes of a Responses request. Deterministic: the
-//! same view gives the same bytes. Chooses nothing and repairs nothing; a view that parts a call
-//! from its result is rendered parted, and `validate.rs` says so.
+//! [`render`]: a transcript as the body of a Responses request. Deterministic. It repairs nothing: if other
+//! messages separate a call from its result, the body does, too, and `validate.rs` reports it.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-
-use plimsoll_context::{Message, ToolSpec};
-use serde_json::{Value, json};
+use plimsoll_context::Message;
+use serde_json::{Map, Value, json};
 
 use super::ids;
 use super::items;
 use super::profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 use super::schema;
-use super::shape::Shaper;
-use super::types::{Reasoning, Request, Tool};
+use super::write::{Input, Parts, RULES};
+use crate::compose::Composer;
 use crate::error::WireError;
+use crate::object::{Object, Settings, array};
 use crate::openai_chat::ParallelCalls;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use crate::tools;
 
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
-/// What is asked for where nothing is stored, so that reasoning can go back.
+/// Includes reasoning in the reply in a form that can go back, since nothing is stored.
 pub(super) const ENCRYPTED: &str = "reasoning.encrypted_content";
-/// What an answer under a schema is called.
+/// The name of the format of an answer under a schema.
 const ANSWER: &str = "answer";
+/// The order of the members behind the input. They may change from turn to turn, so an older request, up to
+/// the end of its input, is a byte prefix of a newer one.
+const ORDER: [&str; 10] = [
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_output_tokens",
+    "reasoning",
+    "text",
+    "temperature",
+    "prompt_cache_key",
+    "store",
+    "include",
+    "stream",
+];
 
-/// Renders a view.
+/// Renders a transcript.
 ///
 /// # Errors
 ///
@@ -35,177 +47,144 @@ pub fn render<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
-    let (request, notes, from) = built(input, messages, profile);
-    let body = serde_json::to_vec(&request).map_err(|error| WireError::not_json(&error))?;
+    let writer = Input(profile);
+    let mut composer = Composer::new(RULES);
+    for message in messages {
+        composer.message(message, &mut Parts::new(profile), &writer);
+    }
+    let mut notes = composer.normalizer.notes.clone();
+    let mut head = Object::new().text("model", input.model);
+    if let Some(system) = input.system {
+        head = head.text("instructions", system);
+    }
+    let tools = tools(input, profile, &mut notes);
+    if !tools.is_empty() {
+        head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+    }
+    let mut body = head.open_list("input");
+    let end = composer.end(input.context);
+    composer.write(&end, &[], "", &writer, &mut body);
+    body.push(b']');
+    settings(input, !tools.is_empty(), profile, &mut notes).write(&mut body);
+    body.push(b'}');
     Ok(Rendered {
         body,
         notes,
-        from,
+        from: composer.from(&end),
         ..Rendered::default()
     })
 }
 
-/// Renders a view into the request's types, for those who change it before it is sent.
-pub fn request<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    profile: &Profile,
-) -> (Request<'a>, Vec<Note>) {
-    let (request, notes, _) = built(input, messages, profile);
-    (request, notes)
-}
-
-fn built<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    profile: &Profile,
-) -> (Request<'a>, Vec<Note>, Vec<Vec<usize>>) {
-    let mut shaper = Shaper::new(profile);
-    for message in messages {
-        shaper.message(message);
-    }
-    let mut from = shaper.from();
-    let (items, mut notes) = shaper.finish(input.context);
-    from.resize(items.len(), Vec::new());
-    let mut request = Request {
-        model: input.model.into(),
-        instructions: input.system.map(Cow::Borrowed),
-        tools: tools(input, profile, &mut notes),
-        input: items,
-        ..Request::default()
-    };
-    settings(&mut request, input, profile, &mut notes);
-    (request, notes, from)
-}
-
-fn settings<'a>(
-    request: &mut Request<'a>,
-    input: &RenderInput<'a>,
+fn settings(
+    input: &RenderInput<'_>,
+    has_tools: bool,
     profile: &Profile,
     notes: &mut Vec<Note>,
-) {
-    if !request.tools.is_empty() {
-        request.tool_choice = match &input.tool_choice {
+) -> Settings {
+    let mut settings = Settings::new(&ORDER);
+    if has_tools {
+        let choice: Option<Value> = match &input.tool_choice {
             ToolChoice::Auto => None,
             ToolChoice::None => Some("none".into()),
             ToolChoice::Required => Some("required".into()),
             ToolChoice::Tool(name) => Some(json!({"type": "function", "name": ids::name(name)})),
         };
-        request.parallel_tool_calls =
-            (profile.parallel_calls == ParallelCalls::OneAtATime).then_some(false);
+        settings.set("tool_choice", choice);
+        if profile.parallel_calls == ParallelCalls::OneAtATime {
+            settings.set("parallel_tool_calls", Value::Bool(false));
+        }
     }
-    request.max_output_tokens = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
+    let limit = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
+    settings.set("max_output_tokens", limit.map(Value::from));
     let effort = input.effort.and_then(|asked| profile.effort(asked));
     if input.effort.is_some() && effort.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
     let summary = profile.summaries == Summaries::Auto && profile.reasoning != ReasoningItems::None;
-    if effort.is_some() || summary {
-        request.reasoning = Some(Reasoning {
-            effort: effort.map(|effort| effort.name().into()),
-            summary: summary.then(|| "auto".into()),
-        });
-    }
-    request.text = input.format.map(|schema| {
+    settings.set("reasoning", reasoning(effort, summary));
+    let format = input.format.map(|schema| {
         let strict = schema::unfit_for_strict(schema).is_none();
         let format =
             json!({"type": "json_schema", "name": ANSWER, "schema": schema, "strict": strict});
         json!({ "format": format })
     });
-    match profile.sampling {
-        Sampling::Accepted => request.temperature = input.temperature,
-        // Who does not think takes one.
-        Sampling::Refused if effort == Some(Effort::None) => {
-            request.temperature = input.temperature;
-        }
-        Sampling::Refused if input.temperature.is_some() => {
-            notes.push(Note::setting(LeftOut::Temperature));
-        }
-        Sampling::Refused => {}
+    settings.set("text", format);
+    // A model that does not reason accepts a temperature.
+    if profile.sampling == Sampling::Accepted || effort == Some(Effort::None) {
+        settings.set("temperature", input.temperature.map(Value::from));
+    } else if input.temperature.is_some() {
+        notes.push(Note::setting(LeftOut::Temperature));
     }
-    if profile.cache == CacheKey::Sent {
-        let key = input.cache.and_then(|plan| plan.key.as_deref());
-        request.prompt_cache_key = key.map(Cow::Borrowed);
-    }
-    // Otherwise the server keeps everything that is said to it.
-    request.store = Some(false);
+    let key = input.cache.and_then(|plan| plan.key.as_deref());
+    let key = key.filter(|_| profile.cache == CacheKey::Sent);
+    settings.set("prompt_cache_key", key.map(Value::from));
+    // By default the server keeps everything.
+    settings.set("store", Value::Bool(false));
+    let mut include: Vec<&str> = Vec::new();
     if profile.reasoning == ReasoningItems::Encrypted {
-        request.include.push(ENCRYPTED.into());
+        include.push(ENCRYPTED);
     }
+    let asked = input.extra.and_then(|extra| extra.get("include"));
+    let asked = asked.and_then(Value::as_array).into_iter().flatten();
+    for one in asked.filter_map(Value::as_str) {
+        if !include.contains(&one) {
+            include.push(one);
+        }
+    }
+    settings.set(
+        "include",
+        (!include.is_empty()).then(|| Value::from(include)),
+    );
     if input.delivery == Delivery::Stream {
-        request.stream = Some(true);
+        settings.set("stream", Value::Bool(true));
     }
     for (key, value) in input.extra.into_iter().flatten() {
-        set(request, key, value);
+        set(&mut settings, key, value);
     }
+    settings
 }
 
-/// Sets one further key; a key must not stand twice in a body.
-fn set(request: &mut Request<'_>, key: &str, value: &Value) {
-    match key {
-        "tool_choice" => request.tool_choice = Some(value.clone()),
-        "parallel_tool_calls" => request.parallel_tool_calls = value.as_bool(),
-        "max_output_tokens" => request.max_output_tokens = value.as_u64(),
-        "temperature" => request.temperature = value.as_f64(),
-        "text" => request.text = Some(value.clone()),
-        "store" => request.store = value.as_bool(),
-        "stream" => request.stream = value.as_bool(),
-        "prompt_cache_key" => {
-            request.prompt_cache_key = value.as_str().map(|key| Cow::Owned(key.to_owned()));
-        }
-        "include" => {
-            let list = value.as_array().into_iter().flatten();
-            for one in list.filter_map(Value::as_str) {
-                if !request.include.iter().any(|known| known == one) {
-                    request.include.push(Cow::Owned(one.to_owned()));
-                }
-            }
-        }
-        "reasoning" => {
-            // It may hold keys that this crate does not know.
-            request.reasoning = None;
-            request.extra.insert(key.to_owned(), value.clone());
-        }
-        // What a run is made of is not a setting.
-        "model" | "instructions" | "input" | "tools" => {}
-        _ => {
-            request.extra.insert(key.to_owned(), value.clone());
-        }
-    }
+fn reasoning(effort: Option<Effort>, summary: bool) -> Option<Value> {
+    let effort = effort.map(|effort| ("effort", effort.name()));
+    let summary = summary.then_some(("summary", "auto"));
+    let keys = effort.into_iter().chain(summary);
+    let keys: Map<String, Value> = keys
+        .map(|(key, value)| (key.into(), value.into()))
+        .collect();
+    (!keys.is_empty()).then_some(keys.into())
 }
 
-fn tools<'a>(input: &RenderInput<'a>, profile: &Profile, notes: &mut Vec<Note>) -> Vec<Tool<'a>> {
-    let mut specs: Vec<&ToolSpec> = input.tools.iter().collect();
-    specs.sort_by(|one, other| one.name.cmp(&other.name));
-    let mut tools: Vec<Tool<'a>> = Vec::with_capacity(specs.len());
-    let mut names = BTreeSet::new();
-    let mut renamed = Vec::new();
-    for spec in specs {
-        // A tool is named as calls of it are; of two that are named alike the first counts.
-        let name = ids::name(&spec.name);
-        if !names.insert(name.clone()) {
-            renamed.push(Note::setting(LeftOut::RepeatedTool));
-            continue;
-        }
-        if name != spec.name {
-            renamed.push(Note::setting(LeftOut::Name));
-        }
+/// Sets one further key of the body; a value that a known key cannot have removes it.
+fn set(settings: &mut Settings, key: &str, value: &Value) {
+    let value = match key {
+        // The messages and the tools are not settings.
+        "model" | "instructions" | "input" | "tools" | "include" => return,
+        "parallel_tool_calls" | "store" | "stream" => value.as_bool().map(Value::from),
+        "max_output_tokens" => value.as_u64().map(Value::from),
+        "temperature" => value.as_f64().map(Value::from),
+        "prompt_cache_key" => value.as_str().map(Value::from),
+        _ => Some(value.clone()),
+    };
+    settings.set(key, value);
+}
+
+fn tools(input: &RenderInput<'_>, profile: &Profile, notes: &mut Vec<Note>) -> Vec<String> {
+    let specs = tools::named(input.tools, ids::name, notes);
+    let functions = specs.iter().map(|(name, spec)| {
         let parameters = schema::object(&spec.schema);
         let fits = || schema::unfit_for_strict(&parameters).is_none();
         let strict = profile.strict == Strict::WhereItFits && fits();
-        tools.push(Tool::Function {
-            kind: "function".into(),
-            name,
-            description: Cow::Borrowed(&spec.description),
-            parameters,
-            strict,
-        });
-    }
-    renamed.dedup();
-    notes.append(&mut renamed);
+        Object::of("function")
+            .text("name", name)
+            .text("description", &spec.description)
+            .value("parameters", &parameters)
+            .value("strict", strict)
+            .end()
+    });
+    let mut tools: Vec<String> = functions.collect();
     for block in input.hosted_tools {
         match items::own(block) {
-            Some((_, raw)) => tools.push(Tool::Raw(raw)),
+            Some((_, raw)) => tools.push(raw.get().to_owned()),
             None => notes.push(Note::setting(LeftOut::ForeignBlock)),
         }
     }

@@ -1,0 +1,304 @@
+//! The input of a Responses request: the parts that only this protocol has, and how an item is written.
+
+use std::borrow::Cow;
+
+use plimsoll_context::{File, Image, Opaque, Part, Source, Thinking, ToolCall};
+use serde_json::{Map, Value};
+
+use super::ids::{self, MAX_ID};
+use super::items;
+use super::profile::{Profile, ReasoningItems};
+use super::reply::OF_MESSAGE;
+use crate::call_ids::CallIdForm;
+use crate::compose::{Spots, Writer};
+use crate::normalize::Native;
+use crate::object::{Object, array, members};
+use crate::openai_chat::{Images, SystemRole};
+use crate::request::LeftOut;
+use crate::server_rules::{
+    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
+};
+use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+
+/// The detail of an image that has none: the published types require one.
+pub(super) const AUTO: &str = "auto";
+/// The kind of a call whose tool takes a text of any form.
+const CUSTOM: &str = "custom_tool_call";
+
+/// The demands of the API on the items of a request.
+pub(super) const RULES: ServerRules = ServerRules {
+    ids: CallIdForm::UpTo64,
+    max_name: Some(MAX_ID),
+    arguments: Arguments::AnyText,
+    system: SystemMessages::Anywhere,
+    neighbors: Neighbors::Keep,
+    results: Results::OwnTurn,
+    result_content: ResultContent::Any,
+    breakpoints: Breakpoints::Blocks,
+    blank_texts: true,
+    user_first: false,
+    user_required: false,
+    user_after_result: true,
+    assistant_last: true,
+    parallel_calls: true,
+    items: true,
+    calls_apart: false,
+    reasoning: None,
+};
+
+/// Converts the parts of one message.
+#[derive(Debug)]
+pub(super) struct Parts<'p> {
+    profile: &'p Profile,
+    /// Reasoning that is sent with the item after it: the API refuses it alone.
+    waiting: Vec<String>,
+    /// Whether the items that follow belong to reasoning that is sent.
+    reasoned: bool,
+}
+
+impl<'p> Parts<'p> {
+    pub(super) fn new(profile: &'p Profile) -> Self {
+        Self {
+            profile,
+            waiting: Vec::new(),
+            reasoned: false,
+        }
+    }
+
+    fn reasoning(&mut self, json: &str) -> Result<(), LeftOut> {
+        let sent = match self.profile.reasoning {
+            ReasoningItems::None => false,
+            ReasoningItems::Plain => true,
+            ReasoningItems::Encrypted => {
+                let item: Value = serde_json::from_str(json).unwrap_or_default();
+                items::is_encrypted(&item) && items::is_reasoning(&item)
+            }
+        };
+        if !sent {
+            return self.without_reasoning();
+        }
+        self.waiting.push(json.to_owned());
+        Ok(())
+    }
+
+    /// The items that follow belong to reasoning that is not sent.
+    fn without_reasoning(&mut self) -> Result<(), LeftOut> {
+        self.reasoned = false;
+        Err(LeftOut::Reasoning)
+    }
+
+    /// Returns the id of a call's item if it may be sent: the API then requires the reasoning before it.
+    fn item_id(&self, id: Option<Value>, prefix: &str) -> Option<String> {
+        let Some(Value::String(id)) = id else {
+            return None;
+        };
+        let paired = self.reasoned || self.profile.reasoning != ReasoningItems::Encrypted;
+        (paired && id.starts_with(prefix) && ids::fits(&id)).then_some(id)
+    }
+}
+
+impl Native for Parts<'_> {
+    fn media(&mut self, part: &Part, role: Role) -> Option<String> {
+        match part {
+            _ if role == Role::Assistant || self.profile.images == Images::Unsupported => None,
+            Part::Image(image) => Some(image_part(image)),
+            Part::File(file) => Some(file_part(file)),
+            _ => None,
+        }
+    }
+
+    fn opaque(
+        &mut self,
+        opaque: &Opaque,
+        role: Role,
+        _: Option<&str>,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        let (kind, raw) = items::own(opaque).ok_or(LeftOut::ForeignBlock)?;
+        let json = raw.get();
+        if role != Role::Assistant {
+            blocks.push(match (items::is_content(&kind), role) {
+                (true, _) if items::is_heard(&kind) => Content::Json(json.to_owned()).into(),
+                (false, Role::System | Role::User) => Content::Item(json.to_owned()).into(),
+                _ => return Err(LeftOut::ForeignBlock),
+            });
+            return Ok(());
+        }
+        match kind.as_str() {
+            "" => {
+                let mut keys: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+                keys.retain(|key, _| !OF_MESSAGE.contains(&key.as_str()));
+                blocks.extend([Content::Break.into(), Content::Keys(keys).into()]);
+            }
+            "reasoning" => {
+                blocks.push(Content::Break.into());
+                return self.reasoning(json);
+            }
+            kind if items::is_said(kind) => {
+                self.before_content(blocks);
+                blocks.push(Content::Json(json.to_owned()).into());
+            }
+            kind if items::is_content(kind) => return Err(LeftOut::ForeignBlock),
+            _ => {
+                self.before_content(blocks);
+                blocks.push(Content::Item(json.to_owned()).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn thinking(
+        &mut self,
+        _: usize,
+        thinking: &Thinking,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        blocks.push(Content::Break.into());
+        match thinking.opaque.as_ref().and_then(items::own) {
+            Some((kind, raw)) if kind == "reasoning" => self.reasoning(raw.get()),
+            // Only its own provider can read reasoning.
+            _ => self.without_reasoning(),
+        }
+    }
+
+    /// Sends the reasoning that waits.
+    fn before_content(&mut self, blocks: &mut Vec<Block>) {
+        self.reasoned |= !self.waiting.is_empty();
+        let waiting = self.waiting.drain(..);
+        blocks.extend(waiting.map(|json| Content::Item(json).into()));
+    }
+
+    fn end(&mut self, _: &mut Vec<Block>) -> Option<LeftOut> {
+        (!self.waiting.is_empty()).then_some(LeftOut::LoneReasoning)
+    }
+
+    fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
+        let own = call.opaque.as_ref().and_then(items::own);
+        let custom = own.as_ref().is_some_and(|(kind, _)| kind == CUSTOM);
+        let keys = own.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok());
+        let mut keys: Map<String, Value> = keys.unwrap_or_default();
+        keys.shift_remove("type");
+        let id = keys.shift_remove("id");
+        let item = self.item_id(id, if custom { "ctc" } else { "fc" });
+        (custom, members(&keys), item)
+    }
+}
+
+/// Writes for a server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Input<'p>(pub(super) &'p Profile);
+
+impl Writer for Input<'_> {
+    fn write(&self, turn: &Turn, out: &mut Vec<u8>, _: &mut Spots) {
+        let first = turn.blocks.first().map(|block| &block.content);
+        let item = match (&turn.answers, first) {
+            (Some(answer), _) => output(answer, &turn.blocks),
+            (None, Some(Content::Item(json))) => return out.extend_from_slice(json.as_bytes()),
+            (None, Some(Content::Call(call))) => call_item(call),
+            _ => self.message(turn),
+        };
+        out.extend_from_slice(item.as_bytes());
+    }
+}
+
+impl Input<'_> {
+    fn message(&self, turn: &Turn) -> String {
+        let role = match (turn.role, self.0.system_role) {
+            (Role::System, SystemRole::System) => "system",
+            (Role::System, SystemRole::Developer) => "developer",
+            (Role::User | Role::Tool, _) => "user",
+            (Role::Assistant, _) => "assistant",
+        };
+        let message = Object::of("message").text("role", role);
+        let message = match (turn.role, turn.blocks.as_slice()) {
+            // Servers that follow the published types require ids in a list.
+            (Role::Assistant, [block]) if block.as_text().is_some() => {
+                message.text("content", block.as_text().unwrap_or_default())
+            }
+            (Role::Assistant, blocks) => message.raw("content", &list(blocks, "output_text")),
+            (_, []) => message.raw("content", &list(&[Block::text("")], "input_text")),
+            (_, blocks) => message.raw("content", &list(blocks, "input_text")),
+        };
+        message.members(&members(&turn.keys)).end()
+    }
+}
+
+/// Returns a list of content parts. `text` is the type of a text.
+fn list(blocks: &[Block], text: &str) -> String {
+    let parts = blocks.iter().filter_map(|block| match &block.content {
+        Content::Text(said) => Some(Object::of(text).text("text", said).end().into()),
+        Content::Json(json) => Some(Cow::Borrowed(json.as_str())),
+        _ => None,
+    });
+    let parts: Vec<Cow<'_, str>> = parts.collect();
+    array(parts.iter().map(AsRef::as_ref))
+}
+
+fn call_item(call: &Call) -> String {
+    let (kind, taken) = match call.custom {
+        true => (CUSTOM, "input"),
+        false => ("function_call", "arguments"),
+    };
+    let mut item = Object::of(kind);
+    if let Some(id) = &call.item {
+        item = item.text("id", id);
+    }
+    item.text("call_id", &call.id)
+        .text("name", &call.name)
+        .text(taken, &call.arguments)
+        .members(&call.members)
+        .end()
+}
+
+fn output(answer: &Answer, blocks: &[Block]) -> String {
+    let kind = match answer.custom {
+        true => "custom_tool_call_output",
+        false => "function_call_output",
+    };
+    let item = Object::of(kind).text("call_id", &answer.id);
+    let item = match blocks {
+        [] => item.text("output", ""),
+        [block] if answer.is_text => item.text("output", block.as_text().unwrap_or_default()),
+        blocks => item.raw("output", &list(blocks, "input_text")),
+    };
+    item.end()
+}
+
+fn image_part(image: &Image) -> String {
+    let part = Object::of("input_image");
+    let detail = image.detail.as_deref().unwrap_or(AUTO);
+    let part = match &image.source {
+        Source::Url { url } if !is_address(url) => part.text("detail", detail).text("file_id", url),
+        source => part
+            .text("image_url", &address(source))
+            .text("detail", detail),
+    };
+    part.end()
+}
+
+fn file_part(file: &File) -> String {
+    let mut part = Object::of("input_file");
+    if let Some(name) = &file.name {
+        part = part.text("filename", name);
+    }
+    let key = match &file.source {
+        Source::Data { .. } => "file_data",
+        Source::Url { url } if is_address(url) => "file_url",
+        Source::Url { .. } => "file_id",
+    };
+    part.text(key, &address(&file.source)).end()
+}
+
+/// Returns `false` for an id of the provider's.
+fn is_address(url: &str) -> bool {
+    url.contains("://") || url.starts_with("data:")
+}
+
+fn address(source: &Source) -> Cow<'_, str> {
+    match source {
+        Source::Url { url } => Cow::Borrowed(url),
+        Source::Data { media_type, base64 } => {
+            Cow::Owned(format!("data:{media_type};base64,{base64}"))
+        }
+    }
+}
