@@ -21,6 +21,7 @@ use crate::protocol::{
     Chat, Converse, Gemini, Messages, Protocol, Responses, Server, dialect_of, profile_of,
 };
 use crate::rejected::RejectedReasoning;
+use crate::sent::Sent;
 use crate::timeouts::Timeouts;
 use crate::token_count::TokenCounter;
 use crate::vendor::{Tells, Vendor, Wire};
@@ -209,12 +210,14 @@ impl ModelClientBuilder {
                 let known = || facts.responses(profile_of(model, server));
                 Box::new(Responses {
                     profile: profile.unwrap_or_else(known),
+                    sent: Sent::default(),
                 })
             }
             Wire::Messages => {
                 let known = || facts.messages(anthropic::Profile::of_model(model.name()));
                 Box::new(Messages {
                     profile: messages_profile.unwrap_or_else(known),
+                    sent: Sent::default(),
                 })
             }
             Wire::Vertex if !model.name().starts_with(VERTEX_MODELS) => {
@@ -227,10 +230,12 @@ impl ModelClientBuilder {
             Wire::Gemini | Wire::Vertex => Box::new(Gemini {
                 profile: facts.gemini(gemini::Profile::of_model(model.name())),
                 at_vertex: wire == Wire::Vertex,
+                sent: Sent::default(),
             }),
             Wire::Converse => Box::new(Converse {
                 profile: facts.converse(bedrock::Profile::of_model(model.name())),
                 model: model.name().to_owned(),
+                sent: Sent::default(),
             }),
         };
         Ok(ModelClient {

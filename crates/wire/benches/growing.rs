@@ -1,51 +1,93 @@
-//! The body of a turn of a growing chat beside one that is rendered whole. Rows for the table of
+//! The body of a turn of a session that grows beside one that is rendered whole. Rows for the table of
 //! `cargo xtask bench`.
-#![allow(clippy::expect_used)]
+#![allow(clippy::expect_used, clippy::indexing_slicing)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
 
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
-use plimsoll_wire::RenderInput;
-use plimsoll_wire::openai_chat::{Dialect, GrowingChat, render};
+use plimsoll_wire::openai_chat::Dialect;
+use plimsoll_wire::{
+    RenderInput, Rendered, Written, anthropic, bedrock, gemini, openai_chat, openai_responses,
+};
 
 use figure::{Amount, Required, Unit, median, row, sections, time};
 
 const LENGTHS: [usize; 3] = [100, 1_000, 10_000];
 const ROUNDS: usize = 51;
+/// A model that binds its thinking to all that it has read.
+const CLAUDE: &str = "claude-opus-5-5";
 /// Bytes of a result.
 const RESULT: usize = 400;
 
 fn main() {
-    sections(&[("growing_chat", growing_chat)]);
+    sections(&[
+        ("growing_chat", || {
+            growing("Chat", |written, input, messages| {
+                openai_chat::render_next(written, input, messages, &Dialect::openai())
+                    .expect("it is rendered")
+            });
+        }),
+        ("growing_responses", || {
+            growing("Responses", |written, input, messages| {
+                let profile = openai_responses::Profile::openai();
+                openai_responses::render_next(written, input, messages, &profile)
+            });
+        }),
+        ("growing_messages", || {
+            growing("Messages", |written, input, messages| {
+                let profile = anthropic::Profile::of_model(CLAUDE);
+                anthropic::render_next(written, input, messages, &profile)
+            });
+        }),
+        ("growing_gemini", || {
+            growing("Gemini", |written, input, messages| {
+                let profile = gemini::Profile::of_model("gemini-3-pro");
+                gemini::render_next(written, input, messages, &profile)
+            });
+        }),
+        ("growing_converse", || {
+            growing("Converse", |written, input, messages| {
+                let profile = bedrock::Profile::of_model("amazon.nova-pro-v1:0");
+                bedrock::render_next(written, input, messages, &profile)
+            });
+        }),
+    ]);
 }
 
-fn growing_chat() {
-    let (dialect, input) = (Dialect::openai(), RenderInput::default());
+fn growing<D: Default>(
+    protocol: &str,
+    render: impl Fn(&mut Written<D>, &RenderInput<'_>, &[&Message]) -> Rendered,
+) {
+    let input = RenderInput {
+        model: CLAUDE,
+        ..RenderInput::default()
+    };
     for length in LENGTHS {
-        let mut messages: Vec<Message> = (0..length).map(message).collect();
-        let mut chat = GrowingChat::new(None, &dialect);
-        messages.iter().for_each(|message| chat.push(message));
+        let all: Vec<Message> = (0..length + 2 * ROUNDS).map(message).collect();
+        let all: Vec<&Message> = all.iter().collect();
+        let mut written = Written::default();
+        render(&mut written, &input, &all[..length]);
         let (mut grown, mut whole) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            let turn = [message(messages.len()), message(messages.len() + 1)];
-            let spent = time(|| {
-                turn.iter().for_each(|message| chat.push(message));
-                chat.request(&input)
-            });
+        for round in 1..=ROUNDS {
+            let messages = &all[..length + 2 * round];
+            let spent = time(|| render(&mut written, &input, messages));
             grown.push(spent.as_secs_f64() * 1e6);
-            messages.extend(turn);
-            let spent = time(|| render(&input, &messages, &dialect).expect("it is rendered"));
+            let spent = time(|| render(&mut Written::default(), &input, messages));
             whole.push(spent.as_secs_f64() * 1e6);
         }
-        let what = format!("body of a turn of a Chat of {length} messages, grown");
+        let what = format!("{protocol}: body of a turn of a session of {length} messages, grown");
         row(
             &what,
             Amount(median(grown), Unit::Micros),
             Required::Nothing,
         );
-        let what = "the same, rendered whole";
-        row(what, Amount(median(whole), Unit::Micros), Required::Nothing);
+        let what = format!("{protocol}: the same, rendered whole");
+        row(
+            &what,
+            Amount(median(whole), Unit::Micros),
+            Required::Nothing,
+        );
     }
 }
 

@@ -36,7 +36,7 @@ pub use profile::{
     ThinkingStyle, UnaskedThinking,
 };
 pub use read::{Chat, read};
-pub use render::render;
+pub use render::{Decided, render, render_next};
 pub use settings::MIN_BUDGET;
 pub use simulate::{sign, unsigned};
 pub use stream::{StreamState, read_reply};

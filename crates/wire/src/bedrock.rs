@@ -10,7 +10,7 @@ mod write;
 
 pub use crate::fault::MAX_FAULTS;
 pub use profile::{Maker, MixedTurn, Profile};
-pub use render::render;
+pub use render::{Decided, render, render_next};
 pub use stream::StreamState;
 pub use validate::{ERROR_TYPE, refusal, validate};
 

@@ -89,6 +89,60 @@ pub(crate) struct Composer {
     messages: usize,
 }
 
+/// The messages of a request as they were written, for the next request that begins with them.
+///
+/// Each protocol has a `render_next`, which takes it. `D` is what the protocol decided about the messages
+/// as a whole: if it decides otherwise, all of them are written again.
+#[derive(Debug, Default)]
+pub struct Written<D = ()> {
+    composer: Option<Composer>,
+    pub(crate) decided: D,
+}
+
+impl<D> Written<D> {
+    /// Returns the size of what is kept, in bytes of a request.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let composer = self.composer.as_ref();
+        composer.map_or(0, |composer| composer.written.len())
+    }
+
+    /// Returns how many messages are written.
+    pub(crate) fn messages(&self) -> usize {
+        self.composer
+            .as_ref()
+            .map_or(0, |composer| composer.messages)
+    }
+
+    /// Returns the composer, which begins with the system prompt, and those of the messages that it has
+    /// not taken.
+    pub(crate) fn continued<'c, 'm>(
+        &'c mut self,
+        rules: ServerRules,
+        system: Option<&str>,
+        messages: &'c [&'m Message],
+    ) -> (&'c mut Composer, &'c [&'m Message]) {
+        let composer = self.composer.get_or_insert_with(|| {
+            let mut composer = Composer::new(rules);
+            if let Some(system) = system {
+                composer.prompt(system);
+            }
+            composer
+        });
+        let new = messages.get(composer.messages..).unwrap_or_default();
+        (composer, new)
+    }
+
+    /// Returns the messages of the transcript in each turn, the last ones being `end`; nothing if no turn
+    /// was written.
+    pub(crate) fn from(&self, end: &[Turn]) -> Vec<Vec<usize>> {
+        let composer = self.composer.as_ref();
+        composer
+            .map(|composer| composer.from(end))
+            .unwrap_or_default()
+    }
+}
+
 impl Composer {
     pub(crate) fn new(rules: ServerRules) -> Self {
         Self {

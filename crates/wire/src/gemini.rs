@@ -11,7 +11,7 @@ mod write;
 
 pub use crate::fault::MAX_FAULTS;
 pub use profile::{Profile, Signatures, Thinking};
-pub use render::render;
+pub use render::{render, render_next};
 pub use stream::StreamState;
 pub use validate::{refusal, validate, validate_cache};
 

@@ -34,7 +34,7 @@ pub use reach::{Reach, reach, takes_temperature};
 pub(crate) use read::read_parsed;
 pub use read::{Chat, read};
 pub(crate) use render::render_list;
-pub use render::{GrowingChat, render};
+pub use render::{render, render_next};
 pub use response::{
     CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, Extra,
     FunctionPiece, PromptDetails, Response, Said, WireUsage,

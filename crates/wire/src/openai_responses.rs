@@ -30,7 +30,7 @@ pub use pairing::{tied, untied};
 pub(crate) use patch::Instructions;
 pub use profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 pub use read::{Chat, read};
-pub use render::{MIN_OUTPUT, render};
+pub use render::{MIN_OUTPUT, render, render_next};
 pub use reply::read_reply;
 pub use simulate::{encrypt, unreadable};
 pub use stream::StreamState;

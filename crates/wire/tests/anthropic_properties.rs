@@ -8,9 +8,10 @@ use plimsoll_context::{
 };
 use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::anthropic::{
-    Profile, StreamState, UnaskedThinking, cautions, read, read_reply, render, validate,
+    Profile, StreamState, UnaskedThinking, cautions, read, read_reply, render, render_next,
+    validate,
 };
-use plimsoll_wire::{Effort, RenderInput, ToolChoice};
+use plimsoll_wire::{Effort, RenderInput, Rendered, ToolChoice, Written};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -337,6 +338,38 @@ proptest! {
                     String::from_utf8_lossy(older),
                     String::from_utf8_lossy(&whole)
                 );
+            }
+        }
+    }
+
+    /// At every length, whatever was asked before: the kept bytes are those of a new request.
+    #[test]
+    fn a_session_that_grows_is_rendered_as_a_whole_one(
+        messages in history(),
+        system in proptest::option::of(text()),
+        context in proptest::option::of(text()),
+        efforts in proptest::collection::vec(effort(), 1..4),
+    ) {
+        let messages: Vec<&Message> = messages.iter().collect();
+        for model in MODELS {
+            let profile = Profile::of_model(model);
+            let mut written = Written::default();
+            for end in 1..=messages.len() {
+                let breakpoints = vec![Breakpoint::System, Breakpoint::Message(end / 2), Breakpoint::Message(end - 1)];
+                let cache = CachePlan { breakpoints, ..CachePlan::default() };
+                let input = RenderInput {
+                    model,
+                    system: system.as_deref(),
+                    context: context.as_deref().filter(|_| end % 2 == 0),
+                    effort: efforts[end % efforts.len()],
+                    cache: Some(&cache),
+                    ..RenderInput::default()
+                };
+                let messages = &messages[..end];
+                let whole = render(&input, messages.iter().copied(), &profile).unwrap();
+                let grown = render_next(&mut written, &input, messages, &profile);
+                let whole = Rendered { from: Vec::new(), ..whole };
+                prop_assert_eq!(grown, whole, "{}", model);
             }
         }
     }

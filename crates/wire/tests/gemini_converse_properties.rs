@@ -7,7 +7,7 @@ use plimsoll_context::{
     ToolResult, ToolSpec,
 };
 use plimsoll_wire::{
-    Effort, Fault, RenderInput, Rendered, StreamDecoder, ToolChoice, bedrock, gemini,
+    Effort, Fault, RenderInput, Rendered, StreamDecoder, ToolChoice, Written, bedrock, gemini,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -247,6 +247,40 @@ proptest! {
             let (new, _) = judged(model, &input, &grown);
             let (old, new) = (listed(&old.body), listed(&new.body));
             prop_assert_eq!(&old[..], &new[..old.len()], "{}", model);
+        }
+    }
+
+    /// At every length, whatever was asked before: the kept bytes are those of a new request.
+    #[test]
+    fn a_session_that_grows_is_rendered_as_a_whole_one(
+        messages in history(),
+        system in proptest::option::of(text()),
+        context in proptest::option::of(text()),
+        efforts in proptest::collection::vec(proptest::option::of(proptest::sample::select(Effort::ALL.to_vec())), 1..4),
+    ) {
+        let all: Vec<&Message> = messages.iter().collect();
+        for model in GEMINIS.into_iter().chain(BEHIND_BEDROCK) {
+            let (mut at_gemini, mut at_bedrock) = (Written::default(), Written::default());
+            for end in 1..=all.len() {
+                let cache = CachePlan {
+                    breakpoints: vec![Breakpoint::System, Breakpoint::Message(end / 2), Breakpoint::Message(end - 1)],
+                    ..CachePlan::default()
+                };
+                let input = RenderInput {
+                    model,
+                    system: system.as_deref(),
+                    context: context.as_deref().filter(|_| end % 2 == 0),
+                    effort: efforts[end % efforts.len()],
+                    cache: Some(&cache),
+                    ..RenderInput::default()
+                };
+                let (whole, _) = judged(model, &input, &messages[..end]);
+                let grown = match GEMINIS.contains(&model) {
+                    true => gemini::render_next(&mut at_gemini, &input, &all[..end], &gemini::Profile::of_model(model)),
+                    false => bedrock::render_next(&mut at_bedrock, &input, &all[..end], &bedrock::Profile::of_model(model)),
+                };
+                prop_assert_eq!(grown, Rendered { from: Vec::new(), ..whole }, "{}", model);
+            }
         }
     }
 

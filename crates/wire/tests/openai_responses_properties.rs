@@ -8,9 +8,9 @@ use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
 use plimsoll_wire::openai_responses::{
-    Profile, ReasoningItems, Slot, Strict, read, read_reply, render, validate,
+    Profile, ReasoningItems, Slot, Strict, read, read_reply, render, render_next, validate,
 };
-use plimsoll_wire::{Effort, RenderInput};
+use plimsoll_wire::{Effort, RenderInput, Written};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use unique_ids::with_unique_ids;
@@ -281,6 +281,29 @@ proptest! {
                     opening || whole.starts_with(older),
                     "{}\n{}", String::from_utf8_lossy(older), String::from_utf8_lossy(&whole)
                 );
+            }
+        }
+    }
+
+    /// At every length, whatever was asked before: the kept bytes are those of a new request.
+    #[test]
+    fn a_session_that_grows_is_rendered_as_a_whole_one(
+        messages in history(),
+        context in prop::option::of(some_text()),
+    ) {
+        let messages: Vec<&Message> = messages.iter().collect();
+        for profile in profiles() {
+            let mut written = Written::default();
+            for end in 1..=messages.len() {
+                let input = RenderInput {
+                    context: context.as_deref().filter(|_| end % 2 == 0),
+                    ..RenderInput::default()
+                };
+                let messages = &messages[..end];
+                let whole = render(&input, messages.iter().copied(), &profile).unwrap();
+                let grown = render_next(&mut written, &input, messages, &profile);
+                prop_assert_eq!(&grown.body, &whole.body);
+                prop_assert_eq!(&grown.notes, &whole.notes);
             }
         }
     }

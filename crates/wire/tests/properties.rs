@@ -10,10 +10,8 @@ use plimsoll_context::{
     Breakpoint, CachePlan, CallId, Image, Message, Opaque, Part, Source, Thinking, ToolCall,
     ToolResult,
 };
-use plimsoll_wire::RenderInput;
-use plimsoll_wire::openai_chat::{
-    Dialect, EchoReasoning, GrowingChat, ToolStyle, read, render, validate,
-};
+use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, read, render, render_next, validate};
+use plimsoll_wire::{RenderInput, Written};
 use proptest::prelude::*;
 use serde_json::Value;
 use unique_ids::with_unique_ids;
@@ -215,12 +213,9 @@ proptest! {
         context in proptest::option::of(some_text()),
     ) {
         for dialect in dialects() {
-            if dialect.tools == ToolStyle::JsonSchema {
-                continue;
-            }
-            let mut chat = GrowingChat::new(system.as_deref(), &dialect);
-            for (index, message) in messages.iter().enumerate() {
-                chat.push(message);
+            let mut written = Written::default();
+            let messages: Vec<&Message> = messages.iter().collect();
+            for index in 0..messages.len() {
                 let cache = CachePlan {
                     breakpoints: vec![Breakpoint::System, Breakpoint::Message(index / 2), Breakpoint::Message(index)],
                     ..CachePlan::default()
@@ -232,8 +227,9 @@ proptest! {
                     cache: Some(&cache),
                     ..RenderInput::default()
                 };
-                let whole = render(&input, &messages[..=index], &dialect).unwrap();
-                let grown = chat.request(&input);
+                let messages = &messages[..=index];
+                let whole = render(&input, messages.iter().copied(), &dialect).unwrap();
+                let grown = render_next(&mut written, &input, messages, &dialect).unwrap();
                 prop_assert_eq!(&grown.body, &whole.body, "{}", dialect.name);
                 prop_assert_eq!(&grown.notes, &whole.notes, "{}", dialect.name);
             }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Reply};
 use plimsoll_wire::openai_chat::{
-    CacheMarks, Dialect, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice, render,
+    CacheMarks, Dialect, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice, render_next,
     validate,
 };
 use plimsoll_wire::openai_responses::Profile;
@@ -18,9 +18,9 @@ use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
 use crate::explain::{Peculiarity, chat as sentences};
-use crate::kept_chats::KeptChats;
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
+use crate::sent::Sent;
 use crate::thinking_off::{self, ThinkingOff};
 
 /// The bits of a seed that are sent: the API has signed numbers.
@@ -51,7 +51,7 @@ const WANTS_MARKS: &str = "anthropic/";
 #[derive(Debug)]
 pub(crate) struct Chat {
     pub(crate) dialect: Dialect,
-    sent: KeptChats,
+    sent: Sent,
 }
 
 impl Protocol for Chat {
@@ -77,16 +77,10 @@ impl Protocol for Chat {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = if self.dialect.tools == ToolStyle::JsonSchema {
-            let messages = request.messages.iter().map(AsRef::as_ref);
-            let rendered = render(&input, messages, &self.dialect);
-            rendered.map_err(|error| unrendered(&error))?
-        } else {
-            let sent = self.sent.of(request, &self.dialect);
-            let rendered = sent.chat.request(&input);
-            self.sent.keep(sent);
-            rendered
-        };
+        let rendered = self.sent.render(request, |written, messages| {
+            render_next(written, &input, messages, &self.dialect)
+        });
+        let rendered = rendered.map_err(|error| unrendered(&error))?;
         let notes = rendered.notes.iter().chain(&left_out);
         let left_out = notes.map(|note| note.what);
         Ok(RenderedRequest::new(rendered.body, left_out))
@@ -162,7 +156,7 @@ impl Chat {
     pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            sent: KeptChats::default(),
+            sent: Sent::default(),
         }
     }
 

@@ -3,19 +3,18 @@
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::Tokens;
 use plimsoll_wire::anthropic::ThinkingStyle;
-use plimsoll_wire::bedrock::{Maker, Profile, StreamState, render, validate};
+use plimsoll_wire::bedrock::{Decided, Maker, Profile, StreamState, render_next, validate};
 use plimsoll_wire::{Fault, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
 use serde_json::{Value, json};
 
-use super::{
-    Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment, unrendered,
-};
+use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
 use crate::connection::Connection;
 use crate::explain::{Peculiarity, converse as sentences};
 use crate::models::FROM_LOW;
 use crate::receive::Framing;
+use crate::sent::Sent;
 use crate::thinking_off::ThinkingOff;
 
 /// The media type of a streamed reply.
@@ -27,6 +26,7 @@ pub(crate) struct Converse {
     pub(crate) profile: Profile,
     /// The id of the model, to which its reasoning is bound.
     pub(crate) model: String,
+    pub(crate) sent: Sent<Decided>,
 }
 
 impl Protocol for Converse {
@@ -55,9 +55,9 @@ impl Protocol for Converse {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let messages = request.messages.iter().map(AsRef::as_ref);
-        let rendered = render(&input, messages, &self.profile);
-        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let rendered = self.sent.render(request, |written, messages| {
+            render_next(written, &input, messages, &self.profile)
+        });
         let left_out = rendered.notes.iter().map(|note| note.what);
         let mut rendered = RenderedRequest::new(rendered.body, left_out.chain(no_images));
         rendered.headers.insert(ACCEPT, STREAM);

@@ -2,16 +2,15 @@
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Message, Tokens};
-use plimsoll_wire::gemini::{Profile, StreamState, Thinking, render, validate};
+use plimsoll_wire::gemini::{Profile, StreamState, Thinking, render_next, validate};
 use plimsoll_wire::{Effort, Fault, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{
-    Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment, unrendered,
-};
+use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
 use crate::connection::Connection;
 use crate::explain::{Peculiarity, gemini as sentences};
+use crate::sent::Sent;
 use crate::thinking_off::ThinkingOff;
 
 /// The efforts that the API has words for.
@@ -25,6 +24,7 @@ pub(crate) struct Gemini {
     pub(crate) profile: Profile,
     /// Whether the server is Vertex AI.
     pub(crate) at_vertex: bool,
+    pub(crate) sent: Sent,
 }
 
 impl Protocol for Gemini {
@@ -64,9 +64,9 @@ impl Protocol for Gemini {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let messages = request.messages.iter().map(AsRef::as_ref);
-        let rendered = render(&input, messages, &self.profile);
-        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let rendered = self.sent.render(request, |written, messages| {
+            render_next(written, &input, messages, &self.profile)
+        });
         let left_out = rendered.notes.iter().map(|note| note.what);
         Ok(RenderedRequest::new(
             rendered.body,

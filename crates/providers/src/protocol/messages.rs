@@ -2,8 +2,8 @@
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_wire::anthropic::{
-    NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, hosted_kinds, not_hosted, render,
-    validate,
+    Decided, NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, hosted_kinds, not_hosted,
+    render_next, validate,
 };
 use plimsoll_wire::{Fault, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, common_input,
-    effort_or_none, unrendered,
+    effort_or_none,
 };
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
@@ -21,6 +21,7 @@ use crate::explain::{Peculiarity, messages as sentences};
 use crate::hosted::hosted;
 use crate::models::FROM_LOW;
 use crate::rejected::RejectionTexts;
+use crate::sent::Sent;
 use crate::thinking_off::ThinkingOff;
 
 /// The endpoint below the base URL.
@@ -58,6 +59,7 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 #[derive(Debug)]
 pub(crate) struct Messages {
     pub(crate) profile: Profile,
+    pub(crate) sent: Sent<Decided>,
 }
 
 impl Protocol for Messages {
@@ -89,9 +91,9 @@ impl Protocol for Messages {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let messages = request.messages.iter().map(AsRef::as_ref);
-        let rendered = render(&input, messages, &self.profile);
-        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let rendered = self.sent.render(request, |written, messages| {
+            render_next(written, &input, messages, &self.profile)
+        });
         let left_out = rendered.notes.iter().map(|note| note.what);
         Ok(RenderedRequest {
             headers: headers(&rendered.betas),

@@ -2,7 +2,7 @@
 
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_wire::openai_responses::{
-    CacheKey, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted, render,
+    CacheKey, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted, render_next,
     validate,
 };
 use plimsoll_wire::{Effort, Fault, RenderInput, StreamDecoder};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, common_input,
-    effort_of, unrendered,
+    effort_of,
 };
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
@@ -20,6 +20,7 @@ use crate::explain::{Peculiarity, responses as sentences};
 use crate::hosted::hosted;
 use crate::model_ref::ModelRef;
 use crate::rejected::RejectionTexts;
+use crate::sent::Sent;
 use crate::thinking_off::{self, ThinkingOff};
 
 /// The endpoint below the base URL.
@@ -55,6 +56,7 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 #[derive(Debug)]
 pub(crate) struct Responses {
     pub(crate) profile: Profile,
+    pub(crate) sent: Sent,
 }
 
 impl Responses {
@@ -91,9 +93,9 @@ impl Protocol for Responses {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let messages = request.messages.iter().map(AsRef::as_ref);
-        let rendered = render(&input, messages, &self.profile);
-        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let rendered = self.sent.render(request, |written, messages| {
+            render_next(written, &input, messages, &self.profile)
+        });
         let left_out = rendered.notes.iter().map(|note| note.what);
         Ok(RenderedRequest::new(rendered.body, left_out))
     }

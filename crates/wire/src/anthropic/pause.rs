@@ -155,13 +155,13 @@ pub(super) fn is_waiting(messages: &[&Message]) -> bool {
     answered && read(messages.iter().copied(), |_| false).0.goes_on()
 }
 
-/// The calls of the provider's own tools that nobody answered, but those that may stay. Not their ids:
-/// another call of the same id may have its result.
-pub(super) fn unanswered<'a>(messages: &[&'a Message]) -> Vec<&'a Opaque> {
+/// Returns the calls of the provider's own tools that nobody answered, but those that may stay. Not their
+/// ids: another call of the same id may have its result.
+pub(super) fn unanswered<'a>(messages: &[&'a Message]) -> Vec<(At, &'a Opaque)> {
     let parted = parted(messages.iter().copied(), |_| false);
-    let calls = parted.calls.into_iter().filter_map(|((index, at), ..)| {
-        match messages.get(index)?.parts().get(at)? {
-            Part::Opaque(opaque) => Some(opaque),
+    let calls = parted.calls.into_iter().filter_map(|(at, ..)| {
+        match messages.get(at.0)?.parts().get(at.1)? {
+            Part::Opaque(opaque) => Some((at, opaque)),
             _ => None,
         }
     });

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use super::MARK;
 use super::loops;
-use super::pause;
+use super::pause::{self, At};
 use super::profile::{Profile, UnaskedThinking};
 use super::settings::{self, Settings};
 use super::write::{Messages, Parts, RULES, block_json, legal_name, own, says, unmarked};
-use crate::compose::{Composer, cache_control};
+use crate::compose::{Written, cache_control};
 use crate::error::WireError;
 use crate::frames;
 use crate::object::{Object, array};
@@ -37,49 +37,82 @@ pub fn render<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
-    let messages: Vec<&'a Message> = messages.into_iter().collect();
+    let messages: Vec<&Message> = messages.into_iter().collect();
+    let mut written = Written::default();
+    let (rendered, end) = next(&mut written, input, &messages, profile);
+    Ok(Rendered {
+        from: written.from(&end),
+        ..rendered
+    })
+}
+
+/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
+/// before are only copied.
+///
+/// `messages` begin with those of the last request with this `written`, the system prompt and the profile
+/// are the same. [`Rendered::from`] stays empty. If thinking or calls of the provider's tools in messages
+/// that were rendered before have to be left out now, or no longer, all messages are rendered again.
+#[must_use]
+pub fn render_next(
+    written: &mut Written<Decided>,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    profile: &Profile,
+) -> Rendered {
+    next(written, input, messages, profile).0
+}
+
+/// What is decided about the messages as a whole.
+#[derive(Debug, Default)]
+pub struct Decided {
+    /// For each message, why its thinking is left out.
+    without: Vec<Option<LeftOut>>,
+    /// The calls of the provider's own tools that are left out.
+    unanswered: Vec<At>,
+    /// Whether a file is named by an id of the provider.
+    files: bool,
+}
+
+/// Returns a request, and its turns behind the final ones.
+fn next(
+    written: &mut Written<Decided>,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    profile: &Profile,
+) -> (Rendered, Vec<Turn>) {
     let tools = tools::named(input.tools, legal_name, &mut Vec::new());
     // A paused turn goes back as it is: nothing is said after it.
-    let paused = pause::is_paused(&messages);
-    let waiting = paused || pause::is_waiting(&messages);
+    let paused = pause::is_paused(messages);
+    let waiting = paused || pause::is_waiting(messages);
     let context = input.context.filter(|_| !waiting);
     let input = &RenderInput {
         context,
         ..input.clone()
     };
     let specs: Vec<&ToolSpec> = tools.iter().map(|(_, tool)| *tool).collect();
-    let mut verdict = loops::judge(input, &specs, &messages, profile);
-    let unanswered = pause::unanswered(&messages);
-    let compose = |without: &[Option<LeftOut>]| {
-        let mut parts = Parts {
-            without,
-            unanswered: &unanswered,
-            files: false,
-        };
-        let mut composer = Composer::new(RULES);
-        if let Some(system) = input.system {
-            composer.prompt(system);
-        }
-        for message in &messages {
-            composer.message(message, &mut parts, &Messages);
-        }
+    let mut verdict = loops::judge(input, &specs, messages, profile);
+    let unanswered = pause::unanswered(messages);
+    let mut compose = |without: &[Option<LeftOut>]| {
+        compose(written, input, messages, without, &unanswered);
+        let (composer, _) = written.continued(RULES, input.system, messages);
         let end = composer.end(input.context);
         let turns = composer.outlines(&end);
         let began = match paused {
             true => settings::paused_loop_began(turns),
             false => settings::loop_began(turns),
         };
-        let settings = Settings::of(input, profile, began);
-        (composer, end, settings, parts.files)
+        (end, Settings::of(input, profile, began))
     };
-    let (mut composer, mut end, mut settings, mut files) = compose(&verdict.without);
+    let (mut end, mut settings) = compose(&verdict.without);
     // Whether the model thinks is known only now.
     if !settings.thinks
         && profile.unasked_thinking == UnaskedThinking::Refused
-        && loops::forget(&mut verdict.without, &messages)
+        && loops::forget(&mut verdict.without, messages)
     {
-        (composer, end, settings, files) = compose(&verdict.without);
+        (end, settings) = compose(&verdict.without);
     }
+    let files = written.decided.files;
+    let (composer, _) = written.continued(RULES, input.system, messages);
     if !paused {
         last_word(&mut end, profile, &settings);
     }
@@ -99,18 +132,53 @@ pub fn render<'a>(
     let tools = tools.iter().map(definition).chain(hosted).collect();
     let head = head(input, breakpoints, tools, &composer.normalizer.system);
     let mut body = head.open_list("messages");
+    body.reserve(composer.bytes());
     let mark = cache_control(retention(input));
     composer.write(&end, breakpoints, mark, &Messages, &mut body);
     body.push(b']');
     settings.keys.write(&mut body);
     body.push(b'}');
-    Ok(Rendered {
+    let rendered = Rendered {
         body,
         notes,
-        from: composer.from(&end),
         prefix: verdict.prefix,
         betas: betas(input, files),
-    })
+        ..Rendered::default()
+    };
+    (rendered, end)
+}
+
+/// Writes the messages that are not written yet; all of them if something else is left out of the others
+/// than before.
+fn compose(
+    written: &mut Written<Decided>,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    without: &[Option<LeftOut>],
+    unanswered: &[(At, &Opaque)],
+) {
+    let places = unanswered.iter().map(|(at, _)| *at);
+    let taken = written.messages();
+    let before = places.clone().filter(|(message, _)| *message < taken);
+    let decided = &written.decided;
+    if !without.starts_with(&decided.without) || !before.eq(decided.unanswered.iter().copied()) {
+        *written = Written::default();
+    }
+    let mut parts = Parts {
+        without,
+        unanswered,
+        files: written.decided.files,
+    };
+    let (composer, new) = written.continued(RULES, input.system, messages);
+    for message in new {
+        composer.message(message, &mut parts, &Messages);
+    }
+    let files = parts.files;
+    written.decided = Decided {
+        without: without.to_vec(),
+        unanswered: places.collect(),
+        files,
+    };
 }
 
 /// Returns the body up to the messages.

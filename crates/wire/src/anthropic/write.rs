@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use plimsoll_context::{Opaque, Part, Thinking, ToolCall};
 
 use super::binding::Bound;
+use super::pause::At;
 use super::{MARK, ORIGIN, media};
 use crate::arguments;
 use crate::call_ids::CallIdForm;
@@ -49,7 +50,7 @@ pub(super) struct Parts<'m> {
     /// For each message, why its thinking is left out; `None` if it is sent.
     pub(super) without: &'m [Option<LeftOut>],
     /// The calls of the provider's own tools that are left out, because they have no result.
-    pub(super) unanswered: &'m [&'m Opaque],
+    pub(super) unanswered: &'m [(At, &'m Opaque)],
     /// Whether a file is named by an id of the provider.
     pub(super) files: bool,
 }
@@ -74,7 +75,7 @@ impl Native for Parts<'_> {
         blocks: &mut Vec<Block>,
     ) -> Result<(), LeftOut> {
         let mut unanswered = self.unanswered.iter();
-        if unanswered.any(|call| std::ptr::eq(*call, opaque)) {
+        if unanswered.any(|(_, call)| std::ptr::eq(*call, opaque)) {
             return Err(LeftOut::ServerCall);
         }
         let object = own(opaque).ok_or(LeftOut::ForeignBlock)?;

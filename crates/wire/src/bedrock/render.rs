@@ -10,11 +10,12 @@ use super::profile::{Maker, Profile};
 use super::write::{CACHE_POINT, MAX_NAME, Messages, Parts, began_with_reasoning};
 use crate::anthropic::{self, MIN_BUDGET, Temperature, ThinkingStyle};
 use crate::arguments::legal_name;
-use crate::compose::Composer;
+use crate::compose::Written;
 use crate::error::WireError;
 use crate::object::{Object, array, members, merge};
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
+use crate::turns::Turn;
 
 /// The keys of the body that are not settings.
 const NOT_SETTINGS: [&str; 4] = ["model", "messages", "system", "toolConfig"];
@@ -32,20 +33,60 @@ pub fn render<'a>(
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
     let messages: Vec<&Message> = messages.into_iter().collect();
+    let mut written = Written::default();
+    let (rendered, end) = next(&mut written, input, &messages, profile);
+    Ok(Rendered {
+        from: written.from(&end),
+        ..rendered
+    })
+}
+
+/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
+/// before are only copied.
+///
+/// `messages` begin with those of the last request with this `written`, the system prompt and the profile
+/// are the same. [`Rendered::from`] stays empty.
+#[must_use]
+pub fn render_next(
+    written: &mut Written<Decided>,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    profile: &Profile,
+) -> Rendered {
+    next(written, input, messages, profile).0
+}
+
+/// What is decided about the messages as a whole.
+#[derive(Debug, Default)]
+pub struct Decided {
+    /// Whether reasoning goes back.
+    replays: bool,
+    /// How many documents there are so far: their names must differ within a turn.
+    documents: usize,
+}
+
+/// Returns a request, and its turns behind the final ones.
+fn next(
+    written: &mut Written<Decided>,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    profile: &Profile,
+) -> (Rendered, Vec<Turn>) {
     let budget = match &profile.maker {
         Maker::Anthropic(claude) => budget(input, claude)
-            .filter(|_| by_budget(claude) && began_with_reasoning(&messages, input.model)),
+            .filter(|_| by_budget(claude) && began_with_reasoning(messages, input.model)),
         _ => None,
     };
     // A Claude takes its reasoning back only while it thinks.
     let replays = budget.is_some() || !matches!(profile.maker, Maker::Anthropic(_));
-    let reasoning_of = replays.then_some(input.model);
-    let mut composer = Composer::new(profile.rules());
-    if let Some(system) = input.system {
-        composer.prompt(system);
+    if written.decided.replays != replays {
+        *written = Written::default();
+        written.decided.replays = replays;
     }
-    let mut parts = Parts::new(reasoning_of);
-    for message in &messages {
+    let reasoning_of = replays.then_some(input.model);
+    let mut parts = Parts::new(reasoning_of, written.decided.documents);
+    let (composer, new) = written.continued(profile.rules(), input.system, messages);
+    for message in new {
         composer.message(message, &mut parts, &Messages(profile));
     }
     let mut notes = composer.normalizer.notes.clone();
@@ -61,10 +102,11 @@ pub fn render<'a>(
         let blocks = std::iter::once(text.as_str()).chain(mark.then_some(CACHE_POINT));
         body = body.raw("system", &array(blocks));
     }
-    if let Some(config) = tool_config(input, &messages, breakpoints, &mut notes) {
+    if let Some(config) = tool_config(input, messages, breakpoints, &mut notes) {
         body = body.raw("toolConfig", &config);
     }
     let mut body = body.open_list("messages");
+    body.reserve(composer.bytes());
     let end = composer.end(input.context);
     composer.write(&end, breakpoints, "", &Messages(profile), &mut body);
     body.push(b']');
@@ -74,12 +116,13 @@ pub fn render<'a>(
         body.extend_from_slice(members(&settings).as_bytes());
     }
     body.push(b'}');
-    Ok(Rendered {
+    written.decided.documents = parts.documents;
+    let rendered = Rendered {
         body,
         notes,
-        from: composer.from(&end),
         ..Rendered::default()
-    })
+    };
+    (rendered, end)
 }
 
 /// Returns the tools. The API has no word for a choice of none, and requires tools if the messages contain

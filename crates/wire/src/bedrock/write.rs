@@ -89,14 +89,14 @@ pub(super) struct Parts<'m> {
     /// The model whose reasoning goes back; `None` if none does.
     pub(super) reasoning_of: Option<&'m str>,
     /// How many documents the request has so far: their names must differ within a turn.
-    documents: usize,
+    pub(super) documents: usize,
 }
 
 impl<'m> Parts<'m> {
-    pub(super) fn new(reasoning_of: Option<&'m str>) -> Self {
+    pub(super) fn new(reasoning_of: Option<&'m str>, documents: usize) -> Self {
         Self {
             reasoning_of,
-            documents: 0,
+            documents,
         }
     }
 }

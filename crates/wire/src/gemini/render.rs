@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 use super::profile::{Profile, Thinking};
 use super::write::{Contents, MAX_NAME, Parts, RULES, declared};
 use crate::arguments::legal_name;
-use crate::compose::Composer;
+use crate::compose::Written;
 use crate::error::WireError;
 use crate::object::{Object, array, members, merge};
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
+use crate::turns::Turn;
 
 /// The bits of a seed that the API accepts.
 const MAX_SEED: i64 = i32::MAX as i64;
@@ -30,11 +31,39 @@ pub fn render<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
-    let mut composer = Composer::new(RULES);
-    if let Some(system) = input.system {
-        composer.prompt(system);
-    }
-    for message in messages {
+    let messages: Vec<&Message> = messages.into_iter().collect();
+    let mut written = Written::default();
+    let (rendered, end) = next(&mut written, input, &messages, profile);
+    Ok(Rendered {
+        from: written.from(&end),
+        ..rendered
+    })
+}
+
+/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
+/// before are only copied.
+///
+/// `messages` begin with those of the last request with this `written`, the system prompt and the profile
+/// are the same. [`Rendered::from`] stays empty.
+#[must_use]
+pub fn render_next(
+    written: &mut Written,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    profile: &Profile,
+) -> Rendered {
+    next(written, input, messages, profile).0
+}
+
+/// Returns a request, and its turns behind the final ones.
+fn next(
+    written: &mut Written,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    profile: &Profile,
+) -> (Rendered, Vec<Turn>) {
+    let (composer, new) = written.continued(RULES, input.system, messages);
+    for message in new {
         composer.message(message, &mut Parts::default(), &Contents(profile));
     }
     let mut notes = composer.normalizer.notes.clone();
@@ -57,6 +86,7 @@ pub fn render<'a>(
         body = body.raw("tools", &array(tools.iter().map(String::as_str)));
     }
     let mut body = body.open_list("contents");
+    body.reserve(composer.bytes());
     let end = composer.end(input.context);
     composer.write(&end, &[], "", &Contents(profile), &mut body);
     body.push(b']');
@@ -66,12 +96,12 @@ pub fn render<'a>(
         body.extend_from_slice(members(&settings).as_bytes());
     }
     body.push(b'}');
-    Ok(Rendered {
+    let rendered = Rendered {
         body,
         notes,
-        from: composer.from(&end),
         ..Rendered::default()
-    })
+    };
+    (rendered, end)
 }
 
 /// Returns the declarations of all tools as one tool, if there are any.

@@ -13,11 +13,12 @@ use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
 use super::write::Chat;
-use crate::compose::{Composer, cache_control};
+use crate::compose::{Composer, Written, cache_control};
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
 use crate::request::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
+use crate::turns::Turn;
 
 /// The keys behind the messages, in their order. Everything that may change from turn to turn is here, so
 /// that an older request, up to the end of its messages, is a byte prefix of a newer one.
@@ -58,80 +59,61 @@ pub fn render<'a>(
     if dialect.tools == ToolStyle::JsonSchema {
         return json_turns::render(input, messages, dialect);
     }
-    let mut chat = GrowingChat::new(input.system, dialect);
-    messages.into_iter().for_each(|message| chat.push(message));
-    let mut rendered = chat.request(input);
-    rendered.from = chat.composer.from(&chat.composer.end(input.context));
-    Ok(rendered)
+    let messages: Vec<&Message> = messages.into_iter().collect();
+    let mut written = Written::default();
+    let (rendered, end) = next(&mut written, input, &messages, dialect);
+    Ok(Rendered {
+        from: written.from(&end),
+        ..rendered
+    })
 }
 
-/// The messages of a chat that grows, each of them rendered once.
+/// Renders the next request of a chat that grows: as [`render`] does, but the messages that were rendered
+/// before are only copied.
 ///
-/// A request is rendered as [`render`] does it. It costs the rendering of the messages that were added
-/// since the last one, and a copy of the bytes of the others.
+/// `messages` begin with those of the last request with this `written`, the system prompt and the dialect
+/// are the same. [`Rendered::from`] stays empty. A dialect whose turns are JSON is rendered whole.
 ///
 /// ```
 /// use plimsoll_context::Message;
-/// use plimsoll_wire::RenderInput;
-/// use plimsoll_wire::openai_chat::{Dialect, GrowingChat, render};
+/// use plimsoll_wire::openai_chat::{Dialect, render, render_next};
+/// use plimsoll_wire::{RenderInput, Written};
 ///
 /// let (dialect, input) = (Dialect::openai(), RenderInput::default());
 /// let messages = [Message::user("One."), Message::assistant("1"), Message::user("Two.")];
-/// let mut chat = GrowingChat::new(None, &dialect);
-/// for (index, message) in messages.iter().enumerate() {
-///     chat.push(message);
-///     let whole = render(&input, &messages[..=index], &dialect)?;
-///     assert_eq!(chat.request(&input).body, whole.body);
+/// let messages: Vec<&Message> = messages.iter().collect();
+/// let mut written = Written::default();
+/// for end in 1..=messages.len() {
+///     let next = render_next(&mut written, &input, &messages[..end], &dialect)?;
+///     let whole = render(&input, messages[..end].iter().copied(), &dialect)?;
+///     assert_eq!(next.body, whole.body);
 /// }
 /// # Ok::<(), plimsoll_wire::WireError>(())
 /// ```
-#[derive(Debug)]
-pub struct GrowingChat {
-    composer: Composer,
-    dialect: Dialect,
-}
-
-impl GrowingChat {
-    /// Creates a chat without messages. A dialect whose turns are JSON is written as one that has tools.
-    #[must_use]
-    pub fn new(system: Option<&str>, dialect: &Dialect) -> Self {
-        let mut composer = Composer::new(dialect.rules());
-        if let Some(system) = system {
-            composer.prompt(system);
-        }
-        Self {
-            composer,
-            dialect: dialect.clone(),
-        }
+///
+/// # Errors
+///
+/// As [`render`].
+pub fn render_next(
+    written: &mut Written,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    dialect: &Dialect,
+) -> Result<Rendered, WireError> {
+    if dialect.tools == ToolStyle::JsonSchema {
+        return json_turns::render(input, messages.iter().copied(), dialect);
     }
-
-    /// Adds a message.
-    pub fn push(&mut self, message: &Message) {
-        let chat = Chat(&self.dialect);
-        self.composer
-            .message(message, &mut Chat(&self.dialect), &chat);
-    }
-
-    /// Returns the size of what is kept, in bytes of a request.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.composer.bytes()
-    }
-
-    /// Renders a request with the messages so far. The system prompt is that of [`GrowingChat::new`];
-    /// [`Rendered::from`] stays empty.
-    #[must_use]
-    pub fn request(&self, input: &RenderInput<'_>) -> Rendered {
-        composed(input, &self.composer, &self.dialect)
-    }
+    Ok(next(written, input, messages, dialect).0)
 }
 
 /// Renders messages alone: the body is their list.
 pub(crate) fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
-    let mut chat = GrowingChat::new(None, dialect);
-    messages.iter().for_each(|message| chat.push(message));
-    let notes = std::mem::take(&mut chat.composer.normalizer.notes);
-    let (body, from) = chat.composer.into_list(&Chat(dialect));
+    let mut composer = Composer::new(dialect.rules());
+    for message in messages {
+        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+    }
+    let notes = std::mem::take(&mut composer.normalizer.notes);
+    let (body, from) = composer.into_list(&Chat(dialect));
     Rendered {
         body,
         notes,
@@ -140,8 +122,17 @@ pub(crate) fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
     }
 }
 
-/// Returns the request whose messages a composer has taken.
-fn composed(input: &RenderInput<'_>, composer: &Composer, dialect: &Dialect) -> Rendered {
+/// Returns a request, and its turns behind the final ones.
+fn next(
+    written: &mut Written,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    dialect: &Dialect,
+) -> (Rendered, Vec<Turn>) {
+    let (composer, new) = written.continued(dialect.rules(), input.system, messages);
+    for message in new {
+        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+    }
     let marks = input
         .cache
         .filter(|_| dialect.cache == CacheMarks::Parts)
@@ -163,11 +154,12 @@ fn composed(input: &RenderInput<'_>, composer: &Composer, dialect: &Dialect) -> 
     body.push(b']');
     settings(input, !tools.is_empty(), dialect, &mut notes).write(&mut body);
     body.push(b'}');
-    Rendered {
+    let rendered = Rendered {
         body,
         notes,
         ..Rendered::default()
-    }
+    };
+    (rendered, end)
 }
 
 fn settings(

@@ -9,12 +9,13 @@ use super::items;
 use super::profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 use super::schema;
 use super::write::{Input, Parts, RULES};
-use crate::compose::Composer;
+use crate::compose::Written;
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
 use crate::openai_chat::ParallelCalls;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
+use crate::turns::Turn;
 
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
@@ -47,9 +48,40 @@ pub fn render<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
+    let messages: Vec<&Message> = messages.into_iter().collect();
+    let mut written = Written::default();
+    let (rendered, end) = next(&mut written, input, &messages, profile);
+    Ok(Rendered {
+        from: written.from(&end),
+        ..rendered
+    })
+}
+
+/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
+/// before are only copied.
+///
+/// `messages` begin with those of the last request with this `written`, the system prompt and the profile
+/// are the same. [`Rendered::from`] stays empty.
+#[must_use]
+pub fn render_next(
+    written: &mut Written,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    profile: &Profile,
+) -> Rendered {
+    next(written, input, messages, profile).0
+}
+
+/// Returns a request, and its turns behind the final ones.
+fn next(
+    written: &mut Written,
+    input: &RenderInput<'_>,
+    messages: &[&Message],
+    profile: &Profile,
+) -> (Rendered, Vec<Turn>) {
     let writer = Input(profile);
-    let mut composer = Composer::new(RULES);
-    for message in messages {
+    let (composer, new) = written.continued(RULES, None, messages);
+    for message in new {
         composer.message(message, &mut Parts::new(profile), &writer);
     }
     let mut notes = composer.normalizer.notes.clone();
@@ -62,17 +94,18 @@ pub fn render<'a>(
         head = head.raw("tools", &array(tools.iter().map(String::as_str)));
     }
     let mut body = head.open_list("input");
+    body.reserve(composer.bytes());
     let end = composer.end(input.context);
     composer.write(&end, &[], "", &writer, &mut body);
     body.push(b']');
     settings(input, !tools.is_empty(), profile, &mut notes).write(&mut body);
     body.push(b'}');
-    Ok(Rendered {
+    let rendered = Rendered {
         body,
         notes,
-        from: composer.from(&end),
         ..Rendered::default()
-    })
+    };
+    (rendered, end)
 }
 
 fn settings(

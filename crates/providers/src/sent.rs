@@ -1,0 +1,165 @@
+//! [`Sent`]: the messages that a client has sent, so that a request of a session that grew renders only its
+//! new messages.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll_agent::Request;
+use plimsoll_context::Message;
+use plimsoll_wire::Written;
+
+/// Sessions that are kept at most. Beyond it, the one that was sent longest ago is dropped.
+const MAX_SESSIONS: usize = 4;
+/// Larger sessions are not kept, in bytes of a request: a window of a million tokens holds less.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// The sessions that were sent last, the newest at the end. `D` is what the protocol decided about their
+/// messages.
+#[derive(Debug, Default)]
+pub(crate) struct Sent<D = ()>(Mutex<Vec<Session<D>>>);
+
+/// A session as it was sent.
+#[derive(Debug)]
+struct Session<D> {
+    system: Arc<str>,
+    messages: Vec<Arc<Message>>,
+    written: Written<D>,
+}
+
+impl<D: Default> Sent<D> {
+    /// Renders a request with what is kept of a request with the same beginning, and keeps what it writes.
+    /// Requests at the same time do not wait for each other.
+    pub(crate) fn render<R>(
+        &self,
+        request: &Request,
+        render: impl FnOnce(&mut Written<D>, &[&Message]) -> R,
+    ) -> R {
+        let mut session = self.take(request).unwrap_or_else(|| Session {
+            system: Arc::clone(&request.system),
+            messages: Vec::new(),
+            written: Written::default(),
+        });
+        let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
+        let rendered = render(&mut session.written, &messages);
+        let new = request.messages.get(session.messages.len()..);
+        let new = new.unwrap_or_default().iter().cloned();
+        session.messages.extend(new);
+        self.keep(session);
+        rendered
+    }
+
+    fn keep(&self, session: Session<D>) {
+        if session.written.bytes() > MAX_BYTES {
+            return;
+        }
+        let mut sessions = self.lock();
+        if sessions.len() >= MAX_SESSIONS {
+            sessions.remove(0);
+        }
+        sessions.push(session);
+    }
+
+    /// Takes out the longest session that the request begins with.
+    fn take(&self, request: &Request) -> Option<Session<D>> {
+        let mut sessions = self.lock();
+        let fitting =
+            { sessions.iter().enumerate() }.filter(|(_, session)| session.begins(request));
+        let (at, _) = fitting.max_by_key(|(_, session)| session.messages.len())?;
+        Some(sessions.remove(at))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Session<D>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<D> Session<D> {
+    /// Whether a request has the same system prompt and begins with the same messages. Messages never
+    /// change, so that it is enough to compare their addresses.
+    fn begins(&self, request: &Request) -> bool {
+        let len = self.messages.len();
+        let same = |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other);
+        let begins = request.messages.get(..len).is_some_and(|messages| {
+            // A session that was cut differs at the end first.
+            messages
+                .iter()
+                .rev()
+                .zip(self.messages.iter().rev())
+                .all(same)
+        });
+        len > 0 && self.system == request.system && begins
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_wire::RenderInput;
+    use plimsoll_wire::openai_chat::{Dialect, render, render_next};
+
+    use super::*;
+    use crate::explain::question;
+
+    fn message(text: &str) -> Arc<Message> {
+        Arc::new(Message::user(text))
+    }
+
+    /// Whatever is asked in whatever order, each request is that of a client which keeps nothing.
+    #[test]
+    fn what_is_kept_changes_no_request() {
+        let messages: Vec<Arc<Message>> = (0..8).map(|n| message(&format!("m{n}"))).collect();
+        let other = message("other");
+        let with = |system: &str, messages: Vec<Arc<Message>>| Request {
+            system: system.into(),
+            messages,
+            ..question()
+        };
+        let cut = [
+            vec![Arc::clone(&other)],
+            messages.get(4..).unwrap().to_vec(),
+        ]
+        .concat();
+        let swapped = [messages.get(..2).unwrap(), &[other]].concat();
+        let requests = [
+            with("a", messages.get(..2).unwrap().to_vec()),
+            with("a", messages.get(..5).unwrap().to_vec()),
+            with("b", messages.get(..5).unwrap().to_vec()),
+            with("a", messages.get(..3).unwrap().to_vec()),
+            with("a", messages.clone()),
+            with("a", cut),
+            with("a", swapped),
+            with("", messages.clone()),
+            with("a", messages),
+        ];
+        let (sent, dialect) = (Sent::default(), Dialect::openai());
+        for request in &requests {
+            let input = RenderInput {
+                model: "m",
+                system: Some(&*request.system).filter(|system| !system.is_empty()),
+                ..RenderInput::default()
+            };
+            let next = sent.render(request, |written, messages| {
+                render_next(written, &input, messages, &dialect)
+            });
+            let whole = render(&input, request.messages.iter().map(AsRef::as_ref), &dialect);
+            assert_eq!(next.unwrap().body, whole.unwrap().body);
+            assert!(sent.lock().len() <= MAX_SESSIONS);
+        }
+    }
+
+    #[test]
+    fn a_session_that_grows_is_found_again() {
+        let (sent, dialect) = (Sent::default(), Dialect::openai());
+        let mut request = question();
+        for n in 0..20 {
+            request.messages.push(message(&n.to_string()));
+            let found = sent.take(&request);
+            assert_eq!(found.is_some(), n > 0, "{n}");
+            found.into_iter().for_each(|session| sent.keep(session));
+            let input = RenderInput::default();
+            let next = sent.render(&request, |written, messages| {
+                render_next(written, &input, messages, &dialect)
+            });
+            assert!(next.is_ok());
+            assert_eq!(sent.lock().len(), 1);
+        }
+    }
+}
