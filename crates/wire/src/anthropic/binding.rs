@@ -118,6 +118,14 @@ impl Trace {
         self.take(&("context", context));
     }
 
+    /// Returns what thinking of a model is bound to.
+    pub(super) fn prefix(&self, model: &str) -> Prefix {
+        Prefix {
+            model: model.to_owned(),
+            hash: self.hash(),
+        }
+    }
+
     /// Its name; `None` where nothing is bound to it.
     pub(super) fn hash(&self) -> Option<String> {
         let hash = self.hasher.as_ref()?.finalize().to_hex();
@@ -126,9 +134,10 @@ impl Trace {
 
     fn take(&mut self, value: &impl Serialize) {
         if let Some(hasher) = &mut self.hasher {
-            // Plain data always is JSON, and hashing takes any bytes.
-            let _ = serde_json::to_writer(&mut *hasher, value);
-            hasher.update(b"\n");
+            // Plain data always is JSON. Many short updates would be slower.
+            let mut json = serde_json::to_vec(value).unwrap_or_default();
+            json.push(b'\n');
+            hasher.update(&json);
         }
     }
 }

@@ -1,75 +1,165 @@
 //! Which thinking goes back, decided for whole tool loops: a loop that a signed thinking block
 //! opened keeps all of its thinking or loses all of it (V4, AM10). Changes no message.
 
-use plimsoll_context::{Message, Part, ToolSpec};
+use plimsoll_context::{Message, Part};
 use serde_json::Value;
 
 use super::binding::{Bound, Prefix, Told, Trace};
 use super::pause;
 use super::profile::{Binding, Profile, ThinkingStyle};
 use crate::frames;
-use crate::request::{LeftOut, RenderInput};
+use crate::request::LeftOut;
 
-/// What goes back of a transcript's thinking.
+/// Judges the tool loops of a transcript, and goes on where it ended if the transcript has grown.
+///
+/// A loop begins with what somebody asks and ends before the next who asks.
 #[derive(Debug)]
-pub(super) struct Verdict {
-    /// For each message, why its thinking stays away; `None` where it goes back.
+pub(super) struct Judge {
+    /// The model, and what it reads before the messages.
+    start: Prefix,
+    /// For each message, why its thinking is left out; `None` if it is sent.
     pub(super) without: Vec<Option<LeftOut>>,
-    /// What the request says, for the thinking of its reply.
-    pub(super) prefix: Prefix,
+    /// What the model has read after the last message.
+    trace: Trace,
+    newest: Loop,
 }
 
-/// Judges all loops in order.
-pub(super) fn judge(
-    input: &RenderInput<'_>,
-    tools: &[&ToolSpec],
-    messages: &[&Message],
-    profile: &Profile,
-) -> Verdict {
-    let mut trace = Trace::new(input, tools, profile);
-    let mut without = Vec::with_capacity(messages.len());
-    let mut rest = messages;
-    while !rest.is_empty() {
-        // A loop begins with what somebody asks and ends before the next who asks.
-        let asked = rest.iter().take_while(|message| asks(message)).count();
-        let done = rest.iter().skip(asked);
-        let length = asked + done.take_while(|message| !asks(message)).count();
-        let (this, more) = rest.split_at(length.min(rest.len()));
-        rest = more;
-        let age = if rest.is_empty() {
-            Age::Newest
-        } else {
-            Age::Older
-        };
-        let before = trace.clone();
-        let fault = fault(&mut trace, this, age, input.model, profile);
-        if fault.is_some() {
-            trace = before;
-            for message in this {
-                trace.message(message, Told::No);
+/// The loop that the next message may belong to.
+#[derive(Debug)]
+struct Loop {
+    /// Its first message.
+    first: usize,
+    /// What the model has read before it.
+    before: Trace,
+    /// Whether it is more than questions.
+    answered: bool,
+    /// Whether it is not known what thinking in it is bound to.
+    unknown: bool,
+    fault: Option<LeftOut>,
+}
+
+impl Judge {
+    pub(super) fn new(model: &str, start: Trace) -> Self {
+        Self {
+            start: start.prefix(model),
+            without: Vec::new(),
+            trace: start.clone(),
+            newest: Loop::new(0, start),
+        }
+    }
+
+    /// Whether the messages were judged for this model, behind this beginning of the request.
+    pub(super) fn began(&self, model: &str, start: &Trace) -> bool {
+        self.start == start.prefix(model)
+    }
+
+    /// Judges the messages that are new.
+    pub(super) fn take(&mut self, messages: &[&Message], profile: &Profile) {
+        for index in self.without.len()..messages.len() {
+            if let Some(message) = messages.get(index) {
+                self.message(message, messages, index, profile);
             }
         }
-        without.extend(this.iter().map(|_| fault));
     }
-    match (input.context, messages.last()) {
-        (Some(context), _) => trace.context(context),
-        // What is said last in the assistant's place stands in this request only, too.
-        (None, Some(Message::Assistant { .. })) if !pause::is_paused(messages) => {
-            trace.context(frames::GO_ON);
+
+    fn message(
+        &mut self,
+        message: &Message,
+        messages: &[&Message],
+        index: usize,
+        profile: &Profile,
+    ) {
+        if asks(message) && self.newest.answered {
+            // Only of the newest loop it is known that nobody has edited it.
+            if self.newest.unknown {
+                self.leave_out(LeftOut::UnknownPrefix, messages);
+            }
+            self.newest = Loop::new(index, self.trace.clone());
         }
-        _ => {}
+        self.newest.answered |= !asks(message);
+        let known = self.newest.fault;
+        let fault = known.or_else(|| self.fault(message, profile));
+        self.without.push(fault);
+        match (known, fault) {
+            (None, None) => self.trace.message(message, Told::Yes),
+            (None, Some(fault)) => self.leave_out(fault, messages),
+            (Some(_), _) => self.trace.message(message, Told::No),
+        }
     }
-    Verdict {
-        without,
-        prefix: Prefix {
-            model: input.model.to_owned(),
-            hash: trace.hash(),
-        },
+
+    /// Leaves out the thinking of the newest loop.
+    fn leave_out(&mut self, fault: LeftOut, messages: &[&Message]) {
+        let first = self.newest.first;
+        self.trace = self.newest.before.clone();
+        let loop_so_far = messages.get(first..self.without.len());
+        for message in loop_so_far.unwrap_or_default() {
+            self.trace.message(message, Told::No);
+        }
+        self.newest.fault = Some(fault);
+        self.without.truncate(first);
+        let judged = loop_so_far.map_or(0, <[_]>::len);
+        self.without
+            .extend(std::iter::repeat_n(Some(fault), judged));
+    }
+
+    /// Returns why the newest loop loses its thinking because of a message.
+    fn fault(&mut self, message: &Message, profile: &Profile) -> Option<LeftOut> {
+        let Message::Assistant { parts } = message else {
+            return None;
+        };
+        for part in parts {
+            let Part::Thinking(thinking) = part else {
+                continue;
+            };
+            let bound = thinking.opaque.as_ref().and_then(Bound::of);
+            let Some(bound) = bound.filter(|bound| is_signed(bound.block)) else {
+                return Some(LeftOut::ForeignThinking);
+            };
+            let other = |bound: String| bound != self.start.model;
+            if profile.thinking == ThinkingStyle::None || bound.model.is_some_and(other) {
+                return Some(LeftOut::OtherModel);
+            }
+            if profile.binding == Binding::Own {
+                continue;
+            }
+            match (bound.hash, self.trace.hash()) {
+                (Some(then), Some(now)) if then != now => return Some(LeftOut::OtherPrefix),
+                (None, _) => self.newest.unknown = true,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Returns what the model reads in the whole request, which the thinking of its reply is bound to.
+    pub(super) fn prefix(&self, context: Option<&str>, messages: &[&Message]) -> Prefix {
+        let mut trace = self.trace.clone();
+        match (context, messages.last()) {
+            (Some(context), _) => trace.context(context),
+            // A last word in the assistant's place is answered in this request only, too.
+            (None, Some(Message::Assistant { .. })) if !pause::is_paused(messages) => {
+                trace.context(frames::GO_ON);
+            }
+            _ => {}
+        }
+        trace.prefix(&self.start.model)
     }
 }
 
-/// All loops lose their thinking, so that a longer transcript begins as this one; says whether there
-/// was any.
+impl Loop {
+    fn new(first: usize, before: Trace) -> Self {
+        Self {
+            first,
+            before,
+            answered: false,
+            unknown: false,
+            fault: None,
+        }
+    }
+}
+
+/// Leaves out the thinking of all loops, so that a longer transcript begins as this one. Returns whether
+/// there was any.
 pub(super) fn forget(without: &mut [Option<LeftOut>], messages: &[&Message]) -> bool {
     let mut any = false;
     for (message, without) in messages.iter().zip(without) {
@@ -78,12 +168,6 @@ pub(super) fn forget(without: &mut [Option<LeftOut>], messages: &[&Message]) -> 
         *without = without.or(Some(LeftOut::UnaskedThinking));
     }
     any
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Age {
-    Newest,
-    Older,
 }
 
 /// Whether a message begins a loop.
@@ -105,47 +189,4 @@ fn is_signed(block: &str) -> bool {
         Some("redacted_thinking") => text("data").is_some(),
         _ => false,
     }
-}
-
-/// Why a loop loses its thinking.
-fn fault(
-    trace: &mut Trace,
-    messages: &[&Message],
-    age: Age,
-    model: &str,
-    profile: &Profile,
-) -> Option<LeftOut> {
-    for message in messages {
-        let parts = match message {
-            Message::Assistant { parts } => parts.as_slice(),
-            _ => &[],
-        };
-        for part in parts {
-            let Part::Thinking(thinking) = part else {
-                continue;
-            };
-            let Some(bound) = thinking.opaque.as_ref().and_then(Bound::of) else {
-                return Some(LeftOut::ForeignThinking);
-            };
-            if !is_signed(bound.block) {
-                return Some(LeftOut::ForeignThinking);
-            }
-            if profile.thinking == ThinkingStyle::None
-                || bound.model.is_some_and(|bound| bound != model)
-            {
-                return Some(LeftOut::OtherModel);
-            }
-            if profile.binding == Binding::Own {
-                continue;
-            }
-            match (bound.hash, trace.hash()) {
-                (Some(then), Some(now)) if then != now => return Some(LeftOut::OtherPrefix),
-                // Nobody has edited what is still under way, as far as we know.
-                (None, _) if age == Age::Older => return Some(LeftOut::UnknownPrefix),
-                _ => {}
-            }
-        }
-        trace.message(message, Told::Yes);
-    }
-    None
 }

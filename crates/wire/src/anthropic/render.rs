@@ -8,7 +8,8 @@ use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, Opa
 use serde_json::{Map, Value};
 
 use super::MARK;
-use super::loops;
+use super::binding::Trace;
+use super::loops::{self, Judge};
 use super::pause::{self, At};
 use super::profile::{Profile, UnaskedThinking};
 use super::settings::{self, Settings};
@@ -65,6 +66,7 @@ pub fn render_next(
 /// What is decided about the messages as a whole.
 #[derive(Debug, Default)]
 pub struct Decided {
+    judge: Option<Judge>,
     /// For each message, why its thinking is left out.
     without: Vec<Option<LeftOut>>,
     /// The calls of the provider's own tools that are left out.
@@ -90,7 +92,12 @@ fn next(
         ..input.clone()
     };
     let specs: Vec<&ToolSpec> = tools.iter().map(|(_, tool)| *tool).collect();
-    let mut verdict = loops::judge(input, &specs, messages, profile);
+    let start = Trace::new(input, &specs, profile);
+    let judge = written.decided.judge.take();
+    let judge = judge.filter(|judge| judge.began(input.model, &start));
+    let mut judge = judge.unwrap_or_else(|| Judge::new(input.model, start));
+    judge.take(messages, profile);
+    let mut without = judge.without.clone();
     let unanswered = pause::unanswered(messages);
     let mut compose = |without: &[Option<LeftOut>]| {
         compose(written, input, messages, without, &unanswered);
@@ -103,14 +110,16 @@ fn next(
         };
         (end, Settings::of(input, profile, began))
     };
-    let (mut end, mut settings) = compose(&verdict.without);
+    let (mut end, mut settings) = compose(&without);
     // Whether the model thinks is known only now.
     if !settings.thinks
         && profile.unasked_thinking == UnaskedThinking::Refused
-        && loops::forget(&mut verdict.without, messages)
+        && loops::forget(&mut without, messages)
     {
-        (end, settings) = compose(&verdict.without);
+        (end, settings) = compose(&without);
     }
+    let prefix = judge.prefix(input.context, messages);
+    written.decided.judge = Some(judge);
     let files = written.decided.files;
     let (composer, _) = written.continued(RULES, input.system, messages);
     if !paused {
@@ -141,7 +150,7 @@ fn next(
     let rendered = Rendered {
         body,
         notes,
-        prefix: verdict.prefix,
+        prefix,
         betas: betas(input, files),
         ..Rendered::default()
     };
@@ -178,6 +187,7 @@ fn compose(
         without: without.to_vec(),
         unanswered: places.collect(),
         files,
+        judge: None,
     };
 }
 
