@@ -13,16 +13,20 @@
 //! Not for sessions of our own, which are never damaged and rendered anew for each request.
 
 mod attempt;
+mod chat;
 mod difference;
 mod drawn;
+mod form;
 mod given;
 mod judged;
+mod messages;
 mod order;
 mod own;
 mod patch;
 mod repair;
 mod report;
 mod request;
+mod responses;
 mod spelled;
 mod target;
 
@@ -67,12 +71,10 @@ pub fn parse(text: &str) -> Result<Value, WireError> {
 pub fn import(text: &str, target: &Target) -> Result<Canonical, WireError> {
     let spelled = spelled::spelled(text, target);
     let given = Given::read(&spelled, target)?;
+    let instructions = target.form().instructions_key();
+    let instructions = instructions.and_then(|key| given.key(key));
     let mut messages = given.messages;
     let mut units = given.unit_of;
-    let instructions = match (target, &given.object) {
-        (Target::Responses(_), Some(object)) => object.get("instructions"),
-        _ => None,
-    };
     let instructions: Option<String> = instructions.and_then(|raw| serde_json::from_str(raw).ok());
     if let Some(instructions) = instructions.filter(|text| !text.trim().is_empty()) {
         messages.insert(0, Message::system(instructions));

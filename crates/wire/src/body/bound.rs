@@ -3,7 +3,6 @@
 
 use plimsoll_context::Message;
 
-use crate::anthropic::Binding;
 use crate::canonical::{Target, loops, thinking};
 
 /// The messages that think bound, each with the number of its tool loop; none where thinking is
@@ -15,15 +14,13 @@ pub(super) struct Bound {
 
 impl Bound {
     pub(super) fn of(messages: &[Message], target: &Target) -> Self {
-        match target {
-            Target::Messages(profile) if profile.binding == Binding::Prefix => {
-                let loops = loops(messages);
-                let of = |index: usize| Some((index, *loops.get(index)?));
-                Self {
-                    thinking: thinking(messages).into_iter().filter_map(of).collect(),
-                }
-            }
-            _ => Self::default(),
+        if !target.form().binds_thinking() {
+            return Self::default();
+        }
+        let loops = loops(messages);
+        let of = |index: usize| Some((index, *loops.get(index)?));
+        Self {
+            thinking: thinking(messages).into_iter().filter_map(of).collect(),
         }
     }
 

@@ -5,7 +5,6 @@ use plimsoll_context::{Message, Opaque, Part};
 use serde_json::Value;
 
 use crate::canonical::Target;
-use crate::{anthropic, openai_chat, openai_responses};
 
 /// A block that stands for all that came before it.
 const COMPACTION: &str = "compaction";
@@ -20,11 +19,8 @@ const TOOL_LOADING: [&str; 4] = [
 
 /// Returns the messages that must stay.
 pub(super) fn of(messages: &[Message], target: &Target) -> Vec<usize> {
-    let origin = match target {
-        Target::Chat(_) => openai_chat::ORIGIN,
-        Target::Responses(_) => openai_responses::ORIGIN,
-        Target::Messages(_) => anthropic::ORIGIN,
-    };
+    let form = target.form();
+    let origin = form.origin();
     let mut standing = Vec::new();
     let mut compaction = None;
     for (index, message) in messages.iter().enumerate() {
@@ -40,33 +36,9 @@ pub(super) fn of(messages: &[Message], target: &Target) -> Vec<usize> {
         }
     }
     standing.extend(compaction);
-    if matches!(target, Target::Responses(_)) {
-        standing.extend(persons(messages));
-    }
+    standing.extend(form.persons(messages));
     standing.sort_unstable();
     standing.dedup();
-    standing
-}
-
-/// What a person said first and last, where the first and the last in the user's place are items of
-/// the client's.
-fn persons(messages: &[Message]) -> Vec<usize> {
-    let is_clients = |part: &Part| matches!(part, Part::Opaque(opaque) if openai_responses::is_clients(&kind(opaque)));
-    let users: Vec<(usize, bool)> = messages
-        .iter()
-        .enumerate()
-        .filter(|(_, message)| message.is_user())
-        .map(|(index, message)| (index, !message.parts().iter().all(is_clients)))
-        .collect();
-    let mut standing = Vec::new();
-    for (end, persons) in [
-        (users.first(), users.iter().find(|(_, persons)| *persons)),
-        (users.last(), users.iter().rfind(|(_, persons)| *persons)),
-    ] {
-        if end != persons {
-            standing.extend(persons.map(|(index, _)| *index));
-        }
-    }
     standing
 }
 

@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_context::{Message, Part, Repair as Mended, repair};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::drawn::Drawn;
+use super::form::Rewritten;
 use super::given::Given;
 use super::order::as_they_came;
 use super::own;
-use super::patch::{patched, restored, with_mark_of, without_thinking};
+use super::patch::without_thinking;
 use super::repair::Finding;
 use super::target::Target;
 use crate::error::WireError;
@@ -209,7 +210,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
                 && self.said.get(index) == Some(&0)
                 && self.is_system.get(index) == Some(&true)
         });
-        self.system = said_beside && matches!(self.target, Target::Messages(_));
+        self.system = said_beside && self.target.form().system_key().is_some();
     }
 
     /// Writes anew what the validator refuses, until it refuses nothing more. It names all faults at a
@@ -283,7 +284,7 @@ impl<'g, 'a> Attempt<'g, 'a> {
     }
 
     fn write(&mut self, turn: usize, fault: Option<&Fault>) -> bool {
-        let restored = matches!(self.target, Target::Responses(_)) && fault.is_some();
+        let restored = self.target.form().has_items() && fault.is_some();
         match self.written.get(&turn) {
             Some(None) if restored => {}
             Some(_) => return false,
@@ -324,21 +325,12 @@ impl<'g, 'a> Attempt<'g, 'a> {
     /// Returns what stands for a turn that is rendered as `raws`.
     fn stands_for(&self, turn: usize, raws: &[String]) -> Vec<String> {
         let units = self.units_of(turn);
-        match (self.target, raws, units.as_slice()) {
-            (Target::Chat(_), [raw], [unit]) if self.is_only(turn) => {
-                let before = unit.raws.first();
-                before
-                    .map(|before| patched(before, raw))
-                    .into_iter()
-                    .collect()
-            }
-            (Target::Messages(_), raws, units) => {
-                raws.iter().map(|raw| with_mark_of(units, raw)).collect()
-            }
-            // Nothing was wrong with what is left of it.
-            (Target::Responses(_), raws, units) if self.is_unblamed(turn) => restored(units, raws),
-            (_, raws, _) => raws.to_vec(),
-        }
+        self.target.form().stands_for(&Rewritten {
+            units: &units,
+            raws,
+            is_only: self.is_only(turn),
+            is_unblamed: self.is_unblamed(turn),
+        })
     }
 
     /// Returns the list of the request, and the turn of each entry.
@@ -441,22 +433,20 @@ pub(super) fn judge(text: &str, target: &Target) -> Vec<Fault> {
 
 /// The faults of a request, which is made the one that is judged.
 pub(super) fn judge_parsed(request: &mut Value, target: &Target) -> Vec<Fault> {
-    if request.is_array() && matches!(target, Target::Messages(_)) {
-        *request = json!({"messages": request.take()});
-    }
+    let form = target.form();
+    form.wrap(request);
     let history = request.get("model").is_none();
     if let Some(keys) = request.as_object_mut() {
         if history {
             // What stands beside it is nobody's setting.
-            keys.retain(|key, _| key == target.list() || TOLD_BESIDE.contains(&key.as_str()));
+            keys.retain(|key, _| key == form.list() || TOLD_BESIDE.contains(&key.as_str()));
         }
         keys.entry("model").or_insert_with(|| "-".into());
-        if let Target::Messages(profile) = target {
-            let output = keys.entry("max_tokens");
-            output.or_insert_with(|| profile.default_output.into());
+        if let Some((key, value)) = form.required_setting() {
+            keys.entry(key).or_insert(value);
         }
     }
-    target.validate(request)
+    form.validate(request)
 }
 
 /// Takes the thinking out of a message; says whether there was any.

@@ -9,8 +9,7 @@ use serde_json::value::RawValue;
 use super::target::Target;
 use crate::error::WireError;
 use crate::raw::RawObject;
-use crate::request::{LeftOut, RenderInput};
-use crate::{anthropic, openai_chat, openai_responses};
+use crate::request::LeftOut;
 
 /// A rendered transcript.
 #[derive(Debug, Default)]
@@ -41,41 +40,16 @@ impl Drawn {
         target: &Target,
         model: &str,
     ) -> Result<Self, WireError> {
-        let input = RenderInput {
-            model,
-            ..RenderInput::default()
-        };
-        let (rendered, key) = match target {
-            Target::Chat(dialect) => {
-                // Turns that are JSON are a model's, not a protocol's.
-                let dialect = openai_chat::Dialect {
-                    tools: openai_chat::ToolStyle::Native,
-                    ..dialect.clone()
-                };
-                (openai_chat::render_list(messages, &dialect), None)
-            }
-            Target::Responses(profile) => (
-                openai_responses::render(&input, messages, profile)?,
-                Some("input"),
-            ),
-            Target::Messages(profile) => {
-                // Whether the request asks for thinking, its judge sees.
-                let profile = anthropic::Profile {
-                    unasked_thinking: anthropic::UnaskedThinking::Accepted,
-                    ..profile.clone()
-                };
-                let rendered = anthropic::render(&input, messages, &profile)?;
-                (rendered, Some("messages"))
-            }
-        };
+        let form = target.form();
+        let rendered = form.render(messages, model)?;
         let notes = rendered.notes.iter();
         let notes = notes.filter_map(|note| Some((note.message?, described(note.what))));
         let notes = notes.collect();
         let body = String::from_utf8(rendered.body).map_err(|_| WireError::NotJson {
             reason: "a rendered request is not UTF-8".to_owned(),
         })?;
-        let mut drawn = Self::of_body(body, key, rendered.from)?;
-        if matches!(target, Target::Responses(_)) {
+        let mut drawn = Self::of_body(body, form.list(), rendered.from)?;
+        if form.has_items() {
             drawn.join_items();
         }
         drawn.notes = notes;
@@ -113,13 +87,16 @@ impl Drawn {
     }
 
     /// Finds the turns in a body: a list, or an object that has one under `key`.
-    fn of_body(body: String, key: Option<&str>, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
+    fn of_body(body: String, key: &str, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
         let not_json = |error: serde_json::Error| WireError::not_json(&error);
-        let object: RawObject<'_> = match key {
-            Some(_) => serde_json::from_str(&body).map_err(not_json)?,
-            None => RawObject::default(),
+        let object: RawObject<'_> = match body.starts_with('{') {
+            true => serde_json::from_str(&body).map_err(not_json)?,
+            false => RawObject::default(),
         };
-        let list = key.map_or(body.as_str(), |key| object.get(key).unwrap_or("[]"));
+        let list = match body.starts_with('{') {
+            true => object.get(key).unwrap_or("[]"),
+            false => body.as_str(),
+        };
         let raws: Vec<&RawValue> = serde_json::from_str(list).map_err(not_json)?;
         let mut from = from.into_iter();
         let turn = |raw: &RawValue| {

@@ -12,9 +12,7 @@ use super::repair::Repair;
 use super::spelled::Spelled;
 use super::target::Target;
 use crate::error::{CHAT, WireError};
-use crate::openai_chat::Prefill;
 use crate::raw::RawObject;
-use crate::{anthropic, openai_chat, openai_responses};
 
 /// A request that was read.
 #[derive(Debug)]
@@ -49,9 +47,6 @@ pub(super) struct Unit<'a> {
     /// Whether it is in a form that only stands with others of its kind.
     pub(super) legacy: bool,
 }
-
-/// Messages, and how many texts each was read from; `None` for what stands beside the list.
-type Read = (Vec<Message>, Vec<Option<usize>>);
 
 impl<'a> Given<'a> {
     /// Reads a bare list or a request.
@@ -130,23 +125,20 @@ impl<'a> Given<'a> {
         values: Option<Vec<Value>>,
         target: &Target,
     ) -> Result<(), WireError> {
-        let key = target.list();
+        let form = target.form();
+        let key = form.list();
         let place = |index: usize| format!("{key}[{index}]");
         let raws: Vec<&'a str> = raws.into_iter().map(RawValue::get).collect();
         let mut raws: Vec<(usize, &'a str)> = raws.into_iter().enumerate().collect();
-        let is_chat = matches!(target, Target::Chat(_));
         let parsed = values.iter().flatten().enumerate();
-        let legacy = parsed.filter(|(_, message)| is_chat && is_legacy(message));
+        let legacy = parsed.filter(|(_, message)| form.is_legacy(message));
         let legacy: BTreeSet<usize> = legacy.map(|(index, _)| index).collect();
-        let system = match target {
-            Target::Messages(_) => self.key("system"),
-            Target::Chat(_) | Target::Responses(_) => None,
-        };
-        let (messages, counts) = match read(list, values, system, target) {
+        let system = form.system_key().and_then(|key| self.key(key));
+        let (messages, counts) = match form.read(list, values, system) {
             Ok(read) => read,
             Err(_) => {
                 raws.retain(|(index, raw)| {
-                    let Err(error) = read(&format!("[{raw}]"), None, None, target) else {
+                    let Err(error) = form.read(&format!("[{raw}]"), None, None) else {
                         return true;
                     };
                     let error = placed(error, &place(*index));
@@ -157,7 +149,7 @@ impl<'a> Given<'a> {
                 });
                 let all: Vec<&str> = raws.iter().map(|(_, raw)| *raw).collect();
                 let list = format!("[{}]", all.join(","));
-                read(&list, None, system, target)?
+                form.read(&list, None, system)?
             }
         };
         self.messages = messages;
@@ -185,81 +177,6 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Returns the target for a request or a history, whose setting `thinking` and whose last message
-/// decide whether it may end with the beginning of an answer.
-pub(super) fn adapted(
-    target: &Target,
-    is_request: bool,
-    thinking: &dyn Fn() -> Value,
-    last: &dyn Fn() -> Value,
-) -> Target {
-    match target {
-        // A last message that the model shall go on with, as Mistral has it.
-        Target::Chat(dialect)
-            if !is_request
-                || (dialect.voice == openai_chat::Voice::Mistral
-                    && openai_chat::is_prefix(&last())) =>
-        {
-            Target::Chat(openai_chat::Dialect {
-                prefill: Prefill::Allowed,
-                ..dialect.clone()
-            })
-        }
-        Target::Messages(profile) => {
-            let thinking = thinking();
-            let kind = thinking.get("type").and_then(Value::as_str);
-            let thinks = matches!(kind, Some("enabled" | "adaptive"));
-            let prefill = match (is_request, thinks) {
-                (false, _) => Prefill::Allowed,
-                (true, true) => Prefill::Refused,
-                (true, false) => profile.prefill,
-            };
-            let unasked_thinking = match is_request {
-                false => anthropic::UnaskedThinking::Accepted,
-                true => profile.unasked_thinking,
-            };
-            Target::Messages(anthropic::Profile {
-                prefill,
-                unasked_thinking,
-                ..profile.clone()
-            })
-        }
-        other => other.clone(),
-    }
-}
-
-/// Reads a list of messages or items, which may have been parsed already.
-fn read(
-    list: &str,
-    values: Option<Vec<Value>>,
-    system: Option<&str>,
-    target: &Target,
-) -> Result<Read, WireError> {
-    match target {
-        Target::Chat(_) => {
-            let chat = openai_chat::read_parsed(list, values)?;
-            let counts = vec![Some(1); chat.messages.len()];
-            Ok((chat.messages, counts))
-        }
-        Target::Responses(_) => {
-            let chat = openai_responses::read(list)?;
-            let counts = (0..chat.messages.len()).map(|index| Some(chat.originals(index).len()));
-            let counts = counts.collect();
-            Ok((chat.messages, counts))
-        }
-        Target::Messages(_) => {
-            let beside =
-                system.map(|system| format!("{{\"system\":{system},\"messages\":{list}}}"));
-            let chat = anthropic::read(beside.as_deref().unwrap_or(list))?;
-            let mut before = None;
-            let mut begins = |from| usize::from(before.replace(from) != Some(from));
-            let counts = chat.from.iter().map(|from| from.map(&mut begins));
-            let counts = counts.collect();
-            Ok((chat.messages, counts))
-        }
-    }
-}
-
 /// An error of a list of one message, where that message stands.
 fn placed(error: WireError, at: &str) -> WireError {
     match error {
@@ -277,13 +194,6 @@ fn placed(error: WireError, at: &str) -> WireError {
         }
         other => other,
     }
-}
-
-/// Whether a message has the form that Chat Completions had before `tool_calls`: it names no ids.
-fn is_legacy(message: &Value) -> bool {
-    let calls = message.get("function_call");
-    calls.is_some_and(|call| !call.is_null())
-        || message.get("role").is_some_and(|role| role == "function")
 }
 
 fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {

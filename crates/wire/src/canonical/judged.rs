@@ -5,7 +5,7 @@ use plimsoll_context::{Message, repair};
 use serde_json::Value;
 
 use super::attempt::judge_parsed;
-use super::given::adapted;
+use super::form::Situation;
 use super::own;
 use super::target::Target;
 
@@ -32,7 +32,12 @@ impl Judged {
                     .cloned()
                     .unwrap_or_default()
             };
-            adapted(target, is_request, &thinking, &last)
+            let adapted = target.form().adapted(&Situation {
+                is_request,
+                thinking: &thinking,
+                last: &last,
+            });
+            adapted.unwrap_or_else(|| target.clone())
         };
         let stored = json.is_object() && json.get("store") != Some(&Value::Bool(false));
         Self {

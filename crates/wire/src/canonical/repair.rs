@@ -26,7 +26,7 @@ pub struct Repair {
 
 /// The same while places are still counted in the transcript.
 #[derive(Debug, Clone)]
-pub(super) struct Finding {
+pub(crate) struct Finding {
     /// The message of the transcript as it was read.
     pub(super) at: usize,
     pub(super) rule: Option<Rule>,
@@ -38,17 +38,13 @@ impl Finding {
     /// What `plimsoll_context::repair` mended, by the rule of the wire that asks for it.
     pub(super) fn of(repair: &context::Repair, target: &Target) -> Self {
         use context::Repair as Mended;
-        let [closed, orphan, twice, moved, empty] = match target {
-            Target::Chat(_) => [Rule::Oc1, Rule::Oc2, Rule::V3, Rule::Oc3, Rule::Oc5],
-            Target::Responses(_) => [Rule::Or1, Rule::Or2, Rule::V3, Rule::V3, Rule::Shape],
-            Target::Messages(_) => [Rule::Am1, Rule::Am2, Rule::V3, Rule::Am3, Rule::Am6],
-        };
+        let rules = target.form().pair_rules();
         let rule = match repair {
-            Mended::ClosedCall { .. } => closed,
-            Mended::DroppedResult { .. } => orphan,
-            Mended::DroppedCall { .. } => twice,
-            Mended::MovedResult { .. } => moved,
-            Mended::DroppedEmpty { .. } => empty,
+            Mended::ClosedCall { .. } => rules.open,
+            Mended::DroppedResult { .. } => rules.orphan,
+            Mended::DroppedCall { .. } => Rule::V3,
+            Mended::MovedResult { .. } => rules.moved,
+            Mended::DroppedEmpty { .. } => rules.empty,
         };
         Self {
             at: repair.at(),

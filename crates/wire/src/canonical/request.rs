@@ -13,7 +13,7 @@ use super::repair::Repair;
 use super::report;
 use super::spelled::{Spelled, spelled};
 use super::target::Target;
-use crate::anthropic::{Binding, is_unasked};
+use crate::anthropic::is_unasked;
 use crate::error::WireError;
 use crate::fault::{Fault, MAX_FAULTS, Rule};
 use crate::raw::RawObject;
@@ -163,9 +163,6 @@ pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
 /// Messages whose thinking cannot stay, tool loop by tool loop (V4): that of a refused signature, that
 /// of the loop under way where the request asks for none (AM9), and where a model's thinking is bound to all that it had read (AM10), all behind the first change.
 fn must_go(attempt: &Attempt<'_, '_>, target: &Target, thought: &Thought) -> BTreeSet<usize> {
-    let Target::Messages(profile) = target else {
-        return BTreeSet::new();
-    };
     let loop_of = |index: usize| thought.loops.get(index).copied();
     let thinking = &thought.messages;
     let mut gone: BTreeSet<usize> = BTreeSet::new();
@@ -184,7 +181,7 @@ fn must_go(attempt: &Attempt<'_, '_>, target: &Target, thought: &Thought) -> BTr
             .filter_map(|at| attempt.origins.get(*at).copied().flatten());
         gone.extend(origins.filter_map(loop_of));
     }
-    if profile.binding == Binding::Prefix
+    if target.form().binds_thinking()
         && let Some(change) = first_change(attempt)
     {
         let behind = thinking

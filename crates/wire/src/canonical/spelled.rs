@@ -2,11 +2,11 @@
 //! wire has it: a part without a type, a number where a text stands, a call without an id. Only what
 //! says nothing at all is left out. Judges nothing; what a wire takes stays as it is.
 
-mod chat;
+pub(super) mod chat;
 mod ids;
-mod messages;
+pub(super) mod messages;
 mod part;
-mod responses;
+pub(super) mod responses;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -30,8 +30,10 @@ pub(super) struct Spelled<'a> {
     pub(super) places: BTreeSet<String>,
 }
 
+pub(super) use ids::{IdPlace, What};
+
 /// What was done, while a request is gone through.
-type Notes = Vec<Repair>;
+pub(crate) type Notes = Vec<Repair>;
 
 /// A message or an item, and its place.
 struct Entry<'a> {
@@ -67,7 +69,8 @@ fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<Strin
         true => Some(serde_json::from_str(text).ok()?),
         false => None,
     };
-    let key = target.list();
+    let form = target.form();
+    let key = form.list();
     let list = match &object {
         Some(object) => object.get(key)?,
         None => text,
@@ -77,25 +80,13 @@ fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<Strin
     let mut entries = Vec::with_capacity(raws.len());
     for (index, raw) in raws.into_iter().enumerate() {
         let place = format!("{key}[{index}]");
-        let new = match target {
-            Target::Chat(_) => chat::message(raw.get(), &place, &mut notes),
-            Target::Responses(_) => responses::item(raw.get(), &place, &mut notes),
-            Target::Messages(_) => messages::message(raw.get(), &place, &mut notes),
-        };
+        let new = form.spelled(raw.get(), &place, &mut notes);
         let raw = new.map_or(Cow::Borrowed(raw.get()), Cow::Owned);
         entries.push(Entry { place, raw });
     }
-    ids::give(&mut entries, target, &mut notes);
-    let system = match (target, &object) {
-        (Target::Messages(_), Some(object)) => {
-            let system = object.get("system").filter(|system| *system != "null");
-            system.and_then(|system| {
-                let whose = (part::Wire::Messages, part::Voice::Heard);
-                part::content(system, "system", whose, &mut notes)
-            })
-        }
-        _ => None,
-    };
+    ids::give(&mut entries, form, &mut notes);
+    let system = object.as_ref();
+    let system = system.and_then(|object| form.spelled_system(object, &mut notes));
     if notes.is_empty() {
         return None;
     }
@@ -125,13 +116,13 @@ fn note(notes: &mut Notes, place: impl Into<String>, done: impl Into<String>) {
     });
 }
 
-fn object(raw: &str) -> Option<RawObject<'_>> {
+pub(super) fn object(raw: &str) -> Option<RawObject<'_>> {
     raw.starts_with('{')
         .then(|| serde_json::from_str(raw).ok())
         .flatten()
 }
 
-fn list(raw: &str) -> Option<Vec<&str>> {
+pub(super) fn list(raw: &str) -> Option<Vec<&str>> {
     let list: Vec<&RawValue> = raw
         .starts_with('[')
         .then(|| serde_json::from_str(raw).ok())
@@ -140,7 +131,7 @@ fn list(raw: &str) -> Option<Vec<&str>> {
 }
 
 /// The text of a JSON string.
-fn text(raw: Option<&str>) -> Option<String> {
+pub(super) fn text(raw: Option<&str>) -> Option<String> {
     let raw = raw.filter(|raw| raw.starts_with('"'))?;
     serde_json::from_str(raw).ok()
 }

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+use super::form::Form;
 use crate::fault::Fault;
 use crate::openai_chat::Dialect;
-use crate::{anthropic, openai_chat, openai_responses};
+use crate::{anthropic, openai_responses};
 
 /// Who is to accept a transcript: a wire, and what one server or model wants on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +18,9 @@ pub enum Target {
     Messages(anthropic::Profile),
 }
 
-/// What protocols are called, as in `plimsoll mock --protocol`.
-const PROTOCOLS: [&str; 3] = ["openai", "openai-responses", "anthropic"];
-
 impl Target {
-    /// The names that [`Target::of_protocol`] knows.
-    pub const PROTOCOLS: [&'static str; 3] = PROTOCOLS;
+    /// The names that [`Target::of_protocol`] knows, as in `plimsoll mock --protocol`.
+    pub const PROTOCOLS: [&'static str; 3] = ["openai", "openai-responses", "anthropic"];
 
     /// The protocol of that name, as its own vendor speaks it; `model` says which of Anthropic's
     /// models, whose rules differ.
@@ -70,34 +68,31 @@ impl Target {
         Self::Chat(Dialect::openai())
     }
 
+    /// Returns how the protocol writes a history.
+    pub(crate) fn form(&self) -> &dyn Form {
+        match self {
+            Self::Chat(dialect) => dialect,
+            Self::Responses(profile) => profile,
+            Self::Messages(profile) => profile,
+        }
+    }
+
     /// The protocol's name.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
-        let [chat, responses, messages] = PROTOCOLS;
-        match self {
-            Self::Chat(_) => chat,
-            Self::Responses(_) => responses,
-            Self::Messages(_) => messages,
-        }
+        self.form().name()
     }
 
     /// The rules that a request breaks, as the wire's own validator judges it.
     #[must_use]
     pub fn validate(&self, request: &Value) -> Vec<Fault> {
-        match self {
-            Self::Chat(dialect) => openai_chat::validate(request, dialect),
-            Self::Responses(profile) => openai_responses::validate(request, profile),
-            Self::Messages(profile) => anthropic::validate(request, profile),
-        }
+        self.form().validate(request)
     }
 
     /// The key of a request under which its messages stand.
     #[must_use]
     pub fn list(&self) -> &'static str {
-        match self {
-            Self::Responses(_) => "input",
-            Self::Chat(_) | Self::Messages(_) => "messages",
-        }
+        self.form().list()
     }
 }
 

@@ -4,7 +4,7 @@ use super::part::{Voice, Wire, content};
 use super::{Notes, id, is_said, list, name, note, object};
 
 /// The message as the wire has it; `None` where it is that already.
-pub(super) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
     let mut changes: Vec<(&str, Option<String>)> = Vec::new();
     if let Some(said) = message.get("content") {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 
-use super::super::target::Target;
+use super::super::form::Form;
 use super::{Entry, Notes, RawObject, list, note, object, quoted, text};
 
 /// One call or result of the list.
@@ -21,21 +21,32 @@ struct Asked {
     begins: bool,
 }
 
+/// The kind of what has an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+pub(crate) enum What {
     Call,
     Result,
 }
 
+/// Where the ids of an entry are.
+pub(crate) enum IdPlace {
+    /// Under a key of the entry, which is one call or result.
+    Entry(&'static str),
+    /// In a list under a key. Returns the key of the id in a block by its `type`, `None` in one that has
+    /// none.
+    List(&'static str, fn(Option<&str>) -> Option<&'static str>),
+}
+
 /// Gives an id to each call and result that has none.
-pub(super) fn give(entries: &mut [Entry<'_>], target: &Target, notes: &mut Notes) {
+pub(super) fn give(entries: &mut [Entry<'_>], form: &dyn Form, notes: &mut Notes) {
     let mut all: Vec<Asked> = Vec::new();
     let mut in_turn = false;
     for (entry, one) in entries.iter().enumerate() {
-        let found = found(&one.raw, target);
+        let found = object(&one.raw).map(|entry| form.pairs(&entry));
+        let found = found.unwrap_or_default();
         let is_model = found.iter().any(|(what, _)| *what == What::Call);
         // Items of one turn follow each other; a message of a model's is a turn.
-        let mut begins = is_model && (!in_turn || !matches!(target, Target::Responses(_)));
+        let mut begins = is_model && (!in_turn || !form.has_items());
         in_turn = is_model;
         for (nth, (what, id)) in found.into_iter().enumerate() {
             all.push(Asked {
@@ -51,19 +62,20 @@ pub(super) fn give(entries: &mut [Entry<'_>], target: &Target, notes: &mut Notes
     if all.iter().all(|one| one.id.is_some()) {
         return;
     }
-    assign(&mut all, target);
+    assign(&mut all, form);
     for asked in all.chunk_by(|one, other| one.entry == other.entry) {
         let entry = asked.first().and_then(|one| entries.get_mut(one.entry));
         let Some(entry) = entry else {
             continue;
         };
-        if let Some(new) = with_ids(entry, asked, target, notes) {
+        if let Some(new) = with_ids(entry, asked, form, notes) {
             entry.raw = Cow::Owned(new);
         }
     }
 }
 
-fn assign(all: &mut [Asked], target: &Target) {
+fn assign(all: &mut [Asked], form: &dyn Form) {
+    let in_lists = matches!(form.id_place(What::Result), IdPlace::List(..));
     let ids = |what: What| {
         let of = all.iter().filter(move |one| one.what == what);
         of.filter_map(|one| one.id.clone()).collect::<BTreeSet<_>>()
@@ -86,7 +98,7 @@ fn assign(all: &mut [Asked], target: &Target) {
         }
         for one in turn.iter_mut().filter(|one| one.id.is_none()) {
             // Where it is a message of its own, it says nothing to anybody.
-            if matches!(target, Target::Messages(_)) {
+            if in_lists {
                 one.id = Some(spare(one, &mut taken));
             }
         }
@@ -179,50 +191,11 @@ fn spare(one: &Asked, taken: &mut BTreeSet<String>) -> String {
     id
 }
 
-/// The calls and the results of a message or an item, and their ids.
-fn found(raw: &str, target: &Target) -> Vec<(What, Option<String>)> {
-    let Some(entry) = object(raw) else {
-        return Vec::new();
-    };
-    match target {
-        Target::Chat(_) => {
-            let calls = entry.get("tool_calls").and_then(list).unwrap_or_default();
-            let calls = calls.into_iter().filter_map(object);
-            let mut all: Vec<_> = calls
-                .map(|call| (What::Call, text(call.get("id"))))
-                .collect();
-            if entry.get("role") == Some("\"tool\"") {
-                all.push((What::Result, text(entry.get("tool_call_id"))));
-            }
-            all
-        }
-        Target::Responses(_) => {
-            let kind = text(entry.get("type")).unwrap_or_default();
-            let what = match kind.as_str() {
-                "function_call" | "custom_tool_call" => What::Call, // tidy:allow(function call)
-                "function_call_output" | "custom_tool_call_output" => What::Result, // tidy:allow(function call)
-                _ => return Vec::new(),
-            };
-            vec![(what, text(entry.get("call_id")))]
-        }
-        Target::Messages(_) => {
-            let blocks = entry.get("content").and_then(list).unwrap_or_default();
-            let blocks = blocks.into_iter().filter_map(object);
-            let asked = blocks.filter_map(|block| match block.get("type") {
-                Some("\"tool_use\"") => Some((What::Call, text(block.get("id")))),
-                Some("\"tool_result\"") => Some((What::Result, text(block.get("tool_use_id")))),
-                _ => None,
-            });
-            asked.collect()
-        }
-    }
-}
-
 /// The message or the item with these ids where there are none; `None` where all are there.
 fn with_ids(
     entry: &Entry<'_>,
     asked: &[Asked],
-    target: &Target,
+    form: &dyn Form,
     notes: &mut Notes,
 ) -> Option<String> {
     let whole = object(&entry.raw)?;
@@ -245,22 +218,14 @@ fn with_ids(
         Some(object.with(&[(key, Some(quoted(id)))]))
     };
     let first = asked.first()?;
-    let key = match target {
-        Target::Responses(_) => return give(&whole, Some(first), "call_id"),
-        Target::Chat(_) if first.what == What::Result => {
-            return give(&whole, Some(first), "tool_call_id");
-        }
-        Target::Chat(_) => "tool_calls",
-        Target::Messages(_) => "content",
+    let (key, id_key) = match form.id_place(first.what) {
+        IdPlace::Entry(key) => return give(&whole, Some(first), key),
+        IdPlace::List(key, id_key) => (key, id_key),
     };
     let mut asked = asked.iter();
     let list = whole.get(key).and_then(list)?.into_iter().map(|raw| {
         let block = object(raw)?;
-        let id_key = match (target, block.get("type")) {
-            (Target::Chat(_), _) | (_, Some("\"tool_use\"")) => "id",
-            (_, Some("\"tool_result\"")) => "tool_use_id",
-            _ => return None,
-        };
+        let id_key = id_key(block.get("type"))?;
         give(&block, asked.next(), id_key)
     });
     let list: Vec<Option<String>> = list.collect();

@@ -4,7 +4,7 @@ use super::part::{Voice, Wire, content};
 use super::{Notes, id, list, name, note, object, quoted, text};
 
 /// The message as the wire has it; `None` where it is that already.
-pub(super) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
     // A result in the words of Chat Completions.
     if message.get("role") == Some("\"tool\"") {
@@ -90,4 +90,9 @@ fn input(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(inner).ok()?;
     note(notes, place, "took the object out of its text");
     Some(inner.to_owned())
+}
+
+/// Returns the system prompt beside the messages as readers expect it, if it differs.
+pub(in crate::canonical) fn system(raw: &str, notes: &mut Notes) -> Option<String> {
+    content(raw, "system", (Wire::Messages, Voice::Heard), notes)
 }

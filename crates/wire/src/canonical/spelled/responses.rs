@@ -4,7 +4,7 @@ use super::part::{Voice, Wire, content};
 use super::{Notes, arguments, id, name, note, object, quoted, text};
 
 /// The item as the wire has it; `None` where it is that already.
-pub(super) fn item(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let item = object(raw)?;
     let mut changes: Vec<(&str, Option<String>)> = Vec::new();
     let kind = text(item.get("type"));
