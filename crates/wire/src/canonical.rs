@@ -59,7 +59,7 @@ pub struct Canonical {
 ///
 /// [`WireError::NotJson`], with the place; so also for what is nested too deep to be judged.
 pub fn parse(text: &str) -> Result<Value, WireError> {
-    serde_json::from_str(text).map_err(|error| WireError::not_json(&error))
+    crate::raw::parse(text)
 }
 
 /// Reads the messages of a request or a history, from whatever client it comes, and mends them:

@@ -4,7 +4,10 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::error::WireError;
 
 /// A JSON object in raw pieces.
 #[derive(Debug, Clone, Default)]
@@ -50,13 +53,40 @@ impl<'a> RawObject<'a> {
             if out.len() > 1 {
                 out.push(',');
             }
-            out.push_str(&serde_json::Value::from(key).to_string());
+            out.push_str(&quoted(key));
             out.push(':');
             raw.write(&mut out);
         }
         out.push('}');
         out
     }
+}
+
+/// Parses a JSON text.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`], with the place.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WireError> {
+    serde_json::from_str(text).map_err(|error| WireError::not_json(&error))
+}
+
+/// Returns a text as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// Returns the parts of a content as JSON texts; a text is one part, `null` has none.
+pub(crate) fn pieces(content: &str) -> Result<Vec<&str>, WireError> {
+    let content = content.trim();
+    if content == "null" {
+        return Ok(Vec::new());
+    }
+    if content.starts_with('"') {
+        return Ok(vec![content]);
+    }
+    let list: Vec<&RawValue> = parse(content)?;
+    Ok(list.into_iter().map(RawValue::get).collect())
 }
 
 /// A JSON text.

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use plimsoll_context::{Message, Part, ToolResult};
-use serde_json::value::RawValue;
 
 use super::MARK;
 use super::read::Chat;
@@ -18,7 +17,7 @@ use crate::frames;
 use crate::normalize::Normalizer;
 use crate::object::{Object, array};
 use crate::openai_chat::Slot;
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse, pieces, quoted};
 use crate::turns::Turn;
 
 impl Chat<'_> {
@@ -317,19 +316,6 @@ fn blocks_of(message: &Message) -> Vec<String> {
         .collect()
 }
 
-/// The blocks of a content; a text is one, null and nothing are none.
-fn pieces(raw: &str) -> Result<Vec<&str>, WireError> {
-    let raw = raw.trim();
-    if raw == "null" {
-        return Ok(Vec::new());
-    }
-    if raw.starts_with('"') {
-        return Ok(vec![raw]);
-    }
-    let list: Vec<&RawValue> = parse(raw)?;
-    Ok(list.into_iter().map(RawValue::get).collect())
-}
-
 /// A content of these blocks: one text where it was one.
 fn join(before: &str, blocks: &[String]) -> String {
     match blocks {
@@ -342,12 +328,4 @@ fn thinks(block: &str) -> bool {
     let object: Option<RawObject<'_>> = parse(block).ok();
     let kind = object.and_then(|object| object.get("type"));
     matches!(kind, Some("\"thinking\"" | "\"redacted_thinking\""))
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
-    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
 }

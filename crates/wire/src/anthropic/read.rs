@@ -13,7 +13,7 @@ use super::ORIGIN;
 use super::read_block::{self, text};
 use crate::error::WireError;
 use crate::frames;
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse};
 
 /// A request that was read.
 #[derive(Debug, Clone)]
@@ -317,8 +317,4 @@ fn array<'a>(raw: &'a str, place: &str) -> Result<Vec<&'a str>, WireError> {
     }
     let list: Vec<&RawValue> = parse(raw)?;
     Ok(list.into_iter().map(RawValue::get).collect())
-}
-
-fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
-    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
 }

@@ -8,12 +8,11 @@ use serde_json::Value;
 use super::media;
 use super::{MARK, ORIGIN};
 use crate::error::WireError;
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse};
 
 /// The parts of a block: a text with citations is the text, and the block that stands for it.
 pub(super) fn parts(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
-    let object: RawObject<'_> =
-        serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))?;
+    let object: RawObject<'_> = parse(raw)?;
     let kind = text(&object, "type", place)?;
     let part = match kind.as_str() {
         "text" => return texts(raw, &object, place),
@@ -33,8 +32,7 @@ pub(super) fn parts(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
         }),
         "image" | "document" => {
             let block = object.with(&[(MARK, None)]);
-            let block: Value =
-                serde_json::from_str(&block).map_err(|error| WireError::not_json(&error))?;
+            let block: Value = parse(&block)?;
             let part = media::part(&kind, &block);
             part.unwrap_or_else(|| Part::Opaque(opaque(raw, &object)))
         }

@@ -13,7 +13,7 @@ use crate::decoder::StreamDecoder;
 use crate::error::WireError;
 use crate::hosted;
 use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse};
 
 /// A reply while it arrives.
 #[derive(Debug, Clone, Default)]
@@ -425,10 +425,6 @@ fn refuse_error(event: &RawObject<'_>, body: &str) -> Result<(), WireError> {
         return Err(WireError::Provider { body: body.into() });
     }
     Ok(())
-}
-
-fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
-    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
 }
 
 fn stop_reason(reason: &str) -> StopReason {

@@ -16,6 +16,7 @@ use super::profile::Maker;
 use crate::decoder::StreamDecoder;
 use crate::error::WireError;
 use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
+use crate::raw::parse;
 
 /// A reply while it arrives.
 #[derive(Debug, Clone, Default)]
@@ -47,8 +48,7 @@ struct Reasoning {
 
 impl StreamDecoder for StreamState {
     fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
-        let event: Map<String, Value> =
-            serde_json::from_str(data).map_err(|error| WireError::not_json(&error))?;
+        let event: Map<String, Value> = parse(data)?;
         let mut deltas = Vec::new();
         for (name, payload) in &event {
             match name.as_str() {
@@ -101,8 +101,7 @@ impl StreamDecoder for StreamState {
     }
 
     fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
-        let body: Value =
-            serde_json::from_str(body).map_err(|error| WireError::not_json(&error))?;
+        let body: Value = parse(body)?;
         let content = body.pointer("/output/message/content");
         let Some(content) = content.and_then(Value::as_array) else {
             let body = body.to_string();

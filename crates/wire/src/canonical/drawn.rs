@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::target::Target;
 use crate::error::WireError;
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse};
 use crate::request::LeftOut;
 
 /// A rendered transcript.
@@ -88,16 +88,15 @@ impl Drawn {
 
     /// Finds the turns in a body: a list, or an object that has one under `key`.
     fn of_body(body: String, key: &str, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
-        let not_json = |error: serde_json::Error| WireError::not_json(&error);
         let object: RawObject<'_> = match body.starts_with('{') {
-            true => serde_json::from_str(&body).map_err(not_json)?,
+            true => parse(&body)?,
             false => RawObject::default(),
         };
         let list = match body.starts_with('{') {
             true => object.get(key).unwrap_or("[]"),
             false => body.as_str(),
         };
-        let raws: Vec<&RawValue> = serde_json::from_str(list).map_err(not_json)?;
+        let raws: Vec<&RawValue> = parse(list)?;
         let mut from = from.into_iter();
         let turn = |raw: &RawValue| {
             let mut whose: Vec<usize> = Vec::new();

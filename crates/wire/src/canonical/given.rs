@@ -12,7 +12,7 @@ use super::repair::Repair;
 use super::spelled::Spelled;
 use super::target::Target;
 use crate::error::{CHAT, WireError};
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse};
 
 /// A request that was read.
 #[derive(Debug)]
@@ -194,8 +194,4 @@ fn placed(error: WireError, at: &str) -> WireError {
         }
         other => other,
     }
-}
-
-fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
-    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
 }

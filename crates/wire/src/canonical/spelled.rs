@@ -11,13 +11,12 @@ pub(super) mod responses;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::repair::Repair;
 use super::target::Target;
 use crate::fault::Rule;
-use crate::raw::RawObject;
+use crate::raw::{RawObject, quoted};
 
 /// A request that can be read, as far as there is something to read in it.
 #[derive(Debug)]
@@ -134,10 +133,6 @@ pub(super) fn list(raw: &str) -> Option<Vec<&str>> {
 pub(super) fn text(raw: Option<&str>) -> Option<String> {
     let raw = raw.filter(|raw| raw.starts_with('"'))?;
     serde_json::from_str(raw).ok()
-}
-
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
 }
 
 fn is_said(raw: Option<&str>) -> bool {

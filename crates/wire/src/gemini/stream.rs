@@ -13,6 +13,7 @@ use super::write::own_id;
 use crate::decoder::StreamDecoder;
 use crate::error::WireError;
 use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
+use crate::raw::parse;
 
 /// The ends of a reply in which the model wrote no readable call. A retry may help.
 const MALFORMED: [&str; 5] = [
@@ -57,7 +58,7 @@ impl StreamDecoder for StreamState {
         if data.is_empty() {
             return Ok(Vec::new());
         }
-        let event = serde_json::from_str(data).map_err(|error| WireError::not_json(&error))?;
+        let event = parse(data)?;
         self.take(&event)
     }
 
@@ -98,8 +99,7 @@ impl StreamDecoder for StreamState {
     }
 
     fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
-        let body: Value =
-            serde_json::from_str(body).map_err(|error| WireError::not_json(&error))?;
+        let body: Value = parse(body)?;
         // A server that ignores `alt=sse` sends the events as a list.
         match &body {
             Value::Array(events) => {

@@ -10,7 +10,7 @@ use super::read::{Chat, Legacy, Shape, message};
 use super::render::render;
 use crate::error::WireError;
 use crate::frames;
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse};
 
 /// One message of a chat that is written back.
 #[derive(Debug, Clone, Copy)]
@@ -67,9 +67,8 @@ impl Chat<'_> {
 ///
 /// [`WireError::NotJson`] or [`WireError::Expected`] if the original is not a message.
 pub fn patch_content(original: &str, edited: &Message) -> Result<String, WireError> {
-    let not_json = |error: serde_json::Error| WireError::not_json(&error);
-    let object: RawObject<'_> = serde_json::from_str(original).map_err(not_json)?;
-    let value: Value = serde_json::from_str(original).map_err(not_json)?;
+    let object: RawObject<'_> = parse(original)?;
+    let value: Value = parse(original)?;
     let before = message(value.clone(), "message", 0, &mut Legacy::default())?;
     let mut changes = Vec::new();
     if said(&before) != said(edited) {

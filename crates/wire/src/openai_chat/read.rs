@@ -11,7 +11,7 @@ use super::details::{self, AUDIO};
 use super::parts::{CUSTOM, ORIGIN};
 use crate::error::WireError;
 use crate::frames;
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse};
 
 /// A chat that was read. Message `i` is what the original message `i` says.
 #[derive(Debug, Clone)]
@@ -46,10 +46,9 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
 /// Reads a chat of which the list of messages may have been parsed already.
 pub(crate) fn read_parsed(text: &str, list: Option<Vec<Value>>) -> Result<Chat<'_>, WireError> {
     let mut parsed = list.unwrap_or_default().into_iter();
-    let not_json = |error: serde_json::Error| WireError::not_json(&error);
     let (shape, list, place) = match text.trim_start().as_bytes().first() {
         Some(b'{') => {
-            let object: RawObject<'_> = serde_json::from_str(text).map_err(not_json)?;
+            let object: RawObject<'_> = parse(text)?;
             let list = object.get("messages");
             let list =
                 list.ok_or_else(|| WireError::expected("messages", crate::error::CHAT, None))?;
@@ -58,18 +57,18 @@ pub(crate) fn read_parsed(text: &str, list: Option<Vec<Value>>) -> Result<Chat<'
         _ => (Shape::Array, text, ""),
     };
     if !list.trim_start().starts_with('[') {
-        let value: Value = serde_json::from_str(list).map_err(not_json)?;
+        let value: Value = parse(list)?;
         let place = if place.is_empty() { "the chat" } else { place };
         let expected = "an array of messages, or an object with `messages`";
         return Err(WireError::expected(place, expected, Some(&value)));
     }
-    let originals: Vec<&RawValue> = serde_json::from_str(list).map_err(not_json)?;
+    let originals: Vec<&RawValue> = parse(list)?;
     let mut messages = Vec::with_capacity(originals.len());
     let mut legacy = Legacy::default();
     for (index, raw) in originals.iter().enumerate() {
         let value: Value = match parsed.next() {
             Some(value) => value,
-            None => serde_json::from_str(raw.get()).map_err(not_json)?,
+            None => parse(raw.get())?,
         };
         let place = format!("{place}[{index}]");
         messages.push(message(value, &place, index, &mut legacy)?);
@@ -399,7 +398,7 @@ fn tools(object: &RawObject<'_>) -> Result<(Vec<ToolSpec>, Vec<Opaque>), WireErr
     let Some(raw) = object.get("tools").or_else(|| object.get("functions")) else {
         return Ok((tools, hosted));
     };
-    let value: Value = serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))?;
+    let value: Value = parse(raw)?;
     let list = match value {
         Value::Null => return Ok((tools, hosted)),
         Value::Array(list) => list,

@@ -14,6 +14,7 @@ use super::response::{CallPiece, Choice, FunctionPiece, Response, Said};
 use crate::call_ids::fnv1a;
 use crate::decoder::StreamDecoder;
 use crate::error::WireError;
+use crate::raw::parse;
 
 /// What one reply may hold: over ten times what the longest answers of today take, so that only
 /// a server gone astray reaches it.
@@ -54,8 +55,7 @@ enum Done {
 /// [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
 /// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
-    let mut response: Response =
-        serde_json::from_str(body).map_err(|error| WireError::not_json(&error))?;
+    let mut response: Response = parse(body)?;
     refuse_error(&response, body)?;
     if response.choices.is_empty() {
         return Err(WireError::expected("choices", "a list of one", None));
@@ -84,8 +84,7 @@ impl StreamDecoder for StreamState {
             self.done = Done::Marked;
             return Ok(Vec::new());
         }
-        let chunk: Response =
-            serde_json::from_str(data).map_err(|error| WireError::not_json(&error))?;
+        let chunk: Response = parse(data)?;
         refuse_error(&chunk, data)?;
         self.take(chunk)
     }

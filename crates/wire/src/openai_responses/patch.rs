@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use plimsoll_context::{Message, Part, ToolResult};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::items;
 use super::pairing::is_tied;
@@ -18,7 +17,7 @@ use crate::error::WireError;
 use crate::frames;
 use crate::normalize::Normalizer;
 use crate::openai_chat::Slot;
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse, pieces, quoted};
 
 /// What becomes of the system prompt beside the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -326,22 +325,4 @@ fn said_in(
         [one] if content.trim().starts_with('"') => one.clone(),
         many => format!("[{}]", many.join(",")),
     })
-}
-
-/// The parts of a content; a text is one.
-fn pieces(content: &str) -> Result<Vec<&str>, WireError> {
-    let content = content.trim();
-    if content.starts_with('"') {
-        return Ok(vec![content]);
-    }
-    let list: Vec<&RawValue> = parse(content)?;
-    Ok(list.into_iter().map(RawValue::get).collect())
-}
-
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
-fn parse<'a, T: serde::Deserialize<'a>>(raw: &'a str) -> Result<T, WireError> {
-    serde_json::from_str(raw).map_err(|error| WireError::not_json(&error))
 }

@@ -12,7 +12,7 @@ use super::write::AUTO;
 use crate::error::WireError;
 use crate::frames;
 use crate::openai_chat::Extra;
-use crate::raw::RawObject;
+use crate::raw::{RawObject, parse};
 
 /// A history that was read. One message may come of several items: a turn of the model's is one
 /// message.
@@ -51,7 +51,7 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
     let mut chat = Chat::default();
     let (list, place) = match text.trim_start().as_bytes().first() {
         Some(b'{') => {
-            chat.object = serde_json::from_str(text).map_err(not_json)?;
+            chat.object = parse(text)?;
             chat.form = Form::Object;
             let list = chat.object.get("input");
             let expected = "a string or an array of items";
@@ -61,7 +61,7 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
         _ => (text, ""),
     };
     if let Some(raw) = chat.object.get("instructions") {
-        chat.instructions = match serde_json::from_str(raw).map_err(not_json)? {
+        chat.instructions = match parse(raw)? {
             Value::Null => None,
             Value::String(text) => Some(text),
             other => {
@@ -76,19 +76,19 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
     match list.trim_start().as_bytes().first() {
         Some(b'[') => {}
         Some(b'"') if !place.is_empty() => {
-            let said: String = serde_json::from_str(list).map_err(not_json)?;
+            let said: String = parse(list)?;
             chat.messages.push(user(vec![Part::text(said)]));
             chat.originals.push(vec![list]);
             return Ok(chat);
         }
         _ => {
-            let value: Value = serde_json::from_str(list).map_err(not_json)?;
+            let value: Value = parse(list)?;
             let place = if place.is_empty() { "the list" } else { place };
             let expected = "an array of items, or an object with `input`";
             return Err(WireError::expected(place, expected, Some(&value)));
         }
     }
-    let raws: Vec<&RawValue> = serde_json::from_str(list).map_err(not_json)?;
+    let raws: Vec<&RawValue> = parse(list)?;
     let mut reader = Reader {
         chat,
         last: Last::Else,
@@ -116,9 +116,9 @@ impl<'a> Chat<'a> {
     }
 
     fn tools(&mut self, raw: &'a str) -> Result<(), WireError> {
-        let list: Option<Vec<&RawValue>> = serde_json::from_str(raw).map_err(not_json)?;
+        let list: Option<Vec<&RawValue>> = parse(raw)?;
         for (index, raw) in list.into_iter().flatten().enumerate() {
-            let tool: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+            let tool: Value = parse(raw.get())?;
             if tool.get("type").and_then(Value::as_str) != Some("function") {
                 self.hosted_tools.push(items::opaque(raw.get()));
                 continue;
@@ -153,7 +153,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn item(&mut self, raw: &'a str, place: &str) -> Result<(), WireError> {
-        let item: Value = serde_json::from_str(raw).map_err(not_json)?;
+        let item: Value = parse(raw)?;
         if !item.is_object() {
             return Err(WireError::expected(place, "an object", Some(&item)));
         }
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
                 self.model(raw, vec![Part::ToolCall(call)]);
             }
             "function_call_output" | "custom_tool_call_output" => {
-                let object: RawObject<'a> = serde_json::from_str(raw).map_err(not_json)?;
+                let object: RawObject<'a> = parse(raw)?;
                 let parts = content(&object, "output", &format!("{place}.output"))?;
                 let call = CallId(string(&item, "call_id", place)?);
                 let result = ToolResult {
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
     }
 
     fn message(&mut self, item: &Value, raw: &'a str, place: &str) -> Result<(), WireError> {
-        let object: RawObject<'a> = serde_json::from_str(raw).map_err(not_json)?;
+        let object: RawObject<'a> = parse(raw)?;
         let parts = content(&object, "content", &format!("{place}.content"))?;
         match string(item, "role", place)?.as_str() {
             "system" | "developer" => self.push(raw, Message::System { parts }),
@@ -295,11 +295,11 @@ pub(super) fn beside(item: &Value, known: &[&str]) -> Option<Opaque> {
 /// The parts of a text or a list of parts.
 fn content(object: &RawObject<'_>, key: &str, place: &str) -> Result<Vec<Part>, WireError> {
     let raw = object.get(key).unwrap_or("null");
-    let value: Value = serde_json::from_str(raw).map_err(not_json)?;
+    let value: Value = parse(raw)?;
     match value {
         Value::String(text) => Ok(vec![Part::text(text)]),
         Value::Array(_) => {
-            let raws: Vec<&RawValue> = serde_json::from_str(raw).map_err(not_json)?;
+            let raws: Vec<&RawValue> = parse(raw)?;
             let parts = raws.into_iter().enumerate();
             let parts = parts.map(|(index, raw)| part(raw.get(), &format!("{place}[{index}]")));
             parts.collect()
@@ -309,7 +309,7 @@ fn content(object: &RawObject<'_>, key: &str, place: &str) -> Result<Vec<Part>, 
 }
 
 fn part(raw: &str, place: &str) -> Result<Part, WireError> {
-    let part: Value = serde_json::from_str(raw).map_err(not_json)?;
+    let part: Value = parse(raw)?;
     // Some clients put bare texts into the list.
     if let Value::String(text) = part {
         return Ok(Part::text(text));
@@ -383,8 +383,4 @@ fn string(object: &Value, key: &str, place: &str) -> Result<String, WireError> {
             other,
         )),
     }
-}
-
-fn not_json(error: serde_json::Error) -> WireError {
-    WireError::not_json(&error)
 }

@@ -15,6 +15,7 @@ use super::usage::usage;
 use crate::call_ids::fnv1a;
 use crate::error::WireError;
 use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
+use crate::raw::parse;
 
 /// The keys of a message that the transcript has a place for, or that may not go back.
 pub(super) const OF_MESSAGE: [&str; 5] = ["type", "role", "content", "id", "status"];
@@ -56,7 +57,7 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     if body.len() as u64 > MAX_REPLY.0.saturating_mul(2) {
         return Err(WireError::TooLarge { limit: MAX_REPLY });
     }
-    let value: Value = serde_json::from_str(body).map_err(not_json)?;
+    let value: Value = parse(body)?;
     if !value.is_object() {
         return Err(WireError::expected(
             "the response",
@@ -67,7 +68,7 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     if value.get("type").and_then(Value::as_str) == Some("error") {
         return Err(WireError::Provider { body: body.into() });
     }
-    let response: Response<'_> = serde_json::from_str(body).map_err(not_json)?;
+    let response: Response<'_> = parse(body)?;
     response.refuse_error(body)?;
     let Some(output) = &response.output else {
         return Err(WireError::expected("output", "an array of items", None));
@@ -82,7 +83,7 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
         if bytes as u64 > MAX_REPLY.0 {
             return Err(WireError::TooLarge { limit: MAX_REPLY });
         }
-        let item: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+        let item: Value = parse(raw.get())?;
         if !item.is_object() {
             let place = format!("output[{index}]");
             return Err(WireError::expected(place, "an object", Some(&item)));
@@ -254,8 +255,4 @@ pub(super) fn unique_ids(parts: &mut [Part], response: &str) {
 
 pub(super) fn text(value: Option<&Value>) -> Option<&str> {
     value.and_then(Value::as_str)
-}
-
-fn not_json(error: serde_json::Error) -> WireError {
-    WireError::not_json(&error)
 }

@@ -18,6 +18,7 @@ use super::usage::usage;
 use crate::decoder::StreamDecoder;
 use crate::error::WireError;
 use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
+use crate::raw::parse;
 
 /// The text that ends a stream at servers that know the older wire; this one ends with an event.
 const DONE: &str = "[DONE]";
@@ -109,7 +110,7 @@ impl StreamDecoder for StreamState {
             self.done = Done::Marked;
             return Ok(Vec::new());
         }
-        let event: Event<'_> = serde_json::from_str(data).map_err(not_json)?;
+        let event: Event<'_> = parse(data)?;
         let mut deltas = Vec::new();
         let failed = event.error.as_ref().is_some_and(|error| !error.is_null());
         let kind = text(event.kind.as_ref()).unwrap_or_default();
@@ -195,7 +196,7 @@ impl StreamState {
         let Some(raw) = response else {
             return Ok(());
         };
-        let response: Response<'_> = serde_json::from_str(raw.get()).map_err(not_json)?;
+        let response: Response<'_> = parse(raw.get())?;
         self.head(&response);
         response.refuse_error(raw.get())
     }
@@ -211,7 +212,7 @@ impl StreamState {
 
     /// The response has ended, and its last event repeats all of it.
     fn ended(&mut self, raw: &str, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        let response: Response<'_> = serde_json::from_str(raw).map_err(not_json)?;
+        let response: Response<'_> = parse(raw)?;
         self.head(&response);
         self.usage = response.usage.as_ref().and_then(usage).or(self.usage);
         response.refuse_error(raw)?;
@@ -231,7 +232,7 @@ impl StreamState {
             .map(|raw| match serde_json::from_str(raw.get()) {
                 Ok(item @ Value::Object(_)) => Ok(item),
                 Ok(other) => Err(WireError::expected("item", "an object", Some(&other))),
-                Err(error) => Err(not_json(error)),
+                Err(error) => Err(WireError::not_json(&error)),
             })
             .collect();
         let items = items?;
@@ -265,7 +266,7 @@ impl StreamState {
         let Some(raw) = event.item else {
             return Ok(());
         };
-        let item: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+        let item: Value = parse(raw.get())?;
         let about = event.about(items::kind(&item), Some(&item));
         let at = match place::begun(&self.items, about) {
             Some(at) => at,
@@ -282,7 +283,7 @@ impl StreamState {
         let Some(raw) = event.item else {
             return Ok(());
         };
-        let item: Value = serde_json::from_str(raw.get()).map_err(not_json)?;
+        let item: Value = parse(raw.get())?;
         if !item.is_object() {
             return Err(WireError::expected("item", "an object", Some(&item)));
         }
@@ -410,8 +411,4 @@ impl Event<'_> {
 
 fn number(value: Option<&Value>) -> Option<u64> {
     value.and_then(Value::as_u64)
-}
-
-fn not_json(error: serde_json::Error) -> WireError {
-    WireError::not_json(&error)
 }
