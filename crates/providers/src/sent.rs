@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::Request;
 use plimsoll_context::Message;
-use plimsoll_wire::Written;
+use plimsoll_wire::WrittenMessages;
 
 /// Sessions that are kept at most. Beyond it, the one that was sent longest ago is dropped.
 const MAX_SESSIONS: usize = 4;
@@ -22,7 +22,7 @@ pub(crate) struct Sent<D = ()>(Mutex<Vec<Session<D>>>);
 struct Session<D> {
     system: Arc<str>,
     messages: Vec<Arc<Message>>,
-    written: Written<D>,
+    written: WrittenMessages<D>,
 }
 
 impl<D: Default> Sent<D> {
@@ -31,12 +31,12 @@ impl<D: Default> Sent<D> {
     pub(crate) fn render<R>(
         &self,
         request: &Request,
-        render: impl FnOnce(&mut Written<D>, &[&Message]) -> R,
+        render: impl FnOnce(&mut WrittenMessages<D>, &[&Message]) -> R,
     ) -> R {
         let mut session = self.take(request).unwrap_or_else(|| Session {
             system: Arc::clone(&request.system),
             messages: Vec::new(),
-            written: Written::default(),
+            written: WrittenMessages::default(),
         });
         let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
         let rendered = render(&mut session.written, &messages);

@@ -8,7 +8,8 @@ mod figure;
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{
-    RenderInput, Rendered, Written, anthropic, bedrock, gemini, openai_chat, openai_responses,
+    RenderInput, Rendered, WrittenMessages, anthropic, bedrock, gemini, openai_chat,
+    openai_responses,
 };
 
 use figure::{Amount, Required, Unit, median, row, sections, time};
@@ -57,7 +58,7 @@ fn main() {
 
 fn growing<D: Default>(
     protocol: &str,
-    render: impl Fn(&mut Written<D>, &RenderInput<'_>, &[&Message]) -> Rendered,
+    render: impl Fn(&mut WrittenMessages<D>, &RenderInput<'_>, &[&Message]) -> Rendered,
 ) {
     let input = RenderInput {
         model: CLAUDE,
@@ -66,14 +67,14 @@ fn growing<D: Default>(
     for length in LENGTHS {
         let all: Vec<Message> = (0..length + 2 * ROUNDS).map(message).collect();
         let all: Vec<&Message> = all.iter().collect();
-        let mut written = Written::default();
+        let mut written = WrittenMessages::default();
         render(&mut written, &input, &all[..length]);
         let (mut grown, mut whole) = (Vec::new(), Vec::new());
         for round in 1..=ROUNDS {
             let messages = &all[..length + 2 * round];
             let spent = time(|| render(&mut written, &input, messages));
             grown.push(spent.as_secs_f64() * 1e6);
-            let spent = time(|| render(&mut Written::default(), &input, messages));
+            let spent = time(|| render(&mut WrittenMessages::default(), &input, messages));
             whole.push(spent.as_secs_f64() * 1e6);
         }
         let what = format!("{protocol}: body of a turn of a session of {length} messages, grown");

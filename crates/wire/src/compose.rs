@@ -94,12 +94,12 @@ pub(crate) struct Composer {
 /// Each protocol has a `render_next`, which takes it. `D` is what the protocol decided about the messages
 /// as a whole: if it decides otherwise, all of them are written again.
 #[derive(Debug, Default)]
-pub struct Written<D = ()> {
+pub struct WrittenMessages<D = ()> {
     composer: Option<Composer>,
     pub(crate) decided: D,
 }
 
-impl<D> Written<D> {
+impl<D> WrittenMessages<D> {
     /// Returns the size of what is kept, in bytes of a request.
     #[must_use]
     pub fn bytes(&self) -> usize {

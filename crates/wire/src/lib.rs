@@ -156,7 +156,7 @@ mod tools;
 mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};
-pub use compose::Written;
+pub use compose::WrittenMessages;
 pub use decoder::StreamDecoder;
 pub use error::WireError;
 pub use fault::{Fault, Rule};

@@ -11,7 +11,7 @@ use plimsoll_wire::anthropic::{
     Profile, StreamState, UnaskedThinking, cautions, read, read_reply, render, render_next,
     validate,
 };
-use plimsoll_wire::{Effort, RenderInput, Rendered, ToolChoice, Written};
+use plimsoll_wire::{Effort, RenderInput, Rendered, ToolChoice, WrittenMessages};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -353,7 +353,7 @@ proptest! {
         let messages: Vec<&Message> = messages.iter().collect();
         for model in MODELS {
             let profile = Profile::of_model(model);
-            let mut written = Written::default();
+            let mut written = WrittenMessages::default();
             for end in 1..=messages.len() {
                 let breakpoints = vec![Breakpoint::System, Breakpoint::Message(end / 2), Breakpoint::Message(end - 1)];
                 let cache = CachePlan { breakpoints, ..CachePlan::default() };

@@ -7,7 +7,8 @@ use plimsoll_context::{
     ToolResult, ToolSpec,
 };
 use plimsoll_wire::{
-    Effort, Fault, RenderInput, Rendered, StreamDecoder, ToolChoice, Written, bedrock, gemini,
+    Effort, Fault, RenderInput, Rendered, StreamDecoder, ToolChoice, WrittenMessages, bedrock,
+    gemini,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -260,7 +261,7 @@ proptest! {
     ) {
         let all: Vec<&Message> = messages.iter().collect();
         for model in GEMINIS.into_iter().chain(BEHIND_BEDROCK) {
-            let (mut at_gemini, mut at_bedrock) = (Written::default(), Written::default());
+            let (mut at_gemini, mut at_bedrock) = (WrittenMessages::default(), WrittenMessages::default());
             for end in 1..=all.len() {
                 let cache = CachePlan {
                     breakpoints: vec![Breakpoint::System, Breakpoint::Message(end / 2), Breakpoint::Message(end - 1)],

@@ -10,7 +10,7 @@ use plimsoll_context::{
 use plimsoll_wire::openai_responses::{
     Profile, ReasoningItems, Slot, Strict, read, read_reply, render, render_next, validate,
 };
-use plimsoll_wire::{Effort, RenderInput, Written};
+use plimsoll_wire::{Effort, RenderInput, WrittenMessages};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use unique_ids::with_unique_ids;
@@ -293,7 +293,7 @@ proptest! {
     ) {
         let messages: Vec<&Message> = messages.iter().collect();
         for profile in profiles() {
-            let mut written = Written::default();
+            let mut written = WrittenMessages::default();
             for end in 1..=messages.len() {
                 let input = RenderInput {
                     context: context.as_deref().filter(|_| end % 2 == 0),

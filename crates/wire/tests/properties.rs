@@ -11,7 +11,7 @@ use plimsoll_context::{
     ToolResult,
 };
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, read, render, render_next, validate};
-use plimsoll_wire::{RenderInput, Written};
+use plimsoll_wire::{RenderInput, WrittenMessages};
 use proptest::prelude::*;
 use serde_json::Value;
 use unique_ids::with_unique_ids;
@@ -213,7 +213,7 @@ proptest! {
         context in proptest::option::of(some_text()),
     ) {
         for dialect in dialects() {
-            let mut written = Written::default();
+            let mut written = WrittenMessages::default();
             let messages: Vec<&Message> = messages.iter().collect();
             for index in 0..messages.len() {
                 let cache = CachePlan {

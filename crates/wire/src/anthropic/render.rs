@@ -14,7 +14,7 @@ use super::pause::{self, At};
 use super::profile::{Profile, UnaskedThinking};
 use super::settings::{self, Settings};
 use super::write::{Messages, Parts, RULES, block_json, legal_name, own, says, unmarked};
-use crate::compose::{Written, cache_control};
+use crate::compose::{WrittenMessages, cache_control};
 use crate::error::WireError;
 use crate::frames;
 use crate::object::{Object, array};
@@ -39,7 +39,7 @@ pub fn render<'a>(
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
     let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = Written::default();
+    let mut written = WrittenMessages::default();
     let (rendered, end) = next(&mut written, input, &messages, profile);
     Ok(Rendered {
         from: written.from(&end),
@@ -55,7 +55,7 @@ pub fn render<'a>(
 /// that were rendered before have to be left out now, or no longer, all messages are rendered again.
 #[must_use]
 pub fn render_next(
-    written: &mut Written<Decided>,
+    written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
     messages: &[&Message],
     profile: &Profile,
@@ -77,7 +77,7 @@ pub struct Decided {
 
 /// Returns a request, and its turns behind the final ones.
 fn next(
-    written: &mut Written<Decided>,
+    written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
     messages: &[&Message],
     profile: &Profile,
@@ -160,7 +160,7 @@ fn next(
 /// Writes the messages that are not written yet; all of them if something else is left out of the others
 /// than before.
 fn compose(
-    written: &mut Written<Decided>,
+    written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
     messages: &[&Message],
     without: &[Option<LeftOut>],
@@ -171,7 +171,7 @@ fn compose(
     let before = places.clone().filter(|(message, _)| *message < taken);
     let decided = &written.decided;
     if !without.starts_with(&decided.without) || !before.eq(decided.unanswered.iter().copied()) {
-        *written = Written::default();
+        *written = WrittenMessages::default();
     }
     let mut parts = Parts {
         without,

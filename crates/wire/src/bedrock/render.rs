@@ -10,7 +10,7 @@ use super::profile::{Maker, Profile};
 use super::write::{CACHE_POINT, MAX_NAME, Messages, Parts, began_with_reasoning};
 use crate::anthropic::{self, MIN_BUDGET, Temperature, ThinkingStyle};
 use crate::arguments::legal_name;
-use crate::compose::Written;
+use crate::compose::WrittenMessages;
 use crate::error::WireError;
 use crate::object::{Object, array, members, merge};
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
@@ -33,7 +33,7 @@ pub fn render<'a>(
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
     let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = Written::default();
+    let mut written = WrittenMessages::default();
     let (rendered, end) = next(&mut written, input, &messages, profile);
     Ok(Rendered {
         from: written.from(&end),
@@ -48,7 +48,7 @@ pub fn render<'a>(
 /// are the same. [`Rendered::from`] stays empty.
 #[must_use]
 pub fn render_next(
-    written: &mut Written<Decided>,
+    written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
     messages: &[&Message],
     profile: &Profile,
@@ -67,7 +67,7 @@ pub struct Decided {
 
 /// Returns a request, and its turns behind the final ones.
 fn next(
-    written: &mut Written<Decided>,
+    written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
     messages: &[&Message],
     profile: &Profile,
@@ -80,7 +80,7 @@ fn next(
     // A Claude takes its reasoning back only while it thinks.
     let replays = budget.is_some() || !matches!(profile.maker, Maker::Anthropic(_));
     if written.decided.replays != replays {
-        *written = Written::default();
+        *written = WrittenMessages::default();
         written.decided.replays = replays;
     }
     let reasoning_of = replays.then_some(input.model);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::profile::{Profile, Thinking};
 use super::write::{Contents, MAX_NAME, Parts, RULES, declared};
 use crate::arguments::legal_name;
-use crate::compose::Written;
+use crate::compose::WrittenMessages;
 use crate::error::WireError;
 use crate::object::{Object, array, members, merge};
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
@@ -32,7 +32,7 @@ pub fn render<'a>(
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
     let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = Written::default();
+    let mut written = WrittenMessages::default();
     let (rendered, end) = next(&mut written, input, &messages, profile);
     Ok(Rendered {
         from: written.from(&end),
@@ -47,7 +47,7 @@ pub fn render<'a>(
 /// are the same. [`Rendered::from`] stays empty.
 #[must_use]
 pub fn render_next(
-    written: &mut Written,
+    written: &mut WrittenMessages,
     input: &RenderInput<'_>,
     messages: &[&Message],
     profile: &Profile,
@@ -57,7 +57,7 @@ pub fn render_next(
 
 /// Returns a request, and its turns behind the final ones.
 fn next(
-    written: &mut Written,
+    written: &mut WrittenMessages,
     input: &RenderInput<'_>,
     messages: &[&Message],
     profile: &Profile,

@@ -13,7 +13,7 @@ use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
 use super::write::Chat;
-use crate::compose::{Composer, Written, cache_control};
+use crate::compose::{Composer, WrittenMessages, cache_control};
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
 use crate::request::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice};
@@ -60,7 +60,7 @@ pub fn render<'a>(
         return json_turns::render(input, messages, dialect);
     }
     let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = Written::default();
+    let mut written = WrittenMessages::default();
     let (rendered, end) = next(&mut written, input, &messages, dialect);
     Ok(Rendered {
         from: written.from(&end),
@@ -77,12 +77,12 @@ pub fn render<'a>(
 /// ```
 /// use plimsoll_context::Message;
 /// use plimsoll_wire::openai_chat::{Dialect, render, render_next};
-/// use plimsoll_wire::{RenderInput, Written};
+/// use plimsoll_wire::{RenderInput, WrittenMessages};
 ///
 /// let (dialect, input) = (Dialect::openai(), RenderInput::default());
 /// let messages = [Message::user("One."), Message::assistant("1"), Message::user("Two.")];
 /// let messages: Vec<&Message> = messages.iter().collect();
-/// let mut written = Written::default();
+/// let mut written = WrittenMessages::default();
 /// for end in 1..=messages.len() {
 ///     let next = render_next(&mut written, &input, &messages[..end], &dialect)?;
 ///     let whole = render(&input, messages[..end].iter().copied(), &dialect)?;
@@ -95,7 +95,7 @@ pub fn render<'a>(
 ///
 /// As [`render`].
 pub fn render_next(
-    written: &mut Written,
+    written: &mut WrittenMessages,
     input: &RenderInput<'_>,
     messages: &[&Message],
     dialect: &Dialect,
@@ -124,7 +124,7 @@ pub(crate) fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
 
 /// Returns a request, and its turns behind the final ones.
 fn next(
-    written: &mut Written,
+    written: &mut WrittenMessages,
     input: &RenderInput<'_>,
     messages: &[&Message],
     dialect: &Dialect,

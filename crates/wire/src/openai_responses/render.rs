@@ -9,7 +9,7 @@ use super::items;
 use super::profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 use super::schema;
 use super::write::{Input, Parts, RULES};
-use crate::compose::Written;
+use crate::compose::WrittenMessages;
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
 use crate::openai_chat::ParallelCalls;
@@ -49,7 +49,7 @@ pub fn render<'a>(
     profile: &Profile,
 ) -> Result<Rendered, WireError> {
     let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = Written::default();
+    let mut written = WrittenMessages::default();
     let (rendered, end) = next(&mut written, input, &messages, profile);
     Ok(Rendered {
         from: written.from(&end),
@@ -64,7 +64,7 @@ pub fn render<'a>(
 /// are the same. [`Rendered::from`] stays empty.
 #[must_use]
 pub fn render_next(
-    written: &mut Written,
+    written: &mut WrittenMessages,
     input: &RenderInput<'_>,
     messages: &[&Message],
     profile: &Profile,
@@ -74,7 +74,7 @@ pub fn render_next(
 
 /// Returns a request, and its turns behind the final ones.
 fn next(
-    written: &mut Written,
+    written: &mut WrittenMessages,
     input: &RenderInput<'_>,
     messages: &[&Message],
     profile: &Profile,
