@@ -17,6 +17,7 @@ use crate::moment::HookPoint;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::permission::Permission;
+use crate::permission_mode::PermissionMode;
 use crate::run::{Phase, Run, Working};
 use crate::setup::KnownTool;
 use crate::state::Tally;
@@ -174,7 +175,8 @@ impl Run {
             let names: Vec<&str> = self.state.names.iter().collect();
             return Decoded::refused(notice::unknown_tool(&call.name, &names));
         };
-        let (name, asks, target) = (tool.spec.name.clone(), tool.asks, tool.target.clone());
+        let (name, target) = (tool.spec.name.clone(), tool.target.clone());
+        let (asks, edits_files) = (tool.asks, tool.edits_files);
         let fitted = fit(&tool.spec.schema, arguments);
         let arguments = Value::Object(fitted.object);
         let prepared = ToolCall {
@@ -199,9 +201,17 @@ impl Run {
         let target = target.of(&arguments);
         let asks = match self.setup.permissions.decide(&name, &arguments, &target) {
             Some(Permission::Deny) => return Decoded::refused(notice::denied(&name, &target)),
-            Some(Permission::Ask) => true,
-            Some(Permission::Allow) => false,
-            None => asks,
+            Some(Permission::Ask) => Some(true),
+            Some(Permission::Allow) => None,
+            None => (asks || edits_files).then_some(asks),
+        };
+        let asks = match (asks, self.setup.permissions.mode()) {
+            (None, _) | (_, PermissionMode::Yes) => false,
+            (Some(_), PermissionMode::ReadOnly) => {
+                return Decoded::refused(notice::read_only(&name));
+            }
+            (Some(_), PermissionMode::Ask) => true,
+            (Some(asks), PermissionMode::AutoEdit) => asks,
         };
         if is_open && let Some(why) = room.take(&name) {
             return Decoded::skipped(why);

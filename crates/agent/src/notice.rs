@@ -238,6 +238,14 @@ pub(crate) fn denied(tool: &str, target: &CallTarget) -> String {
     }
 }
 
+/// A call that might change something in a run that changes nothing.
+pub(crate) fn read_only(tool: &str) -> String {
+    format!(
+        "not run: this run is read-only, and `{tool}` may change something; say what you would do \
+         instead"
+    )
+}
+
 /// A call whose arguments do not fit its tool.
 pub(crate) fn unfit(tool: &str, faults: &[ArgumentFault]) -> String {
     let shown = faults.iter().take(FAULTS).map(ToString::to_string);

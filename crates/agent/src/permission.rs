@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::call_target::{CallTarget, PathTarget, ToolTarget};
 use crate::pattern::Pattern;
+use crate::permission_mode::PermissionMode;
 
 /// Rules of one run, at most.
 pub const MAX_RULES: usize = 1_000;
@@ -34,8 +35,8 @@ pub struct PermissionRule {
     permission: Permission,
 }
 
-/// Rules, of which the first that matches a call decides. Where none does, the tool says whether a
-/// person is asked.
+/// Rules, of which the first that matches a call decides. If none does, the [mode](PermissionMode)
+/// decides.
 ///
 /// ```
 /// use plimsoll_agent::{CallTarget, Permission, PermissionRule, Permissions};
@@ -54,6 +55,7 @@ pub struct PermissionRule {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Permissions {
     rules: Vec<PermissionRule>,
+    mode: PermissionMode,
 }
 
 /// It is none of `allow`, `deny` and `ask`.
@@ -173,7 +175,21 @@ impl Permissions {
     pub fn new(rules: impl IntoIterator<Item = PermissionRule>) -> Self {
         Self {
             rules: rules.into_iter().collect(),
+            mode: PermissionMode::default(),
         }
+    }
+
+    /// Sets what happens to calls that no rule decides about. Default: [`PermissionMode::AutoEdit`].
+    #[must_use]
+    pub fn with_mode(mut self, mode: PermissionMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Returns what happens to calls that no rule decides about.
+    #[must_use]
+    pub fn mode(&self) -> PermissionMode {
+        self.mode
     }
 
     /// Whether there is no rule.

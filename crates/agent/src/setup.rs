@@ -128,6 +128,8 @@ pub struct KnownTool {
     pub idempotent: bool,
     /// Whether a person is asked before it runs.
     pub asks: bool,
+    /// Whether its calls change files of the workspace.
+    pub edits_files: bool,
     /// Whether it is declared only once a plan has been applied.
     pub after_plan: bool,
     /// What its calls act on.

@@ -18,6 +18,7 @@ fn tool(name: &str, after_plan: bool) -> KnownTool {
         },
         idempotent: true,
         asks: false,
+        edits_files: false,
         after_plan,
         target: TargetOf::default(),
     }

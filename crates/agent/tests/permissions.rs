@@ -10,8 +10,8 @@
 mod stage;
 
 use plimsoll_agent::{
-    Answer, CallTarget, CommandTarget, Event, HookPoint, PathTarget, Permission, PermissionRule,
-    Permissions, Setup, ShellText, SimpleCommand, ToolTarget, Whom,
+    Answer, CallTarget, CommandTarget, Event, HookPoint, PathTarget, Permission, PermissionMode,
+    PermissionRule, Permissions, Setup, ShellText, SimpleCommand, ToolTarget, Whom,
 };
 use plimsoll_context::HostedTool;
 use proptest::prelude::*;
@@ -533,6 +533,35 @@ fn what_a_rule_says_is_done() {
     stage.text("done");
     assert_eq!(stage.outcome().tool_calls, 3);
     audit(&stage);
+}
+
+/// `bash` asks, `write` changes files; rules go before the mode.
+#[test]
+fn what_a_mode_says_is_done_with_calls_that_no_rule_decides_about() {
+    use PermissionMode::{Ask, AutoEdit, ReadOnly, Yes};
+    for (mode, written, executed, asked) in [
+        (AutoEdit, &[][..], &["w", "r"][..], &["b"][..]),
+        (Ask, &[], &["r"], &["b", "w"]),
+        (Yes, &[], &["b", "w", "r"], &[]),
+        (ReadOnly, &[], &["r"], &[]),
+        (ReadOnly, &["allow bash", "ask write"], &["b", "r"], &[]),
+        (Yes, &["deny bash", "ask write"], &["w", "r"], &[]),
+        (Ask, &["allow write"], &["w", "r"], &["b"]),
+    ] {
+        let mut setup = under(written);
+        setup.permissions = setup.permissions.with_mode(mode);
+        setup.max_parallel_tools = 3;
+        for tool in &mut setup.tools {
+            tool.edits_files = tool.spec.name == "write";
+        }
+        let mut stage = Stage::new(setup);
+        stage.say("go").calls(&["b:bash", "w:write", "r:read"]);
+        assert_eq!(stage.executed(), executed, "{mode:?} {written:?}");
+        let ids = stage.asked.iter().map(|asked| asked.call.id.0.as_str());
+        assert_eq!(ids.collect::<Vec<_>>(), asked, "{mode:?} {written:?}");
+        stage.finish();
+        audit(&stage);
+    }
 }
 
 /// R22: no name and no way to write the arguments leads around a rule.

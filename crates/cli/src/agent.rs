@@ -9,7 +9,8 @@ use std::time::Duration;
 use plimsoll::config::{AgentConfig, AgentSettings, MakeAgent};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    Agent, AgentBuilder, RECALL_LEAST_WINDOW, Session, SessionStore, Tokens, Window, pin_tool,
+    Agent, AgentBuilder, PermissionMode, RECALL_LEAST_WINDOW, Session, SessionStore, Tokens,
+    Window, pin_tool,
 };
 
 use crate::called::{Asked, Called};
@@ -64,6 +65,10 @@ pub(crate) async fn prepare(
         crate::say(note);
     }
     agent.check_tools().map_err(Stop::usage)?;
+    let settings = agent.settings_mut();
+    settings.permission_mode = settings.permission_mode.or(Some(PermissionMode::Ask));
+    // What a person allows for good stands there.
+    agent.protect(paths::data()?);
     let mut tools = agent.tools().map_err(Stop::usage)?;
     let instructions = Instructions::read(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
@@ -91,6 +96,7 @@ pub(crate) async fn prepare(
         prices: choice.prices,
         fit: choice.fit(),
         model: agent.settings().model.clone(),
+        mode: agent.settings().permission_mode(),
         asked: asked.clone(),
         mcp: mcp.clone(),
     };

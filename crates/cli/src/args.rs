@@ -95,8 +95,8 @@ pub(crate) struct RunArgs {
     /// Carry on with this session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Allow every tool call without asking
-    #[arg(long)]
+    /// Allow every tool call without asking, like --permission-mode yes
+    #[arg(long, conflicts_with = "permission-mode")]
     pub(crate) yes: bool,
     /// Print events as JSON lines
     #[arg(long, conflicts_with = "quiet")]
@@ -129,8 +129,8 @@ pub(crate) struct ChatArgs {
     /// Carry on with this session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Allow every tool call without asking
-    #[arg(long)]
+    /// Allow every tool call without asking, like --permission-mode yes
+    #[arg(long, conflicts_with = "permission-mode")]
     pub(crate) yes: bool,
     /// Print nothing but answers and what commands are asked for
     #[arg(long, short)]

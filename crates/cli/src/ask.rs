@@ -2,14 +2,15 @@
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use plimsoll::{AllowAll, Answer, DenyAll, Gate, Question};
+use plimsoll::{AllowAll, Answer, DenyAll, Gate, PermissionMode, Question};
 
+use crate::approvals::{Always, Approvals};
+use crate::preview::Previews;
 use crate::terminal::Terminal;
 use crate::terminal::text::clean;
-use crate::tool_line;
 
 /// The reason for asking before a call that would change a protected file.
 pub(crate) const PROTECTED: &str = "Programs run this file, or agents obey it, unasked.";
@@ -17,71 +18,98 @@ pub(crate) const PROTECTED: &str = "Programs run this file, or agents obey it, u
 /// Asks the person at the terminal.
 struct Ask {
     terminal: Arc<Terminal>,
-    /// Tools that need not be asked about any more.
-    always: Mutex<HashSet<String>>,
+    previews: Arc<Previews>,
+    approvals: Approvals,
 }
 
-/// Everything with `--yes`, a question at a terminal, no otherwise.
-pub(crate) fn gate(yes: Consent, terminal: Arc<Terminal>) -> Arc<dyn Gate> {
-    match yes {
-        Consent::Given => Arc::new(AllowAll),
-        Consent::Asked if io::stdin().is_terminal() && io::stderr().is_terminal() => {
-            Arc::new(Ask {
-                terminal,
-                always: Mutex::default(),
-            })
-        }
-        Consent::Asked => Arc::new(DenyAll),
+/// Denies what it is asked, and tells the person what would allow it.
+struct Refuse {
+    terminal: Arc<Terminal>,
+    /// Tools of which that was told.
+    told: Mutex<HashSet<String>>,
+}
+
+/// Everything in the mode `yes`, a question at a terminal, no otherwise.
+pub(crate) fn gate(
+    mode: PermissionMode,
+    terminal: Arc<Terminal>,
+    previews: Arc<Previews>,
+    approvals: Approvals,
+) -> Arc<dyn Gate> {
+    if mode == PermissionMode::Yes {
+        return Arc::new(AllowAll);
     }
-}
-
-/// Whether tool calls that ask were allowed beforehand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Consent {
-    /// With `--yes`.
-    Given,
-    /// One by one.
-    Asked,
-}
-
-/// What `--yes` says.
-pub(crate) fn consent(yes: bool) -> Consent {
-    match yes {
-        true => Consent::Given,
-        false => Consent::Asked,
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        return Arc::new(Ask {
+            terminal,
+            previews,
+            approvals,
+        });
     }
+    Arc::new(Refuse {
+        terminal,
+        told: Mutex::default(),
+    })
 }
 
 #[async_trait]
 impl Gate for Ask {
     async fn decide(&self, question: &Question) -> Answer {
-        if !question.is_protected && self.always().contains(&question.call.name) {
+        if self.approvals.allow(question) {
             return Answer::Allow;
         }
-        let text = tool_line::in_full(&clean(&question.call.name), &question.call.arguments);
-        let prompt = if question.is_protected {
-            format!("{PROTECTED} Allow? [y]es, [N]o: ")
-        } else {
-            "Allow? [y]es, [a]lways this tool, [N]o: ".to_owned()
-        };
-        let asking = self.terminal.ask(&format!("{text}\n{prompt}"));
+        let always = self.approvals.offer(question);
+        let text = self.previews.question(question, &self.terminal);
+        let prompt = prompt(question, always.as_ref());
+        let asking = self.terminal.ask(&format!("{text}\n{prompt}, [N]o: "));
         // Reading a line blocks, so it is done off the async threads.
         let said = tokio::task::spawn_blocking(read_line).await;
         let said = said.unwrap_or_default();
         asking.answered();
         let reply = Reply::of(&said).unwrap_or(Reply::No(None));
-        let reply = reply.to(question);
-        if reply == Reply::Always {
-            self.always().insert(question.call.name.clone());
+        if let (Reply::Always, Some(always)) = (&reply, always) {
+            self.approvals.add(always);
         }
         answer(&question.call.name, reply)
     }
 }
 
-impl Ask {
-    fn always(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.always.lock().unwrap_or_else(PoisonError::into_inner)
+impl Refuse {
+    fn is_new(&self, tool: &str) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.insert(tool.to_owned())
     }
+}
+
+#[async_trait]
+impl Gate for Refuse {
+    async fn decide(&self, question: &Question) -> Answer {
+        let name = &question.call.name;
+        if self.is_new(name) {
+            let name = clean(name);
+            self.terminal.note(&match question.is_protected {
+                true => "note: nobody can be asked here, so a protected file was not changed; --yes allows it".to_owned(),
+                false => format!(
+                    "note: nobody can be asked here, so `{name}` did not run; --allow {name} allows it, \
+                     --permission-mode auto-edit allows changes of files, --yes everything"
+                ),
+            });
+        }
+        DenyAll.decide(question).await
+    }
+}
+
+/// Allow? [y]es, [a]lways `cargo test …` in this project
+pub(crate) fn prompt(question: &Question, always: Option<&Always>) -> String {
+    let reason = if question.is_protected {
+        format!("{PROTECTED} ")
+    } else {
+        String::new()
+    };
+    let always = always.map_or_else(String::new, |always| {
+        format!(", [a]lways {}", always.label())
+    });
+    format!("{reason}Allow? [y]es{always}")
 }
 
 /// What a person says to a question.
@@ -99,14 +127,6 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// Returns the reply as it holds for this question: a protected file is asked about each time.
-    pub(crate) fn to(self, question: &Question) -> Self {
-        match self {
-            Self::Always if question.is_protected => Self::Yes,
-            reply => reply,
-        }
-    }
-
     /// `None` where a line is no answer.
     pub(crate) fn of(line: &str) -> Option<Self> {
         let line = line.trim();

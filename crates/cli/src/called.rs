@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers;
 use plimsoll::{
-    Agent, AgentBuilder, Answer, DenyAll, Gate, PriceSheet, Provider, Question, Window,
+    Agent, AgentBuilder, Answer, DenyAll, Gate, PermissionMode, PriceSheet, Provider, Question,
+    Window,
 };
 
 use crate::agent::{SYSTEM, adapt};
@@ -26,6 +27,8 @@ pub(crate) struct Called {
     pub(crate) window: Window,
     pub(crate) prices: Option<PriceSheet>,
     pub(crate) fit: Fit,
+    /// How much runs without a question; an agent may be stricter.
+    pub(crate) mode: PermissionMode,
     /// The caller's model by name; who names the same shares it.
     pub(crate) model: Option<String>,
     pub(crate) asked: Asked,
@@ -33,7 +36,7 @@ pub(crate) struct Called {
 }
 
 impl Asked {
-    /// Verbosity who it is; the first one stays.
+    /// Says who it is; the first one stays.
     pub(crate) fn set(&self, gate: Arc<dyn Gate>) {
         let _ = self.0.set(gate);
     }
@@ -53,7 +56,10 @@ impl Called {
     /// The settings of such an agent.
     pub(crate) fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, Stop> {
         let mut config = config.clone();
-        let model = config.settings().model.clone();
+        let settings = config.settings_mut();
+        let own = settings.permission_mode.unwrap_or(self.mode);
+        settings.permission_mode = Some(own.min(self.mode));
+        let model = settings.model.clone();
         let mut built_in = SYSTEM;
         let (provider, window, sheet) =
             match model.filter(|_| config.settings().model != self.model) {

@@ -2,11 +2,9 @@
 //! plan and limit, and what is under way. It decides nothing and asks nobody.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use plimsoll::tools::{Root, Toolbox};
 use plimsoll::{
     CallId, Delta, Event, Message, MessagePhase, Money, Observer, Outcome, Part, Plan, Price,
     ToolPhase, Waiting,
@@ -15,6 +13,7 @@ use plimsoll::{
 use crate::chat::prompt::Gauge;
 use crate::diff::{self, Diff};
 use crate::outcome::is_worth_telling;
+use crate::preview::Previews;
 use crate::status::RunStatus;
 use crate::terminal::Terminal;
 use crate::terminal::style::{RED, Style};
@@ -30,8 +29,7 @@ pub(crate) struct EventPrinter {
     /// The prompt of a chat, which shows how full the window is. `None` for a single run, whose answer is
     /// printed by the command unless it streams.
     gauge: Option<Arc<Gauge>>,
-    /// Tells what a call of `write` or `edit` changes.
-    toolbox: Option<Toolbox>,
+    previews: Arc<Previews>,
     state: Mutex<State>,
 }
 
@@ -39,8 +37,10 @@ pub(crate) struct EventPrinter {
 struct Running {
     argument: String,
     since: Instant,
-    /// What it changes, if it was not shown before.
+    /// What it changes.
     diff: Option<Diff>,
+    /// A person has seen that before it ran.
+    was_shown: bool,
 }
 
 #[derive(Default)]
@@ -56,12 +56,15 @@ struct State {
 }
 
 impl EventPrinter {
-    /// For a run whose tools work in `root`.
-    pub(crate) fn new(terminal: Arc<Terminal>, gauge: Option<Arc<Gauge>>, root: &Path) -> Self {
+    pub(crate) fn new(
+        terminal: Arc<Terminal>,
+        gauge: Option<Arc<Gauge>>,
+        previews: Arc<Previews>,
+    ) -> Self {
         Self {
             terminal,
             gauge,
-            toolbox: Root::new(root).ok().map(Toolbox::new),
+            previews,
             state: Mutex::default(),
         }
     }
@@ -121,20 +124,13 @@ impl EventPrinter {
     fn tool_started(&self, state: &mut State, call: &CallId, name: &str, arguments: &str) {
         let argument = tool_line::argument(name, arguments);
         self.doing(state, format!("{name} {argument}").trim_end());
-        let diff = self.diff(name, arguments);
         let running = Running {
             argument,
             since: Instant::now(),
-            diff,
+            diff: self.previews.diff(name, arguments),
+            was_shown: self.previews.was_shown(call),
         };
         state.running.insert(call.clone(), running);
-    }
-
-    /// What a call is about to change.
-    fn diff(&self, name: &str, arguments: &str) -> Option<Diff> {
-        let arguments = serde_json::from_str(arguments).ok()?;
-        let change = self.toolbox.as_ref()?.preview(name, &arguments)?;
-        Diff::of(&change.ok()?)
     }
 
     fn tool_ended(&self, phase: ToolPhase, name: &str, running: Running, text: &str) {
@@ -144,7 +140,10 @@ impl EventPrinter {
         match (phase, running.diff) {
             (ToolPhase::Success, Some(diff)) => {
                 let summary = format!(" {}", diff.summary(terminal.colours()));
-                let lines = diff.lines(diff::SHOWN, terminal.colours());
+                let lines = match running.was_shown {
+                    true => Vec::new(),
+                    false => diff.lines(diff::SHOWN, terminal.colours()),
+                };
                 self.call(name, argument, &summary, lines);
             }
             (ToolPhase::Success, None) => {
@@ -338,6 +337,7 @@ impl Observer for EventPrinter {
                         argument: tool_line::argument(&step.name, &step.arguments),
                         since: Instant::now(),
                         diff: None,
+                        was_shown: false,
                     };
                     self.tool_ended(phase, &clean(&step.name), running, &text);
                 }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
 
+/// The flag that says how much runs without a question; it has a short name.
+const PERMISSION_MODE: &str = "permission-mode";
 /// The flag that sets any key.
 const SET: &str = "set";
 /// Flags of rules for what may run; a no goes before a yes.
@@ -68,7 +70,7 @@ impl SettingFlags {
         Ok(over)
     }
 
-    /// Verbosity one more, or another text of one that was given.
+    /// Says one more, or another text of one that was given.
     pub(crate) fn set(&mut self, flag: &str, path: &str, text: &str) {
         self.unset(path);
         self.given.push(Flag::new(flag, path, text));
@@ -174,7 +176,10 @@ fn with_flags() -> impl Iterator<Item = (&'static Key, &'static str)> {
 }
 
 fn arg(key: &'static Key, name: &'static str) -> Arg {
-    let arg = Arg::new(name).long(name);
+    let mut arg = Arg::new(name).long(name);
+    if name == PERMISSION_MODE {
+        arg = arg.visible_alias("mode");
+    }
     let doc = key.doc.trim_end_matches('.');
     if matches!(key.kind, Kind::Flag(_)) {
         let help = match name.starts_with("no-") {

@@ -1,6 +1,7 @@
 //! The binary `plimsoll`: arguments in, exit code out. Every decision is made below this floor.
 
 mod agent;
+mod approvals;
 mod args;
 mod ask;
 mod called;
@@ -36,6 +37,7 @@ mod out;
 mod outcome;
 mod paths;
 mod pins;
+mod preview;
 mod recall;
 mod repair;
 mod restore;

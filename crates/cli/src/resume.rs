@@ -1,6 +1,6 @@
 //! [`SessionSettings`]: what a session was last run with, so that it is continued with its own model,
-//! address and settings. Flags of the continuing command win. Consent is not remembered: `--yes` and
-//! `--allow` have to be given again.
+//! address and settings. Flags of the continuing command win. Consent is not remembered: `--yes`,
+//! `--allow` and modes that ask less have to be given again.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ pub(crate) struct Resumed {
 }
 
 impl Resumed {
-    /// Verbosity that it is the session's model that cannot be used.
+    /// Says that it is the session's model that cannot be used.
     pub(crate) fn explain(&self, stop: Stop) -> Stop {
         let Self { session, model } = self;
         let text = format!("session {session} runs on {model}: {}", stop.text);
@@ -174,6 +174,8 @@ fn lasting(flag: Flag) -> Option<Flag> {
     match config::key(&flag.key).map(|key| (key.name, key.kind)) {
         // The model that was used and its address are stored by themselves.
         Some(("model" | "base_url", _)) => None,
+        // What allows more than asking does is given anew each time.
+        Some(("permission_mode", _)) if !matches!(flag.text.as_str(), "ask" | "read-only") => None,
         Some((_, Kind::Rules(_))) if !flag.text.starts_with("deny ") => None,
         Some((_, Kind::Path(_))) => {
             let path = std::path::absolute(&flag.text).ok();

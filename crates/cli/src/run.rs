@@ -8,6 +8,7 @@ use plimsoll::config::AgentSettings;
 use plimsoll::{AgentOutput, EndReason, Error, Event, Remote, Session, SessionId, new_session_id};
 
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
+use crate::approvals::Approvals;
 use crate::args::RunArgs;
 use crate::ask;
 use crate::choice::Said;
@@ -15,6 +16,8 @@ use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
 use crate::outcome::{code_of, reason_text, stop_of, summary};
+use crate::paths;
+use crate::preview::Previews;
 use crate::resume;
 use crate::terminal::style::colours;
 use crate::terminal::{Terminal, Verbosity};
@@ -32,6 +35,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     };
     let store = agent::store().await?;
     let mut sources = args.sources.clone();
+    sources.consent(args.yes);
     if store.info(&id).await.map_err(Stop::failed)?.is_some() {
         resume::restore(&store, &id, &mut sources).await?;
     } else if task.is_none() {
@@ -51,12 +55,19 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         Said::Everything => Terminal::direct(colours()),
         Said::Nothing => Terminal::plain(Verbosity::Answers),
     });
-    let gate = ask::gate(ask::consent(args.yes), Arc::clone(&terminal));
+    let root = &config.settings().root;
+    let previews = Arc::new(Previews::new(root));
+    let approvals = Approvals::open(&paths::data()?, root, Arc::clone(&previews));
+    let gate = ask::gate(
+        config.settings().permission_mode(),
+        Arc::clone(&terminal),
+        Arc::clone(&previews),
+        approvals,
+    );
     asked.set(Arc::clone(&gate));
     let mut builder = builder.shared_gate(gate);
     if said == Said::Everything {
-        let root = &config.settings().root;
-        let printer = EventPrinter::new(Arc::clone(&terminal), None, root);
+        let printer = EventPrinter::new(Arc::clone(&terminal), None, previews);
         builder = builder.shared_observer(Arc::new(printer));
     }
     let lines = Arc::new(Lines::default());
@@ -94,7 +105,7 @@ async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput,
     output.or_else(Error::into_output)
 }
 
-/// Verbosity how it ended.
+/// Says how it ended.
 fn close(
     args: &RunArgs,
     settings: &AgentSettings,

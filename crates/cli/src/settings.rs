@@ -51,6 +51,13 @@ pub(crate) struct Resolved {
 }
 
 impl Sources {
+    /// Takes `--yes` for the mode in which nobody is asked.
+    pub(crate) fn consent(&mut self, yes: bool) {
+        if yes {
+            self.flags.set("--yes", "permission_mode", "yes");
+        }
+    }
+
     /// Reads and resolves everything.
     pub(crate) fn resolve(&self) -> Result<Resolved, Stop> {
         let wrong = |error: ConfigError| Stop::usage(error);

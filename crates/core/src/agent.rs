@@ -214,6 +214,7 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
         spec: tool.spec().clone(),
         idempotent: tool.idempotent(),
         asks: tool.asks(),
+        edits_files: tool.edits_files(),
         after_plan: false,
         target: {
             let tool = Arc::clone(tool);

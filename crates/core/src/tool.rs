@@ -53,6 +53,12 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Returns `true` if its calls change files of the workspace. The
+    /// [permission mode](plimsoll_agent::PermissionMode) decides whether the gate is asked before.
+    fn edits_files(&self) -> bool {
+        false
+    }
+
     /// How long one call may take. Default [`TOOL_TIMEOUT`].
     fn timeout(&self) -> Duration {
         TOOL_TIMEOUT

@@ -94,6 +94,10 @@ impl<I: DeserializeOwned + Send + 'static> Tool for FileTool<I> {
         self.repeat == Repeat::Harmless
     }
 
+    fn edits_files(&self) -> bool {
+        self.access.writes
+    }
+
     fn target(&self, arguments: &Value) -> CallTarget {
         self.access.target(&self.workspace, arguments)
     }

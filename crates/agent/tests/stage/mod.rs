@@ -124,6 +124,7 @@ pub(crate) fn tool(name: &str, idempotent: bool, asks: bool) -> KnownTool {
         },
         idempotent,
         asks,
+        edits_files: false,
         after_plan: false,
         target: TargetOf::default(),
     }

@@ -1,14 +1,14 @@
 //! [`Asks`]: the gate of a chat. Its questions are answered by lines, like everything else, so that
 //! an interrupt and a steer get through while somebody thinks.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll::{Answer, Gate, Question};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
+use crate::approvals::Approvals;
 use crate::ask::{self, Reply};
 
 /// Questions that wait for the chat to take them, at most; further calls wait.
@@ -17,7 +17,7 @@ const WAITING: usize = 16;
 /// Asks whoever chats.
 pub(crate) struct Asks {
     questions: Sender<Asked>,
-    always: Mutex<HashSet<String>>,
+    approvals: Arc<Approvals>,
 }
 
 /// A question that waits for an answer. Where it is dropped, the answer is no.
@@ -28,17 +28,13 @@ pub(crate) struct Asked {
 
 impl Asks {
     /// The gate, and what it asks.
-    pub(crate) fn new() -> (Self, Receiver<Asked>) {
+    pub(crate) fn new(approvals: Arc<Approvals>) -> (Self, Receiver<Asked>) {
         let (questions, asked) = channel(WAITING);
         let gate = Self {
             questions,
-            always: Mutex::default(),
+            approvals,
         };
         (gate, asked)
-    }
-
-    fn always(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.always.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -58,7 +54,7 @@ impl Asked {
 impl Gate for Asks {
     async fn decide(&self, question: &Question) -> Answer {
         let name = &question.call.name;
-        if !question.is_protected && self.always().contains(name) {
+        if self.approvals.allow(question) {
             return Answer::Allow;
         }
         let (answer, reply) = oneshot::channel();
@@ -70,9 +66,6 @@ impl Gate for Asks {
             Ok(()) => reply.await.unwrap_or(Reply::Nobody),
             Err(_) => Reply::Nobody,
         };
-        if reply == Reply::Always {
-            self.always().insert(name.clone());
-        }
         ask::answer(name, reply)
     }
 }

@@ -20,15 +20,15 @@ use plimsoll::config::AgentConfig;
 use plimsoll::providers::{self, ModelBook, ServerState, VENDORS};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    Agent, AgentOutput, EndReason, Error, Gate, Observer, Session, SessionId, SessionStore,
-    new_session_id,
+    Agent, AgentOutput, EndReason, Error, Gate, Observer, PermissionMode, Session, SessionId,
+    SessionStore, new_session_id,
 };
 
 use tokio::sync::mpsc::channel;
 
 use crate::agent::{self, Prepared};
+use crate::approvals::Approvals;
 use crate::args::ChatArgs;
-use crate::ask::{self, Consent};
 use crate::chat::asks::Asks;
 use crate::chat::editor::LineEditor;
 use crate::chat::interrupts::Press;
@@ -43,6 +43,7 @@ use crate::exit::{self, Stop};
 use crate::mcp::Mcp;
 use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
+use crate::preview::Previews;
 use crate::resume;
 use crate::settings::Sources;
 use crate::terminal::style::colours;
@@ -101,6 +102,7 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
     };
     let store = agent::store().await?;
     let mut sources = args.sources.clone();
+    sources.consent(args.yes);
     resume::restore(&store, &id, &mut sources).await?;
     let prepared = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
     let mut chat = Chat::open(args, sources, store, prepared, id).await?;
@@ -130,10 +132,14 @@ impl Chat {
         let line_editor = has_terminal
             .then(|| LineEditor::open(Some(&data), Arc::clone(&gauge), Arc::clone(&words)))
             .flatten();
-        let (asks, questions) = Asks::new();
-        let gate: Arc<dyn Gate> = match ask::consent(args.yes) {
-            Consent::Given => Arc::new(plimsoll::AllowAll),
-            Consent::Asked => Arc::new(asks),
+        let settings = prepared.config.settings();
+        let previews = Arc::new(Previews::new(&settings.root));
+        let approvals = Approvals::open(&data, &settings.root, Arc::clone(&previews));
+        let approvals = Arc::new(approvals);
+        let (asks, questions) = Asks::new(Arc::clone(&approvals));
+        let gate: Arc<dyn Gate> = match settings.permission_mode() {
+            PermissionMode::Yes => Arc::new(plimsoll::AllowAll),
+            _ => Arc::new(asks),
         };
         let (terminal, line_editor) = match line_editor {
             Some((line_editor, printer)) => {
@@ -142,9 +148,11 @@ impl Chat {
             }
             None => (Arc::new(Terminal::plain(verbosity)), None),
         };
-        let root = &prepared.config.settings().root;
-        let printer = EventPrinter::new(Arc::clone(&terminal), Some(Arc::clone(&gauge)), root);
-        let printer = Arc::new(printer);
+        let printer = Arc::new(EventPrinter::new(
+            Arc::clone(&terminal),
+            Some(Arc::clone(&gauge)),
+            Arc::clone(&previews),
+        ));
         let Prepared {
             config,
             builder,
@@ -182,7 +190,11 @@ impl Chat {
             None => typed::piped(),
         };
         let chat = Self {
-            given: args.sources.clone(),
+            given: {
+                let mut given = args.sources.clone();
+                given.consent(args.yes);
+                given
+            },
             sources,
             agent,
             config,
@@ -198,6 +210,8 @@ impl Chat {
                 questions,
                 Arc::clone(&terminal),
                 Arc::clone(&gauge),
+                previews,
+                approvals,
             ),
             gauge,
             terminal,
@@ -321,7 +335,7 @@ impl Chat {
         self.talk.rest()
     }
 
-    /// Verbosity how a run ended.
+    /// Says how a run ended.
     fn ended(&mut self, output: Result<AgentOutput, Error>) -> Result<(), Stop> {
         let output = match output.or_else(Error::into_output) {
             Ok(output) => output,
@@ -416,7 +430,7 @@ impl Chat {
     }
 }
 
-/// Verbosity where a session is, and how to get on.
+/// Says where a session is, and how to get on.
 fn greet(terminal: &Terminal, session: &Session) {
     let runs = session.view().runs();
     if runs > 0 {

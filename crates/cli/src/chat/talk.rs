@@ -7,15 +7,15 @@ use std::sync::Arc;
 use plimsoll::Remote;
 use tokio::sync::mpsc::Receiver;
 
-use crate::ask::{PROTECTED, Reply};
+use crate::approvals::Approvals;
+use crate::ask::{self, Reply};
 use crate::chat::asks::Asked;
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
 use crate::chat::prompt::{Doing, Gauge};
 use crate::chat::typed::{Typed, WAITING};
+use crate::preview::Previews;
 use crate::terminal::Terminal;
-use crate::terminal::text::clean;
-use crate::tool_line;
 
 /// What is said, and by whom it is waited for.
 pub(crate) struct Talk {
@@ -32,6 +32,8 @@ pub(crate) struct Talk {
     leaving: bool,
     terminal: Arc<Terminal>,
     gauge: Arc<Gauge>,
+    previews: Arc<Previews>,
+    approvals: Arc<Approvals>,
 }
 
 /// Whether the chat goes on.
@@ -55,6 +57,8 @@ impl Talk {
         questions: Receiver<Asked>,
         terminal: Arc<Terminal>,
         gauge: Arc<Gauge>,
+        previews: Arc<Previews>,
+        approvals: Arc<Approvals>,
     ) -> Self {
         Self {
             lines,
@@ -66,6 +70,8 @@ impl Talk {
             leaving: false,
             terminal,
             gauge,
+            previews,
+            approvals,
         }
     }
 
@@ -176,7 +182,7 @@ impl Talk {
         }
     }
 
-    /// Verbosity something to the run, or to the next where it has just ended.
+    /// Says something to the run, or to the next where it has just ended.
     async fn steer(&mut self, text: String, remote: &Remote) {
         if !remote.steer(text.clone()).await {
             // With nothing under way it is said all the same.
@@ -204,19 +210,14 @@ impl Talk {
     /// Puts the first question, unless the answer is known.
     fn ask(&mut self) {
         while let Some(asked) = self.asked.front() {
-            let call = &asked.question.call;
-            let name = clean(&call.name);
             self.terminal.status(None);
-            self.terminal.must(&tool_line::in_full(
-                &self.terminal.bold(&name),
-                &call.arguments,
-            ));
+            let question = &asked.question;
+            self.terminal
+                .must(&self.previews.question(question, &self.terminal));
             self.gauge.doing(Doing::Asking);
-            self.terminal.must(&if asked.question.is_protected {
-                format!("{PROTECTED} Allow? [y]es, [n]o")
-            } else {
-                format!("Allow? [y]es, [a]lways {name}, [n]o")
-            });
+            let always = self.approvals.offer(question);
+            let prompt = ask::prompt(question, always.as_ref());
+            self.terminal.must(&format!("{prompt}, [n]o"));
             let known = match (self.held.front(), self.ended) {
                 (Some(Typed::Line(line)), _) => Some(Reply::of(line)),
                 (Some(_), _) => Some(None),
@@ -263,7 +264,7 @@ impl Talk {
         }
     }
 
-    /// Verbosity something in place of an answer: the calls that wait for one are left out.
+    /// Says something in place of an answer: the calls that wait for one are left out.
     async fn overtake(&mut self, text: String, remote: &Remote) {
         self.steer(text, remote).await;
         while !self.asked.is_empty() {
@@ -276,13 +277,12 @@ impl Talk {
         let Some(asked) = self.asked.pop_front() else {
             return;
         };
-        let reply = reply.to(&asked.question);
-        if reply == Reply::Always {
-            let name = asked.question.call.name.clone();
+        let always = self.approvals.offer(&asked.question);
+        if let (Reply::Always, Some(always)) = (&reply, always) {
+            self.approvals.add(always);
             let waiting = std::mem::take(&mut self.asked).into_iter();
-            let (same, others): (VecDeque<Asked>, VecDeque<Asked>) = waiting.partition(|asked| {
-                asked.question.call.name == name && !asked.question.is_protected
-            });
+            let allows = |asked: &Asked| self.approvals.allow(&asked.question);
+            let (same, others): (VecDeque<Asked>, VecDeque<Asked>) = waiting.partition(allows);
             self.asked = others;
             for asked in same {
                 asked.answer(Reply::Yes);
@@ -290,7 +290,7 @@ impl Talk {
         }
         let word = match reply {
             Reply::Yes => "allowed",
-            Reply::Always => "allowed, and so is every further call of it",
+            Reply::Always => "allowed, and from now on",
             Reply::No(_) => "denied",
             Reply::Overtaken => "left out: the model reads that first",
             Reply::Nobody => "denied: nobody answered",

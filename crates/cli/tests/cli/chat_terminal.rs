@@ -62,7 +62,7 @@ fn a_line_that_is_typed_while_it_works_steers_it() {
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");
     chat.keys("Run it.\r");
-    chat.until("Allow? [y]es, [a]lways bash, [n]o");
+    chat.until("Allow? [y]es, [a]lways `echo ran` in this project, [n]o");
     chat.until_prompt("?");
     chat.keys("Use tabs.\r");
     chat.until("left out: the model reads that first");
@@ -182,4 +182,51 @@ fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
     chat.keys("/quit\r");
     assert_eq!(chat.end(), Some(0));
     assert!(chat.is_as_it_was());
+}
+
+#[test]
+fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
+    for (columns, variables) in [(80, [("NO_COLOR", "")]), (120, [("NO_COLOR", "1")])] {
+        let home = home();
+        let fake = Fake::new([
+            Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
+            Answer::say("Forty-two."),
+        ]);
+        let mut chat = Terminal::chat(&home, &fake, &WINDOW, &variables, columns);
+        chat.until_prompt(">");
+        chat.keys("Which number?\r");
+        chat.until("cached)");
+        chat.until_prompt(">");
+        chat.keys("/context\r");
+        chat.until("kept for the answer");
+        chat.until_prompt(">");
+        let screen = chat.screen();
+        let (_, picture) = screen.split_once("> /context\n").unwrap();
+        let lines: Vec<&str> = picture.lines().collect();
+        assert!(
+            lines[0].contains(" of ") && lines[0].contains(" tokens, "),
+            "{screen}"
+        );
+        let bar: Vec<char> = lines[1].trim_start().chars().collect();
+        assert_eq!(bar.len(), 60, "{screen}");
+        let is_coloured = variables[0].1.is_empty();
+        assert_eq!(bar[0], if is_coloured { '█' } else { 'T' }, "{screen}");
+        assert_eq!(bar[59], '·', "{screen}");
+        let trigger = lines[2].trim_end().chars().position(|c| c == '▲').unwrap();
+        assert!((2..62).contains(&trigger), "{screen}");
+        for (row, name) in [
+            "system prompt",
+            "tools",
+            "user",
+            "assistant",
+            "tool results",
+        ]
+        .iter()
+        .enumerate()
+        {
+            let text: String = lines[3 + row].chars().skip(4).collect();
+            assert!(text.starts_with(name), "{screen}");
+        }
+        assert_eq!(chat.raw().contains("\u{1b}[0;34m█"), is_coloured);
+    }
 }

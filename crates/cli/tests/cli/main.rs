@@ -41,6 +41,7 @@ mod messages;
 mod mock;
 mod models;
 mod no_model;
+mod permissions;
 mod prices;
 mod recorded;
 mod repair;

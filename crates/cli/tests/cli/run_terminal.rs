@@ -100,7 +100,7 @@ fn a_question_stands_alone_until_it_is_answered() {
     ]);
     let mut run = Terminal::run(&home, &fake, &["Which number?"], 80);
     let question = "bash cat notes.txt\n\
-        Allow? [y]es, [a]lways this tool, [N]o:";
+        Allow? [y]es, [a]lways `cat notes.txt` in this project, [N]o:";
     run.until(question);
     assert!(run.screen().ends_with(question), "{}", run.screen());
     run.keys("a\r");

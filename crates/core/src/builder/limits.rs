@@ -105,7 +105,10 @@ impl AgentBuilder {
     }
 
     /// Which tool calls run, which do not, and of which the gate is asked: the first rule that matches
-    /// a call decides. Default: the tool says whether to ask.
+    /// a call decides, else the mode. Default: no rules and [`PermissionMode::AutoEdit`]: the tool says whether
+    /// to ask.
+    ///
+    /// [`PermissionMode::AutoEdit`]: plimsoll_agent::PermissionMode::AutoEdit
     pub fn permissions(mut self, permissions: Permissions) -> Self {
         self.permissions = permissions;
         self

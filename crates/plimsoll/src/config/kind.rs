@@ -385,7 +385,7 @@ pub(crate) fn text(given: &Written) -> Option<String> {
 
 fn choice(given: &Written, names: &[&'static str]) -> Option<Value> {
     let said = snake(text(given)?.trim());
-    let found = names.iter().find(|name| **name == said);
+    let found = names.iter().find(|name| snake(name) == said);
     found.map(|name| Value::Choice(name))
 }
 

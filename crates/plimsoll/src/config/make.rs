@@ -25,7 +25,7 @@ impl AgentConfig {
     pub fn permissions(&self) -> Permissions {
         let rules = self.settings.permissions.iter();
         let rules = rules.filter(|rule| !self.is_of_another(rule));
-        Permissions::new(rules.map(Rule::rule))
+        Permissions::new(rules.map(Rule::rule)).with_mode(self.settings.permission_mode())
     }
 
     /// The same if it has these tools: no rule that fits one of them, or a tool that one of them calls,
@@ -54,7 +54,7 @@ impl AgentConfig {
         let rules = self.settings.permissions.iter();
         let rules =
             rules.filter(|rule| has(rule) || !(is_of_mcp(rule) || self.is_of_another(rule)));
-        Permissions::new(rules.map(Rule::rule))
+        Permissions::new(rules.map(Rule::rule)).with_mode(self.settings.permission_mode())
     }
 
     /// Whether a rule is for tools that there are, and that this agent has none of.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    ExecutionLimits, MAX_TURNS, QueueMode, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
+    ExecutionLimits, MAX_TURNS, PermissionMode, QueueMode, ThinkingLevel, ToolExecutionStrategy,
+    TurnTrigger,
 };
 use plimsoll_context::{
     ArgumentDigest, Bpe, Bytes, CacheConfig, CacheRetention, CacheStrategy, Chars4, ContextConfig,
@@ -120,6 +121,8 @@ pub struct AgentSettings {
     pub max_step_result: Bytes,
     /// Rules for what may run.
     pub permissions: Vec<Rule>,
+    /// What happens to calls that no rule decides about, if it is said.
+    pub permission_mode: Option<PermissionMode>,
     /// Commands that are asked or told.
     pub hooks: Vec<CommandHook>,
     /// How long a hook may take.
@@ -207,6 +210,7 @@ impl Default for AgentSettings {
             tool_execution: None,
             max_step_result: MAX_STEP_RESULT,
             permissions: Vec::new(),
+            permission_mode: None,
             hooks: Vec::new(),
             hook_timeout: HOOK_TIMEOUT,
             gate_timeout: None,
@@ -223,6 +227,12 @@ impl Default for AgentSettings {
 }
 
 impl AgentSettings {
+    /// Returns what happens to calls that no rule decides about. Default: [`PermissionMode::AutoEdit`].
+    #[must_use]
+    pub fn permission_mode(&self) -> PermissionMode {
+        self.permission_mode.unwrap_or_default()
+    }
+
     /// The preset policy with its trigger.
     #[must_use]
     pub fn context_strategy(&self) -> ContextStrategy {

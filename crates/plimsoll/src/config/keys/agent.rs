@@ -1,6 +1,6 @@
 //! Keys of what an agent is: its name, prompt and tools.
 
-use plimsoll_agent::{QueueMode, TurnTrigger};
+use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
 
 use super::super::key::{Key, Preset, key};
 use super::super::kind::Kind;
@@ -126,10 +126,22 @@ pub(super) const ROWS: &[Key] = &[
         "permissions",
         Kind::Rules(|s, rules| s.permissions = rules),
         Preset::Words("none"),
-        "Rules for what may run, of which the first that matches decides; else the tool says whether \
-         a person is asked.",
+        "Rules for what may run, of which the first that matches decides; else `permission_mode` does.",
     )
     .adds()
+    .method("permissions"),
+    key(
+        AGENT,
+        "permission_mode",
+        Kind::Choice(&PermissionMode::NAMES, |s, name| {
+            s.permission_mode = name.parse().ok();
+        }),
+        Preset::Words("ask at the command line, auto-edit in a library"),
+        "What happens to calls that no rule decides about: ask before files are changed and commands \
+         run, auto-edit files, yes to all, or read-only.",
+    )
+    .flag("permission-mode")
+    .trusted()
     .method("permissions"),
     key(
         AGENT,

@@ -1,0 +1,362 @@
+//! [`Approvals`]: what a person always allows: commands and tools in one project, remembered in Plimsoll's
+//! data directory, and edits for one session. Protected files are never among them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll::{CallTarget, Permission, PermissionRule, Permissions, Question};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::preview::Previews;
+use crate::terminal::text::clean;
+
+/// The file, in the data directory: no tool may write there.
+const FILE: &str = "approvals.json";
+/// Approvals of all projects, at most; beyond that nothing is remembered.
+const MAX_APPROVALS: usize = 1_000;
+/// A larger file is damaged.
+const MAX_FILE: u64 = 1024 * 1024;
+/// A command that is remembered, at most.
+const MAX_COMMAND: usize = 200;
+/// Programs whose first word says what they do.
+const FAMILIES: [&str; 22] = [
+    "bun", "bundle", "cargo", "composer", "deno", "docker", "dotnet", "gh", "git", "go", "gradle",
+    "just", "kubectl", "make", "mix", "mvn", "npm", "npx", "pip", "pnpm", "uv", "yarn",
+];
+
+/// What is always allowed.
+pub(crate) struct Approvals {
+    /// `None` if nothing can be remembered.
+    file: Option<PathBuf>,
+    /// The project, by its directory.
+    project: String,
+    previews: Arc<Previews>,
+    approved: Mutex<Vec<Approval>>,
+    /// Files are changed without a question, until the session ends.
+    edits: AtomicBool,
+}
+
+/// One thing that is always allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Approval {
+    tool: String,
+    /// Only this command, or commands that begin with it if it is the first words of a family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    and_more: bool,
+}
+
+/// What "always" would mean for a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Always {
+    /// Remembered for the project.
+    Project(Approval),
+    /// Changes of files, in this session.
+    Edits,
+}
+
+impl Approvals {
+    /// Those of the project in `root`, kept in `data`.
+    pub(crate) fn open(data: &Path, root: &Path, previews: Arc<Previews>) -> Self {
+        let project = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+        let project = project.to_string_lossy().into_owned();
+        let file = data.join(FILE);
+        let (file, approved) = match read(&file) {
+            Ok(mut all) => (Some(file), all.remove(&project).unwrap_or_default()),
+            // What cannot be read allows nothing, and is not written over.
+            Err(error) => {
+                let file = file.display();
+                crate::say(&format!(
+                    "{file} cannot be used, so nothing is remembered: {error}"
+                ));
+                (None, Vec::new())
+            }
+        };
+        Self {
+            file,
+            project,
+            previews,
+            approved: Mutex::new(approved),
+            edits: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a person has allowed this call before.
+    pub(crate) fn allow(&self, question: &Question) -> bool {
+        if question.is_protected {
+            return false;
+        }
+        if is_edit(question) && self.edits.load(Ordering::SeqCst) {
+            return true;
+        }
+        self.lock()
+            .iter()
+            .any(|approval| self.fits(approval, question))
+    }
+
+    /// What "always" means for a question; `None` if it is asked each time.
+    pub(crate) fn offer(&self, question: &Question) -> Option<Always> {
+        if question.is_protected {
+            return None;
+        }
+        if is_edit(question) {
+            return Some(Always::Edits);
+        }
+        let tool = question.call.name.clone();
+        let CallTarget::Command(command) = self.target(question)? else {
+            return Some(Always::Project(Approval {
+                tool,
+                command: None,
+                and_more: false,
+            }));
+        };
+        let text = command.simple?.text;
+        let mut words = text.split(' ');
+        let (program, first) = (words.next()?, words.next().unwrap_or_default());
+        let is_word = |word: &str| {
+            word.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
+        };
+        let is_family =
+            FAMILIES.contains(&program) && first.starts_with(char::is_alphabetic) && is_word(first);
+        let command = match is_family {
+            true => format!("{program} {first}"),
+            false => text,
+        };
+        // In a rule, `*` stands for anything.
+        let is_plain = command.len() <= MAX_COMMAND && !command.contains('*');
+        is_plain.then_some(Always::Project(Approval {
+            tool,
+            command: Some(command),
+            and_more: is_family,
+        }))
+    }
+
+    /// Allows it from now on.
+    pub(crate) fn add(&self, always: Always) {
+        let approval = match always {
+            Always::Edits => return self.edits.store(true, Ordering::SeqCst),
+            Always::Project(approval) => approval,
+        };
+        let mut approved = self.lock();
+        if !approved.contains(&approval) {
+            approved.push(approval.clone());
+        }
+        drop(approved);
+        if let Err(error) = self.remember(approval) {
+            crate::say(&format!(
+                "it is allowed until the end, but not remembered: {error}"
+            ));
+        }
+    }
+
+    fn fits(&self, approval: &Approval, question: &Question) -> bool {
+        if approval.tool != question.call.name {
+            return false;
+        }
+        let Some(command) = &approval.command else {
+            // A command is only ever allowed by what it runs.
+            return !matches!(self.target(question), None | Some(CallTarget::Command(_)));
+        };
+        let allow = |pattern: String| {
+            PermissionRule::new(&approval.tool, Permission::Allow)
+                .with_argument(&format!("command={pattern}"))
+        };
+        let mut rules = vec![allow(command.clone())];
+        if approval.and_more {
+            rules.push(allow(format!("{command} *")));
+        }
+        let Ok(arguments) = serde_json::from_str::<Value>(&question.call.arguments) else {
+            return false;
+        };
+        let Some(target) = self.target(question) else {
+            return false;
+        };
+        let rules = Permissions::new(rules);
+        rules.decide(&approval.tool, &arguments, &target) == Some(Permission::Allow)
+    }
+
+    /// What a call acts on. Only our own tools say more than their arguments.
+    fn target(&self, question: &Question) -> Option<CallTarget> {
+        let arguments = serde_json::from_str(&question.call.arguments).ok()?;
+        let tool = self.previews.toolbox()?.tool(&question.call.name);
+        Some(tool.map_or(CallTarget::Arguments, |tool| tool.target(&arguments)))
+    }
+
+    /// Writes it down, whole or not at all, for its owner alone.
+    fn remember(&self, approval: Approval) -> io::Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        // Another process may have added to it.
+        let mut all = read(file)?;
+        let count: usize = all.values().map(Vec::len).sum();
+        if count >= MAX_APPROVALS {
+            let why = format!(
+                "{MAX_APPROVALS} are remembered already; delete some in {}",
+                file.display()
+            );
+            return Err(io::Error::other(why));
+        }
+        let of_project = all.entry(self.project.clone()).or_default();
+        if of_project.contains(&approval) {
+            return Ok(());
+        }
+        of_project.push(approval);
+        let text = serde_json::to_string_pretty(&all).map_err(io::Error::other)? + "\n";
+        let new = file.with_extension(format!("json.{}", std::process::id()));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&new)?.write_all(text.as_bytes())?;
+        fs::rename(&new, file)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Approval>> {
+        self.approved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Always {
+    /// What it allows, in a few words.
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Self::Edits => "edits in this session".to_owned(),
+            Self::Project(Approval {
+                command: Some(command),
+                and_more,
+                ..
+            }) => {
+                let more = if *and_more { " …" } else { "" };
+                format!("`{}{more}` in this project", clean(command))
+            }
+            Self::Project(Approval { tool, .. }) => format!("`{}` in this project", clean(tool)),
+        }
+    }
+}
+
+fn is_edit(question: &Question) -> bool {
+    matches!(question.call.name.as_str(), "write" | "edit")
+}
+
+/// The approvals of every project.
+fn read(file: &Path) -> io::Result<BTreeMap<String, Vec<Approval>>> {
+    let text = match fs::metadata(file) {
+        Ok(metadata) if metadata.len() > MAX_FILE => {
+            return Err(io::Error::other("it is too large"));
+        }
+        Ok(_) => fs::read_to_string(file)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(error),
+    };
+    serde_json::from_str(&text).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use plimsoll::{CallId, ToolCall, Whom};
+    use serde_json::json;
+
+    use super::*;
+
+    fn question(tool: &str, arguments: &Value) -> Question {
+        Question {
+            call: ToolCall {
+                id: CallId("c".to_owned()),
+                name: tool.to_owned(),
+                arguments: arguments.to_string(),
+                opaque: None,
+            },
+            whom: Whom::Gate,
+            is_protected: false,
+        }
+    }
+
+    fn bash(command: &str) -> Question {
+        question("bash", &json!({ "command": command }))
+    }
+
+    fn approvals(data: &Path, root: &Path) -> Approvals {
+        Approvals::open(data, root, Arc::new(Previews::new(root)))
+    }
+
+    #[test]
+    fn a_command_is_remembered_for_its_project_and_for_nothing_more() {
+        let (data, root, other) = (
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+            tempfile::tempdir().unwrap(),
+        );
+        let first = approvals(data.path(), root.path());
+        let always = first.offer(&bash("cargo test -p x")).unwrap();
+        assert_eq!(always.label(), "`cargo test …` in this project");
+        assert!(!first.allow(&bash("cargo test")));
+        first.add(always);
+        let later = approvals(data.path(), root.path());
+        for (command, allowed) in [
+            ("cargo test", true),
+            ("cargo test --workspace", true),
+            ("cargo  test", true),
+            ("cargo testing", false),
+            ("cargo publish", false),
+            ("cargo test; rm -rf x", false),
+            ("cargo test $(rm -rf x)", false),
+            ("cargo test > x", false),
+            ("sudo cargo test", false),
+        ] {
+            assert_eq!(later.allow(&bash(command)), allowed, "{command}");
+        }
+        let elsewhere = approvals(data.path(), other.path());
+        assert!(!elsewhere.allow(&bash("cargo test")));
+    }
+
+    #[test]
+    fn what_always_means_depends_on_the_call() {
+        let (data, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let approvals = approvals(data.path(), root.path());
+        let label = |question: &Question| approvals.offer(question).map(|always| always.label());
+        assert_eq!(
+            label(&bash("ls -l")).as_deref(),
+            Some("`ls -l` in this project")
+        );
+        assert_eq!(label(&bash("ls; rm x")), None);
+        assert_eq!(label(&bash("rm *")), None);
+        let edit = question("edit", &json!({"path": "a", "old": "b", "new": "c"}));
+        assert_eq!(label(&edit).as_deref(), Some("edits in this session"));
+        let protected = Question {
+            is_protected: true,
+            ..edit.clone()
+        };
+        assert_eq!(label(&protected), None);
+        approvals.add(Always::Edits);
+        assert!(approvals.allow(&edit) && !approvals.allow(&protected));
+        let search = question("github_search", &json!({"query": "x"}));
+        assert_eq!(
+            label(&search).as_deref(),
+            Some("`github_search` in this project")
+        );
+        approvals.add(approvals.offer(&search).unwrap());
+        assert!(approvals.allow(&question("github_search", &json!({"query": "y"}))));
+    }
+
+    #[test]
+    fn a_damaged_file_allows_nothing_and_stays_as_it_is() {
+        let (data, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = data.path().join(FILE);
+        fs::write(&file, "{").unwrap();
+        let approvals = approvals(data.path(), root.path());
+        let always = approvals.offer(&bash("ls")).unwrap();
+        approvals.add(always);
+        assert!(approvals.allow(&bash("ls")), "until the end");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "{");
+    }
+}

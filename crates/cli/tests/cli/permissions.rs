@@ -1,0 +1,196 @@
+//! How much runs without a question: permission modes by flag and by file, at a terminal and off one, and
+//! what is remembered for a project.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+use super::terminal::Terminal;
+
+const WINDOW: [&str; 2] = ["--max-context", "20000"];
+
+fn home() -> Home {
+    let home = Home::new();
+    home.file("main.rs", "fn main() {\n    serve(8430);\n}\n");
+    home
+}
+
+fn edit() -> Answer {
+    Answer::call(&[("edit", r#"{"path":"main.rs","old":"8430","new":"8431"}"#)])
+}
+
+fn main_rs(home: &Home) -> String {
+    std::fs::read_to_string(home.work().join("main.rs")).unwrap()
+}
+
+#[test]
+fn a_change_is_shown_before_a_person_is_asked_about_it() {
+    for (key, changed) in [("n\r", false), ("y\r", true)] {
+        let (home, fake) = (home(), Fake::new([edit(), Answer::say("Done.")]));
+        let args = [WINDOW[0], WINDOW[1], "Change it."];
+        let mut run = Terminal::run(&home, &fake, &args, 80);
+        let question = "edit main.rs +1 −1\n  1   fn main() {\n  2 -     serve(8430);\n  2 +     serve(8431);\n  \
+            3   }\nAllow? [y]es, [a]lways edits in this session, [N]o:";
+        run.until(question);
+        assert!(
+            main_rs(&home).contains("8430"),
+            "nothing is changed before the answer"
+        );
+        run.keys(key);
+        assert_eq!(run.end(), Some(0), "{}", run.screen());
+        assert_eq!(main_rs(&home).contains("8431"), changed);
+        let screen = run.screen();
+        assert_eq!(
+            screen.matches("serve(8431)").count(),
+            1,
+            "shown once: {screen}"
+        );
+        assert_eq!(
+            screen.contains("· edit main.rs +1 −1\n"),
+            changed,
+            "{screen}"
+        );
+    }
+}
+
+#[test]
+fn modes_say_what_runs_where_nobody_can_be_asked() {
+    let auto_edit = "permission_mode = \"auto-edit\"";
+    for (args, file, edited, ran, told) in [
+        (
+            vec![],
+            "",
+            false,
+            false,
+            "--permission-mode auto-edit allows changes of files",
+        ),
+        (
+            vec!["--permission-mode", "ask"],
+            "",
+            false,
+            false,
+            "--allow edit allows it",
+        ),
+        (
+            vec!["--allow", "edit"],
+            "",
+            true,
+            false,
+            "`bash` did not run",
+        ),
+        (
+            vec!["--mode", "auto-edit"],
+            "",
+            true,
+            false,
+            "`bash` did not run",
+        ),
+        (vec![], auto_edit, true, false, "`bash` did not run"),
+        (
+            vec!["--mode", "ask"],
+            auto_edit,
+            false,
+            false,
+            "`edit` did not run",
+        ),
+        (
+            vec!["--mode", "read-only"],
+            auto_edit,
+            false,
+            false,
+            "this run is read-only",
+        ),
+        (vec!["--mode", "yes"], "", true, true, "exit 0"),
+        (vec!["--yes"], "", true, true, "exit 0"),
+    ] {
+        let home = home();
+        home.file("settings.toml", file);
+        let bash = Answer::call(&[("bash", r#"{"command":"touch ran"}"#)]);
+        let fake = Fake::new([edit(), bash, Answer::say("Done.")]);
+        let named = ["--config", "settings.toml"];
+        let all: Vec<&str> = named
+            .into_iter()
+            .chain(args)
+            .chain(["Change it."])
+            .collect();
+        let said = home.agent(&fake, &all).done();
+        assert_eq!(
+            main_rs(&home).contains("8431"),
+            edited,
+            "{all:?}: {}",
+            said.err
+        );
+        assert_eq!(
+            home.work().join("ran").exists(),
+            ran,
+            "{all:?}: {}",
+            said.err
+        );
+        assert!(said.err.contains(told), "{all:?}: {}", said.err);
+    }
+    let said = home().run(["run", "--yes", "--mode", "ask", "x"]);
+    assert_eq!(said.code, Some(2), "{}", said.err);
+}
+
+#[test]
+fn a_file_that_merely_lies_there_sets_no_mode() {
+    let home = home();
+    home.file("plimsoll.toml", "permission_mode = \"yes\"\n");
+    let fake = Fake::new([edit(), Answer::say("Done.")]).lenient();
+    let said = home.agent(&fake, &["Change it."]);
+    assert_ne!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("permission_mode"), "{}", said.err);
+    assert!(main_rs(&home).contains("8430"));
+}
+
+#[test]
+fn what_is_always_allowed_is_remembered_for_the_project() {
+    let home = home();
+    let git =
+        |more: &str| Answer::call(&[("bash", &format!(r#"{{"command":"git version{more}"}}"#))]);
+    let args = [WINDOW[0], WINDOW[1], "Look."];
+    let fake = Fake::new([git(""), git(" --build-options"), Answer::say("Done.")]);
+    let mut run = Terminal::run(&home, &fake, &args, 80);
+    run.until("[a]lways `git version …` in this project, [N]o:");
+    run.keys("a\r");
+    assert_eq!(run.end(), Some(0), "{}", run.screen());
+    assert_eq!(
+        run.screen().matches("Allow?").count(),
+        1,
+        "{}",
+        run.screen()
+    );
+    let file = home.data().join("approvals.json");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // Another run, another command.
+    let fake = Fake::new([git(""), git("; ls"), Answer::say("Done.")]);
+    let mut run = Terminal::run(&home, &fake, &args, 80);
+    run.until("bash git version; ls\nAllow? [y]es, [N]o:");
+    run.keys("n\r");
+    assert_eq!(run.end(), Some(0), "{}", run.screen());
+    assert_eq!(
+        run.screen().matches("Allow?").count(),
+        1,
+        "{}",
+        run.screen()
+    );
+}
+
+#[test]
+fn no_tool_writes_what_is_remembered_without_a_question() {
+    let home = home();
+    let root = home.data();
+    std::fs::create_dir(&root).unwrap();
+    let write = Answer::call(&[("write", r#"{"path":"approvals.json","content":"{}"}"#)]);
+    let fake = Fake::new([write, Answer::say("Done.")]);
+    let root_flag = root.to_str().unwrap();
+    let args = ["--root", root_flag, "--mode", "auto-edit", "Write."];
+    let said = home.agent(&fake, &args).done();
+    assert!(!root.join("approvals.json").exists(), "{}", said.err);
+    assert!(
+        said.err.contains("a protected file was not changed"),
+        "{}",
+        said.err
+    );
+}
