@@ -351,6 +351,14 @@ pub(super) const ROWS: &[Row] = &[
         },
     },
     Row {
+        key: "permission_mode",
+        base: "tools = \"none\"\npermissions = [{ tool = \"look\", then = \"ask\" }]",
+        set: "permission_mode = \"yes\"",
+        scene: Scene::Work(2),
+        // Nobody answers, which is a no.
+        shows: |without, with| assert_eq!((without.calls, with.calls), (0, 2)),
+    },
+    Row {
         key: "hooks",
         base: NO_TOOLS,
         set: "hooks = [{ on = \"before_tool_execution\", command = [\"grep\", \"-qv\", '\"at\":0'] }]",
