@@ -16,6 +16,7 @@ mod light;
 mod mcp;
 mod money;
 mod recordings;
+mod rivals;
 mod sdk;
 mod soak;
 mod steps;
@@ -108,6 +109,12 @@ enum Chore {
         #[arg(long)]
         data: Option<PathBuf>,
     },
+    /// What yoagent's compaction costs and keeps beside ours, on the sessions of `money`; fetches yoagent
+    Rivals {
+        /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
+        #[arg(long)]
+        data: Option<PathBuf>,
+    },
     /// What the README tells a newcomer to do, in a fresh clone of the last commit
     Fresh {
         /// Start with empty caches, so that a model is fetched too
@@ -165,6 +172,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             judge::run(root, data.as_deref(), texts.as_deref(), seed, form)
         }
         Chore::Money { data } => money::run(root, data.as_deref()),
+        Chore::Rivals { data } => rivals::run(root, data.as_deref()),
         Chore::Fresh { cold: true } => fresh::run(root, fresh::Caches::Empty),
         Chore::Fresh { cold: false } => fresh::run(root, fresh::Caches::Kept),
     }
