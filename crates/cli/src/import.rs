@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use plimsoll::judge::canonical;
 use plimsoll::store::{ExportedLog, SqliteStore};
-use plimsoll::wire::canonical;
 use plimsoll::{Entry, LOG_FORMAT, Lease, Message, Part, SessionId, SessionStore, new_session_id};
 use serde_json::json;
 

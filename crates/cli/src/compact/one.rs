@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::wire::body::{Body, Cut, CutError, Reading};
-use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll::judge::body::{Body, Cut, CutError, Reading};
+use plimsoll::judge::canonical::{Mended, Reasoning, Target, mend};
 use plimsoll::{
     AtMost, Calibration, ClearTrigger, ContextStrategy, Line, Message, Policy, SummaryConfig,
     TokenCounter, Tokens,
