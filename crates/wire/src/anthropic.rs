@@ -45,7 +45,8 @@ pub(crate) use validate::unfit;
 pub use validate::{refusal, validate, validate_announced};
 pub(crate) use validate_settings::is_unasked;
 
-pub use crate::openai_chat::{MAX_REPLY, Prefill, Slot};
+pub use crate::open_reply::MAX_REPLY;
+pub use crate::openai_chat::{Prefill, Slot};
 
 /// The origin of blocks that go back to Anthropic.
 pub const ORIGIN: &str = "anthropic";

@@ -145,6 +145,7 @@ pub mod gemini;
 pub mod hosted;
 mod normalize;
 mod object;
+mod open_reply;
 mod open_turns;
 pub mod openai_chat;
 pub mod openai_responses;

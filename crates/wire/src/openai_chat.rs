@@ -20,6 +20,7 @@ mod validate;
 mod write;
 
 pub use crate::fault::MAX_FAULTS;
+pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};
 pub(crate) use details::{AUDIO, keys as message_keys};
 pub use dialect::{
     Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
@@ -37,8 +38,8 @@ pub(crate) use render::render_list;
 pub use render::{render, render_next};
 pub use response::{
     CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, Extra,
-    FunctionPiece, PromptDetails, Response, Said, WireUsage,
+    FunctionPiece, MessagePiece, PromptDetails, Response, WireUsage,
 };
-pub use stream::{MAX_PARTS, MAX_REPLY, StreamState, read_reply};
+pub use stream::{StreamState, read_reply};
 pub(crate) use validate::is_prefix;
 pub use validate::{refusal, validate};
