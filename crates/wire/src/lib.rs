@@ -133,6 +133,7 @@ mod aligned;
 pub mod anthropic;
 mod arguments;
 pub mod bedrock;
+mod block_list;
 pub mod body;
 mod call_ids;
 pub mod canonical;
