@@ -55,7 +55,7 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
     if has("sessionId") && !kind.is_empty() {
         return Some(Agent::ClaudeCode);
     }
-    if has("trajectory") && (has("history") || has("environment") || has("info")) {
+    if has("trajectory") {
         return Some(Agent::SweAgent);
     }
     if has("history") && (has("instance_id") || has("instance") || has("metadata")) {
@@ -164,6 +164,7 @@ mod tests {
                 r#"{"environment":"x","trajectory":[],"history":[]}"#,
                 Some(Agent::SweAgent),
             ),
+            ("{\n  \"trajectory\": [\n    {\n", Some(Agent::SweAgent)),
             (
                 r#"{"instance_id":"x","history":[]}"#,
                 Some(Agent::OpenHands),

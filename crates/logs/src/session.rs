@@ -189,6 +189,14 @@ impl SessionLog {
             self.damaged(number, format!("longer than {MAX_LINE} bytes"));
             return None;
         };
+        // A list would do for an object without its keys.
+        if bytes.first() != Some(&b'{') {
+            self.damaged(
+                number,
+                format!("not an entry of {}: no JSON object", self.agent.title()),
+            );
+            return None;
+        }
         match serde_json::from_slice(bytes) {
             Ok(value) => Some(value),
             Err(error) if error.is_eof() => {
@@ -215,7 +223,6 @@ impl SessionLog {
     pub(crate) fn push(&mut self, role: Role, source: usize, json: String) {
         self.blocks.push(Block { role, json, source });
     }
-
 
     /// Records what the provider counted for the request that was answered by the last block.
     pub(crate) fn report(&mut self, tokens: u64, blocks: usize) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll::logs::SessionLog;
+use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::providers::{ModelBook, ModelRef};
 use plimsoll::wire::Rule;
 use plimsoll::wire::body::{Body, CutError, Reading, Slot};
@@ -31,6 +31,8 @@ const NO_IMAGE: &str =
 const TOO_LONG: u64 = 80;
 /// The share of the window, in percent, to which a session is compacted.
 const COMPACTED: u64 = 50;
+/// The window that Claude Code uses of every model, unless a person asks for more.
+const CLAUDE_CODE: u64 = 200_000;
 /// Tokens below which the ratio of reported to counted tokens says nothing.
 const MIN_SAMPLE: u64 = 1_000;
 /// Lines of one kind that are described.
@@ -97,8 +99,15 @@ impl Patient {
         let counted = (body.overhead(counter.as_ref()) + view.tokens()).0;
         drop((view, body));
         let used = used(log, counted);
-        let window = window(log, used)?;
         let verdict = log.last_error.as_deref().map(|error| classify(None, error));
+        let told = match verdict {
+            Some(Verdict::Overflow(overflow)) => overflow.window.map(|window| window.0),
+            _ => None,
+        };
+        let window = match told {
+            Some(window) => Some(window),
+            None => window(log)?,
+        };
         Ok(Self {
             is_refused_as_too_long: matches!(
                 verdict,
@@ -250,7 +259,8 @@ impl Patient {
     /// Counts the repairs by what was wrong.
     fn kinds(&self) -> BTreeMap<Kind, usize> {
         let mut kinds = BTreeMap::new();
-        for repair in &self.repairs {
+        // Repairs without a rule only follow from others.
+        for repair in self.repairs.iter().filter(|repair| repair.rule.is_some()) {
             *kinds.entry(Kind::of(repair)).or_default() += 1;
         }
         kinds
@@ -360,10 +370,15 @@ fn used(log: &SessionLog, counted: u64) -> u64 {
     }
 }
 
-/// Returns the window of the model: as the log says it, else as it is known.
-fn window(log: &SessionLog, used: u64) -> Result<Option<u64>, Stop> {
+/// Returns the window of the model: as the log says it, else as it is known. What was answered did
+/// fit, whatever is known.
+fn window(log: &SessionLog) -> Result<Option<u64>, Stop> {
     if log.window.is_some() {
         return Ok(log.window);
+    }
+    let answered = log.reported.map_or(0, |reported| reported.tokens);
+    if log.agent == Agent::ClaudeCode && answered <= CLAUDE_CODE {
+        return Ok(Some(CLAUDE_CODE));
     }
     let Some(model) = &log.model else {
         return Ok(None);
@@ -377,10 +392,7 @@ fn window(log: &SessionLog, used: u64) -> Result<Option<u64>, Stop> {
         return Ok(None);
     };
     let facts = known::facts(&model, &ModelBook::default())?;
-    let window = facts.window.map(|fact| fact.value.0);
-    let answered = log.reported.map(|reported| reported.tokens);
-    // What was answered did fit, whatever is known.
-    Ok(window.map(|window| window.max(answered.unwrap_or_default().min(used))))
+    Ok(facts.window.map(|fact| fact.value.0.max(answered)))
 }
 
 /// Returns the history without the oldest images, if there are too many bytes of them, and without

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::copy::{Copy, Entry, parsed, stem};
 use crate::error::LogError;
@@ -12,8 +12,18 @@ use crate::input::{Line, for_each_line};
 use crate::match_up::Matched;
 use crate::session::SessionLog;
 
-/// Events that show the session to a person.
-const SHOWN: [&str; 2] = ["user_message", "agent_message"];
+/// Events that show the session to a person, or say in which state it is. What was measured of the
+/// old history is left out.
+const KEPT: [&str; 6] = [
+    "user_message",
+    "agent_message",
+    "task_started",
+    "task_complete",
+    "turn_aborted",
+    "thread_settings_applied",
+];
+/// Items of the event `item_completed` that show what was said.
+const SHOWN: [&str; 2] = ["UserMessage", "AgentMessage"];
 
 /// Characters of a UUID, which ends the name of a rollout.
 const UUID: usize = 36;
@@ -34,6 +44,8 @@ pub(crate) fn write(log: &SessionLog, blocks: &[Matched], ids: &mut Ids) -> Resu
         text: String::new(),
         time: Value::Null,
         begun: false,
+        is_numbered: false,
+        count: 0,
         failed: None,
         head: of_line.remove(&0).unwrap_or_default(),
     };
@@ -67,6 +79,9 @@ struct Writer<'a> {
     text: String,
     time: Value,
     begun: bool,
+    is_numbered: bool,
+    /// Number of lines written.
+    count: u64,
     failed: Option<LogError>,
     /// New items before all others.
     head: Vec<&'a Matched>,
@@ -82,53 +97,74 @@ impl Writer<'_> {
             .and_then(Value::as_str)
             .unwrap_or_default();
         let kind = kind.to_owned();
-        let event = entry.get("payload").and_then(|payload| payload.get("type"));
-        let event = event.and_then(Value::as_str).unwrap_or_default();
-        let is_shown = kind == "event_msg" && SHOWN.contains(&event);
         match kind.as_str() {
             "session_meta" if !self.begun => {
                 self.begun = true;
-                if let Some(Value::Object(meta)) = entry.get_mut("payload") {
-                    for key in ["id", "session_id"] {
-                        if meta.contains_key(key) {
-                            meta.insert(key.to_owned(), self.id.into());
-                        }
-                    }
+                self.is_numbered = entry.contains_key("ordinal");
+                for key in ["id", "session_id"] {
+                    self.renamed(&mut entry, key);
                 }
-                self.push(&entry);
+                self.push(entry.clone());
                 for item in std::mem::take(&mut self.head) {
                     self.item(item);
                 }
             }
-            "turn_context" => self.push(&entry),
-            "event_msg" if is_shown => self.push(&entry),
+            "turn_context" | "world_state" => self.push(entry.clone()),
+            "event_msg" if is_kept(&entry) => {
+                self.renamed(&mut entry, "thread_id");
+                self.push(entry.clone());
+            }
             _ => {}
         }
         for item in items {
             let origin = item.origin.and_then(|at| self.log.blocks.get(at));
             if item.same && kind == "response_item" && origin.is_some() {
-                self.push(&entry);
+                self.push(entry.clone());
             } else {
                 self.item(item);
             }
         }
     }
 
+    /// Puts the id of the new session where that of the old one stands.
+    fn renamed(&self, entry: &mut Entry, key: &str) {
+        let payload = entry.get_mut("payload").and_then(Value::as_object_mut);
+        if let Some(id) = payload.and_then(|payload| payload.get_mut(key)) {
+            *id = self.id.into();
+        }
+    }
+
     fn item(&mut self, item: &Matched) {
         match parsed(&item.json) {
             Ok(payload) => {
-                let entry =
-                    json!({ "timestamp": self.time, "type": "response_item", "payload": payload });
-                self.text.push_str(&entry.to_string());
-                self.text.push('\n');
+                let mut entry = Entry::new();
+                entry.insert("timestamp".to_owned(), self.time.clone());
+                entry.insert("type".to_owned(), "response_item".into());
+                entry.insert("payload".to_owned(), payload);
+                self.push(entry);
             }
             Err(error) => self.failed = Some(error),
         }
     }
 
-    fn push(&mut self, entry: &Entry) {
-        let line = serde_json::to_string(entry).unwrap_or_default();
-        self.text.push_str(&line);
+    /// Writes a line. Newer logs number their lines without a gap.
+    fn push(&mut self, mut entry: Entry) {
+        if self.is_numbered {
+            entry.insert("ordinal".to_owned(), self.count.into());
+        }
+        self.count += 1;
+        self.text.push_str(&Value::Object(entry).to_string());
         self.text.push('\n');
+    }
+}
+
+fn is_kept(event: &Entry) -> bool {
+    let Some(payload) = event.get("payload") else {
+        return false;
+    };
+    let text = |pointer: &str| payload.pointer(pointer).and_then(Value::as_str);
+    match text("/type") {
+        Some("item_completed") => text("/item/type").is_some_and(|kind| SHOWN.contains(&kind)),
+        kind => kind.is_some_and(|kind| KEPT.contains(&kind)),
     }
 }

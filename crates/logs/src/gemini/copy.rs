@@ -130,6 +130,8 @@ fn answer(calls: &mut [Value], block: &Value) {
     call["result"] = json!([{ "functionResponse": {
         "id": call.get("id"), "name": call.get("name"), "response": { "output": texts },
     } }]);
+    let is_error = block.get("is_error") == Some(&Value::Bool(true));
+    call["status"] = if is_error { "error" } else { "success" }.into();
     if let Some(call) = call.as_object_mut() {
         call.shift_remove("resultDisplay");
     }
