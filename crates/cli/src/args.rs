@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Talk with an agent, line by line; a line steers it while it works
     Chat(Box<ChatArgs>),
+    /// Repair and compact a dead session of Claude Code, Codex, opencode, pi or Gemini CLI
+    Rescue(crate::rescue::RescueArgs),
     /// Make a chat fit a token budget: JSON in, JSON out, no model needed
     Compact(crate::compact::CompactArgs),
     /// Count the tokens of a chat, message by message
@@ -252,6 +254,7 @@ Examples:
   plimsoll sessions undo 18f2c-a1            # the view as it was before the last run
   plimsoll sessions fork 18f2c-a1 --at 12 --to other
   plimsoll sessions import chat.json --to rescued
+  plimsoll sessions import --from claude-code
 
 What leaves a view goes whole to the archive (archive.db), which a model recalls from and
 searches. The archive is bounded: 1 GiB, 256 MiB and 100,000 items a session, 30 days; beyond

@@ -36,6 +36,7 @@ mod paths;
 mod pins;
 mod recall;
 mod repair;
+mod rescue;
 mod restore;
 mod resume;
 mod run;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Count(args) if args.exact => wait_for(count::exact(args)),
         Command::Count(args) => count::run(args),
         Command::Repair(args) => repair::run(args),
+        Command::Rescue(args) => rescue::run(args),
         Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),

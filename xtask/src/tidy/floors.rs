@@ -17,6 +17,7 @@ const FLOORS: [(&str, u8); 15] = [
     ("plimsoll-tools", 4),
     ("plimsoll-store", 4),
     ("plimsoll-replay", 4),
+    ("plimsoll-logs", 4),
     ("plimsoll-mock", 4),
     ("plimsoll-gateway", 4),
     ("plimsoll", 5),
