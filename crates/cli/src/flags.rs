@@ -68,7 +68,7 @@ impl SettingFlags {
         Ok(over)
     }
 
-    /// Says one more, or another text of one that was given.
+    /// Verbosity one more, or another text of one that was given.
     pub(crate) fn set(&mut self, flag: &str, path: &str, text: &str) {
         self.unset(path);
         self.given.push(Flag::new(flag, path, text));

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 use crate::{chat_file, input, repair, restore};
 
 /// The arguments of `plimsoll sessions import`.

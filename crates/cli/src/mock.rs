@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::exit::{DONE, Stop};
 use crate::input;
 use crate::out::out;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 
 const EXAMPLES: &str = "\
 Examples:

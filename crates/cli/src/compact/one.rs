@@ -17,8 +17,8 @@ use super::filter::Filter;
 use crate::chat_file::{self, ChatFile};
 use crate::exit::Stop;
 use crate::explain::Explained;
-use crate::screen::counted;
 use crate::settings::Sources;
+use crate::terminal::text::counted;
 use crate::{config, repair};
 
 /// What one chat became.
