@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use plimsoll::judge::body::{Body, CutError, Reading, Slot};
+use plimsoll::judge::canonical::{Reasoning, Repair, Target, mend};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::providers::{ModelBook, ModelRef};
 use plimsoll::wire::Rule;
-use plimsoll::judge::body::{Body, CutError, Reading, Slot};
-use plimsoll::judge::canonical::{Reasoning, Repair, Target, mend};
 use plimsoll::wire::overflow::{Verdict, classify};
 use plimsoll::{Bytes, Image, Message, Part, Source, TokenCounter, Tokens};
 use serde_json::{Value, json};

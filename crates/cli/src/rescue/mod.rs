@@ -7,8 +7,8 @@ mod save;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll::logs::{self, Agent, Candidate, Ids, SessionLog};
 use plimsoll::judge::body::CutError;
+use plimsoll::logs::{self, Agent, Candidate, Ids, SessionLog};
 use serde_json::json;
 
 use crate::compact::Filter;
