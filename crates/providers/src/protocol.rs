@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Reply, Tokens};
 use plimsoll_wire::anthropic::Prefix;
-use plimsoll_wire::{Delivery, Fault, RenderInput, StreamDecoder, ToolChoice, WireError};
+use plimsoll_wire::{Delivery, Fault, RenderInput, StreamDecoder, ToolChoice};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
-use crate::explain::Peculiarity;
+use crate::explain::Explanation;
 use crate::receive::Framing;
 use crate::rejected::RejectionTexts;
 use crate::thinking_off::ThinkingOff;
@@ -101,14 +101,8 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns the names of the rules that [`Protocol::validate`] checks.
     fn rules(&self) -> Vec<&'static str>;
 
-    /// Returns what is peculiar to requests to this model.
-    fn peculiarities(&self, connection: &Connection) -> Vec<Peculiarity>;
-
-    /// Returns how the prompt cache is used.
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity>;
-
-    /// Returns what requests to this model cannot contain.
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity>;
+    /// Returns what is said of requests to this model.
+    fn explain(&self, connection: &Connection) -> Explanation;
 
     /// Returns a reply of the API that was not streamed, with `thought` as the model's thinking and
     /// these calls, to make an example of.
@@ -220,14 +214,6 @@ fn segment(name: &str) -> String {
         }
     }
     segment
-}
-
-/// Returns the failure of a request that its protocol cannot express.
-fn unrendered(error: &WireError) -> Failure {
-    Failure::Refused {
-        status: None,
-        message: error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
 use crate::connection::Connection;
-use crate::explain::{Peculiarity, gemini as sentences};
+use crate::explain::{Explanation, gemini as sentences};
 use crate::sent::Sent;
 use crate::thinking_off::ThinkingOff;
 
@@ -101,16 +101,8 @@ impl Protocol for Gemini {
         crate::explain::rules_of("GM")
     }
 
-    fn peculiarities(&self, _: &Connection) -> Vec<Peculiarity> {
-        sentences::peculiarities(&self.profile)
-    }
-
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::caching(&connection.facts)
-    }
-
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::limitations(&connection.facts)
+    fn explain(&self, connection: &Connection) -> Explanation {
+        sentences::explain(&self.profile, &connection.facts)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

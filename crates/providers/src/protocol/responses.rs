@@ -16,7 +16,7 @@ use super::{
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
-use crate::explain::{Peculiarity, responses as sentences};
+use crate::explain::{Explanation, responses as sentences};
 use crate::hosted::hosted;
 use crate::model_ref::ModelRef;
 use crate::rejected::RejectionTexts;
@@ -146,18 +146,8 @@ impl Protocol for Responses {
         crate::explain::rules_of("OR")
     }
 
-    fn peculiarities(&self, connection: &Connection) -> Vec<Peculiarity> {
-        let mut all = sentences::peculiarities(&self.profile);
-        all.extend(sentences::detour(&connection.model));
-        all
-    }
-
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::caching(&self.profile, &connection.facts)
-    }
-
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::limitations(&self.profile, &connection.facts)
+    fn explain(&self, connection: &Connection) -> Explanation {
+        sentences::explain(&self.profile, connection)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {
