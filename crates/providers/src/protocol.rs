@@ -27,16 +27,16 @@ use crate::receive::Framing;
 use crate::rejected::RejectionTexts;
 use crate::thinking_off::ThinkingOff;
 
-pub(crate) use chat::{Chat, dialect_of};
-pub(crate) use converse::Converse;
-pub(crate) use gemini::Gemini;
+pub(crate) use chat::{ChatProtocol, dialect_of};
+pub(crate) use converse::ConverseProtocol;
+pub(crate) use gemini::GeminiProtocol;
 #[cfg(test)]
 pub(crate) use messages::REJECTIONS as MESSAGES_REJECTIONS;
-pub(crate) use messages::{Messages, url as messages_url};
+pub(crate) use messages::{MessagesProtocol, url as messages_url};
 #[cfg(test)]
 pub(crate) use responses::REJECTIONS as RESPONSES_REJECTIONS;
 pub use responses::responses_profile;
-pub(crate) use responses::{Responses, Server, profile_of};
+pub(crate) use responses::{ResponsesProtocol, ServerOwner, profile_of};
 
 /// An API, configured for one model.
 pub(crate) trait Protocol: Debug + Send + Sync {

@@ -50,12 +50,12 @@ const WANTS_MARKS: &str = "anthropic/";
 
 /// Chat Completions in a dialect.
 #[derive(Debug)]
-pub(crate) struct Chat {
+pub(crate) struct ChatProtocol {
     pub(crate) dialect: Dialect,
     sent: Sent,
 }
 
-impl Protocol for Chat {
+impl Protocol for ChatProtocol {
     fn profile_name(&self) -> &str {
         &self.dialect.name
     }
@@ -143,7 +143,7 @@ impl Protocol for Chat {
     }
 }
 
-impl Chat {
+impl ChatProtocol {
     pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,

@@ -22,14 +22,14 @@ const STREAM: HeaderValue = HeaderValue::from_static("application/vnd.amazon.eve
 
 /// Converse as a model accepts it.
 #[derive(Debug)]
-pub(crate) struct Converse {
+pub(crate) struct ConverseProtocol {
     pub(crate) profile: Profile,
     /// The id of the model, to which its reasoning is bound.
     pub(crate) model: String,
     pub(crate) sent: Sent<Decided>,
 }
 
-impl Protocol for Converse {
+impl Protocol for ConverseProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
     }

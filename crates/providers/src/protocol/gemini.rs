@@ -20,14 +20,14 @@ const MAX_SEED: u64 = i32::MAX as u64;
 
 /// `generateContent` as a model accepts it.
 #[derive(Debug)]
-pub(crate) struct Gemini {
+pub(crate) struct GeminiProtocol {
     pub(crate) profile: Profile,
     /// Whether the server is Vertex AI.
     pub(crate) at_vertex: bool,
     pub(crate) sent: Sent,
 }
 
-impl Protocol for Gemini {
+impl Protocol for GeminiProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
     }

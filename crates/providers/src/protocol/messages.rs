@@ -57,12 +57,12 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 
 /// Messages as a model accepts it.
 #[derive(Debug)]
-pub(crate) struct Messages {
+pub(crate) struct MessagesProtocol {
     pub(crate) profile: Profile,
     pub(crate) sent: Sent<Decided>,
 }
 
-impl Protocol for Messages {
+impl Protocol for MessagesProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
     }
