@@ -38,7 +38,7 @@ impl Chat<'_> {
     }
 
     /// The same, but these messages lose their thinking.
-    pub(crate) fn write_without<'m>(
+    pub fn write_without<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,
         without: &BTreeSet<usize>,

@@ -26,9 +26,9 @@ use crate::tools;
 use crate::turns::{Block, Content, Role, Turn};
 
 /// Files by id.
-pub(super) const FILES: &str = "files-api-2025-04-14";
+pub const FILES: &str = "files-api-2025-04-14";
 /// Context editing, where somebody asks for it in further keys.
-pub(super) const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
+pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
 /// Renders a transcript.
 ///

@@ -7,7 +7,6 @@ use plimsoll_context::{Message, Part, ToolResult};
 use serde_json::Value;
 
 use super::items;
-use super::pairing::is_tied;
 use super::profile::{Profile, ReasoningItems};
 use super::read::{Chat, read};
 use super::write::{InputWriter, RULES, ResponsesParts};
@@ -21,9 +20,12 @@ use crate::raw::{RawObject, parse, pieces, quoted};
 
 /// What becomes of the system prompt beside the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Instructions {
+pub enum Instructions {
+    /// It stays.
     Same,
+    /// It is taken out.
     Gone,
+    /// This text replaces it.
     Edited(String),
 }
 
@@ -44,7 +46,7 @@ impl Chat<'_> {
     }
 
     /// The same with other instructions.
-    pub(crate) fn write_with<'m>(
+    pub fn write_with<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,
         instructions: &Instructions,
@@ -255,7 +257,7 @@ fn written<'m>(
 /// What came of reasoning that is gone, without the id by which the server would ask for it (OR4).
 fn without_tie(item: String) -> Result<String, WireError> {
     let value: Value = parse(&item)?;
-    if !is_tied(items::kind(&value)) || value.get("id").is_none() {
+    if !items::is_tied(items::kind(&value)) || value.get("id").is_none() {
         return Ok(item);
     }
     Ok(parse::<RawObject<'_>>(&item)?.with(&[("id", None)]))

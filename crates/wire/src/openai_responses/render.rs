@@ -20,7 +20,7 @@ use crate::turns::Turn;
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
 /// Includes reasoning in the reply in a form that can go back, since nothing is stored.
-pub(super) const ENCRYPTED: &str = "reasoning.encrypted_content";
+pub const ENCRYPTED: &str = "reasoning.encrypted_content";
 /// The name of the format of an answer under a schema.
 const ANSWER: &str = "answer";
 /// The order of the members behind the input. They may change from turn to turn, so an older request, up to
