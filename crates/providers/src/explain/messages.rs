@@ -2,7 +2,7 @@
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::anthropic::{
-    Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle,
+    Binding, EffortSupport, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle,
 };
 use plimsoll_wire::openai_chat::{Images, Prefill};
 
@@ -75,7 +75,7 @@ pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
             &[],
         ),
         (
-            of.effort != Effort::Supported && of.thinking != ThinkingStyle::None,
+            of.effort != EffortSupport::Supported && of.thinking != ThinkingStyle::None,
             "An effort is not sent.",
             &[],
         ),

@@ -134,7 +134,10 @@ impl ModelFacts {
         let least = self.min_cacheable.as_ref().and_then(Fact::own);
         let thinks = self.thinking.as_ref().and_then(Fact::own);
         let (thinking, effort) = match (thinks, profile.thinking) {
-            (Some(false), _) => (anthropic::ThinkingStyle::None, anthropic::Effort::Refused),
+            (Some(false), _) => (
+                anthropic::ThinkingStyle::None,
+                anthropic::EffortSupport::Refused,
+            ),
             // It does, and we did not know.
             (Some(true), anthropic::ThinkingStyle::None) => {
                 (anthropic::ThinkingStyle::Budget, profile.effort)
