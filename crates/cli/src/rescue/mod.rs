@@ -116,12 +116,12 @@ fn report(
     copy: Option<&save::Saved>,
 ) -> Result<u8, Stop> {
     if args.json {
-        let mut report = patient.as_json(log);
-        if let Some(copy) = copy {
-            report["copy"] = json!({
+        let copy = copy.map(|copy| {
+            json!({
                 "id": copy.id, "path": copy.path, "directory": log.directory, "resume": copy.resume,
-            });
-        }
+            })
+        });
+        let report = patient.as_json(log, copy);
         out!("{report}");
         return Ok(DONE);
     }
