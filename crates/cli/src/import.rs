@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use plimsoll::judge::canonical;
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::store::{ExportedLog, SqliteStore};
-use plimsoll::wire::canonical;
 use plimsoll::{Entry, LOG_FORMAT, Lease, Message, Part, SessionId, SessionStore, new_session_id};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 use crate::{chat_file, input, repair, restore};
 
 /// The arguments of `plimsoll sessions import`.

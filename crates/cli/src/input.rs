@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use plimsoll::judge::canonical::Target;
 use plimsoll::logs::{self, SessionLog};
-use plimsoll::wire::canonical::Target;
 
 use crate::exit::Stop;
 

@@ -11,7 +11,9 @@ mod choice;
 mod compact;
 mod config;
 mod count;
+mod diff;
 mod doctor;
+mod event_printer;
 mod exit;
 mod explain;
 mod fill;
@@ -40,10 +42,12 @@ mod rescue;
 mod restore;
 mod resume;
 mod run;
-mod screen;
 mod sessions;
 mod settings;
+mod status;
 mod telemetry;
+mod terminal;
+mod tool_line;
 mod view;
 
 use std::io::{self, Write};
@@ -52,9 +56,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
-use crate::chat::paper::{clean, wrapped};
 use crate::exit::Stop;
 use crate::out::out;
+use crate::terminal::{text::clean, wrapped};
 
 fn main() -> ExitCode {
     // Before anything is started that could look for keys in this process.

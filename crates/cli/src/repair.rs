@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plimsoll::judge::canonical::{Mended, Reasoning, Target, mend};
 use plimsoll::providers::{self, ModelRef};
-use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
 use serde_json::{Value, json};
 
 use crate::chat_file;

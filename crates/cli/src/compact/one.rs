@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::wire::body::{Body, Cut, CutError, Reading};
-use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll::judge::body::{Body, Cut, CutError, Reading};
+use plimsoll::judge::canonical::{Mended, Reasoning, Target, mend};
 use plimsoll::{
     AtMost, Calibration, ClearTrigger, ContextStrategy, Line, Message, Policy, TokenCounter, Tokens,
 };
@@ -17,8 +17,8 @@ use super::filter::Filter;
 use crate::chat_file::{self, ChatFile};
 use crate::exit::Stop;
 use crate::explain::Explained;
-use crate::screen::counted;
 use crate::settings::Sources;
+use crate::terminal::text::counted;
 use crate::{config, repair};
 
 /// What one chat became.

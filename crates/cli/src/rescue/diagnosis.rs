@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use plimsoll::judge::Rule;
+use plimsoll::judge::body::{Body, CutError, Reading, Slot};
+use plimsoll::judge::canonical::{Reasoning, Repair, Target, mend};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::providers::{ModelBook, ModelRef};
-use plimsoll::wire::Rule;
-use plimsoll::wire::body::{Body, CutError, Reading, Slot};
-use plimsoll::wire::canonical::{Reasoning, Repair, Target, mend};
 use plimsoll::wire::overflow::{Verdict, classify};
 use plimsoll::{Bytes, Image, Message, Part, Source, TokenCounter, Tokens};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::chat_file::{self, unread};
 use crate::compact::Filter;
 use crate::exit::Stop;
 use crate::known;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 
 /// Bytes of images in base64 that a session keeps: providers refuse requests with more than 20 MB or
 /// 32 MB, and text needs its share.

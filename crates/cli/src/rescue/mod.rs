@@ -7,14 +7,14 @@ mod save;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plimsoll::judge::body::CutError;
 use plimsoll::logs::{self, Agent, Candidate, Ids, SessionLog};
-use plimsoll::wire::body::CutError;
 use serde_json::json;
 
 use crate::compact::Filter;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 use crate::{chat_file, paths};
 
 use diagnosis::Patient;

@@ -19,9 +19,9 @@ use std::sync::Arc;
 use plimsoll_context::{
     CLOSED_CALL, Chars4, ContextStrategy, Line, Message, SummaryConfig, TokenCounter, Tokens,
 };
+use plimsoll_judge::body::Body;
+use plimsoll_judge::canonical::{Reasoning, mend};
 use plimsoll_logs::{Agent, Copy, Ids, LogError, SessionLog, copy};
-use plimsoll_wire::body::Body;
-use plimsoll_wire::canonical::{Reasoning, mend};
 
 const CODEX: &str = "rollout-2026-11-01T10-00-00-01a2108d-0000-7000-8000-000000000001.jsonl";
 const GEMINI: &str = "session-2026-11-01T10-00-9e313100.jsonl";
