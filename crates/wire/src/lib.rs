@@ -148,6 +148,7 @@ pub mod overflow;
 mod raw;
 mod request;
 mod server_rules;
+mod sources;
 mod tools;
 mod turns;
 

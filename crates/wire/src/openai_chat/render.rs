@@ -12,7 +12,7 @@ use super::dialect::{
 use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
-use super::write::Chat;
+use super::write::ChatWriter;
 use crate::compose::{Composer, WrittenMessages, cache_control};
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
@@ -110,10 +110,10 @@ pub fn render_next(
 pub fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
     let mut composer = Composer::new(dialect.rules());
     for message in messages {
-        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+        composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
     }
     let notes = std::mem::take(&mut composer.normalizer.notes);
-    let (body, from) = composer.into_list(&Chat(dialect));
+    let (body, from) = composer.into_list(&ChatWriter(dialect));
     Rendered {
         body,
         notes,
@@ -131,7 +131,7 @@ fn next(
 ) -> (Rendered, Vec<Turn>) {
     let (composer, new) = written.continued(dialect.rules(), input.system, messages);
     for message in new {
-        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+        composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
     }
     let marks = input
         .cache
@@ -150,7 +150,7 @@ fn next(
     let mut body = head.open_list("messages");
     body.reserve(composer.bytes());
     let end = composer.end(input.context);
-    composer.write(&end, marks, mark, &Chat(dialect), &mut body);
+    composer.write(&end, marks, mark, &ChatWriter(dialect), &mut body);
     body.push(b']');
     settings(input, !tools.is_empty(), dialect, &mut notes).write(&mut body);
     body.push(b'}');
