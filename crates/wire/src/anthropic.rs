@@ -29,7 +29,8 @@ pub use settings::MIN_BUDGET;
 pub use stream::{StreamState, read_reply};
 pub use usage::{CacheCreation, WireUsage};
 
-pub use crate::openai_chat::{MAX_REPLY, Prefill, Slot};
+pub use crate::open_reply::MAX_REPLY;
+pub use crate::openai_chat::{Prefill, Slot};
 
 /// The origin of blocks that go back to Anthropic.
 pub const ORIGIN: &str = "anthropic";

@@ -15,6 +15,7 @@ mod stream;
 mod usage;
 mod write;
 
+pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};
 pub use dialect::{
     Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
     NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
@@ -28,6 +29,6 @@ pub use read::{Chat, read};
 pub use render::{render, render_next};
 pub use response::{
     CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, Extra,
-    FunctionPiece, PromptDetails, Response, Said, WireUsage,
+    FunctionPiece, MessagePiece, PromptDetails, Response, WireUsage,
 };
-pub use stream::{MAX_PARTS, MAX_REPLY, StreamState, read_reply};
+pub use stream::{StreamState, read_reply};

@@ -20,5 +20,4 @@ pub use items::ORIGIN;
 pub use profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 pub use read::{Chat, read};
 pub use render::{MIN_OUTPUT, render, render_next};
-pub use reply::read_reply;
-pub use stream::StreamState;
+pub use stream::{StreamState, read_reply};

@@ -13,7 +13,9 @@ use super::loops::{self, Judge};
 use super::pause::{self, At};
 use super::profile::{Profile, UnaskedThinking};
 use super::settings::{self, Settings};
-use super::write::{Messages, Parts, RULES, block_json, legal_name, own, says, unmarked};
+use super::write::{
+    MessagesParts, MessagesWriter, RULES, block_json, legal_name, own, says, unmarked,
+};
 use crate::compose::{WrittenMessages, cache_control};
 use crate::error::WireError;
 use crate::frames;
@@ -82,7 +84,8 @@ fn next(
     messages: &[&Message],
     profile: &Profile,
 ) -> (Rendered, Vec<Turn>) {
-    let tools = tools::named(input.tools, legal_name, &mut Vec::new());
+    let mut left_out = Vec::new();
+    let tools = tools::named(input.tools, legal_name, &mut left_out);
     // A paused turn goes back as it is: nothing is said after it.
     let paused = pause::is_paused(messages);
     let waiting = paused || pause::is_waiting(messages);
@@ -127,13 +130,7 @@ fn next(
     }
     let mut notes = composer.normalizer.notes.clone();
     let hosted = hosted(input.hosted_tools, &mut notes);
-    let is_renamed = |tool: &ToolSpec| legal_name(&tool.name) != tool.name;
-    if input.tools.iter().any(is_renamed) {
-        notes.push(Note::setting(LeftOut::Name));
-    }
-    if tools.len() < input.tools.len() {
-        notes.push(Note::setting(LeftOut::RepeatedTool));
-    }
+    notes.append(&mut left_out);
     notes.append(&mut settings.notes);
 
     let breakpoints = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
@@ -143,7 +140,7 @@ fn next(
     let mut body = head.open_list("messages");
     body.reserve(composer.bytes());
     let mark = cache_control(retention(input));
-    composer.write(&end, breakpoints, mark, &Messages, &mut body);
+    composer.write(&end, breakpoints, mark, &MessagesWriter, &mut body);
     body.push(b']');
     settings.keys.write(&mut body);
     body.push(b'}');
@@ -173,14 +170,14 @@ fn compose(
     if !without.starts_with(&decided.without) || !before.eq(decided.unanswered.iter().copied()) {
         *written = WrittenMessages::default();
     }
-    let mut parts = Parts {
+    let mut parts = MessagesParts {
         without,
         unanswered,
         files: written.decided.files,
     };
     let (composer, new) = written.continued(RULES, input.system, messages);
     for message in new {
-        composer.message(message, &mut parts, &Messages);
+        composer.message(message, &mut parts, &MessagesWriter);
     }
     let files = parts.files;
     written.decided = Decided {

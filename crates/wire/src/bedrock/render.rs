@@ -7,7 +7,7 @@ use plimsoll_context::{Breakpoint, Message};
 use serde_json::{Map, Value, json};
 
 use super::profile::{Maker, Profile};
-use super::write::{CACHE_POINT, MAX_NAME, Messages, Parts, began_with_reasoning};
+use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
 use crate::anthropic::{self, MIN_BUDGET, Temperature, ThinkingStyle};
 use crate::arguments::legal_name;
 use crate::compose::WrittenMessages;
@@ -84,10 +84,10 @@ fn next(
         written.decided.replays = replays;
     }
     let reasoning_of = replays.then_some(input.model);
-    let mut parts = Parts::new(reasoning_of, written.decided.documents);
+    let mut parts = ConverseParts::new(reasoning_of, written.decided.documents);
     let (composer, new) = written.continued(profile.rules(), input.system, messages);
     for message in new {
-        composer.message(message, &mut parts, &Messages(profile));
+        composer.message(message, &mut parts, &ConverseWriter(profile));
     }
     let mut notes = composer.normalizer.notes.clone();
     let plan = input.cache.filter(|_| profile.cache_points);
@@ -108,7 +108,7 @@ fn next(
     let mut body = body.open_list("messages");
     body.reserve(composer.bytes());
     let end = composer.end(input.context);
-    composer.write(&end, breakpoints, "", &Messages(profile), &mut body);
+    composer.write(&end, breakpoints, "", &ConverseWriter(profile), &mut body);
     body.push(b']');
     let settings = settings(input, budget, profile, &mut notes);
     if !settings.is_empty() {

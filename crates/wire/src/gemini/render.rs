@@ -5,7 +5,7 @@ use plimsoll_context::Message;
 use serde_json::{Map, Value, json};
 
 use super::profile::{Profile, Thinking};
-use super::write::{Contents, MAX_NAME, Parts, RULES, declared};
+use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
 use crate::arguments::legal_name;
 use crate::compose::WrittenMessages;
 use crate::error::WireError;
@@ -64,7 +64,7 @@ fn next(
 ) -> (Rendered, Vec<Turn>) {
     let (composer, new) = written.continued(RULES, input.system, messages);
     for message in new {
-        composer.message(message, &mut Parts::default(), &Contents(profile));
+        composer.message(message, &mut GeminiParts::default(), &GeminiWriter(profile));
     }
     let mut notes = composer.normalizer.notes.clone();
     let system = composer.normalizer.system.iter();
@@ -88,7 +88,7 @@ fn next(
     let mut body = body.open_list("contents");
     body.reserve(composer.bytes());
     let end = composer.end(input.context);
-    composer.write(&end, &[], "", &Contents(profile), &mut body);
+    composer.write(&end, &[], "", &GeminiWriter(profile), &mut body);
     body.push(b']');
     let settings = settings(input, callable, profile, &mut notes);
     if !settings.is_empty() {

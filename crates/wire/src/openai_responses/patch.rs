@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::items;
 use super::profile::{Profile, ReasoningItems};
 use super::read::{Chat, Form, read};
-use super::write::{Input, Parts, RULES};
+use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::aligned::{Piece, align};
 use crate::compose::Writer;
 use crate::error::WireError;
@@ -178,9 +178,11 @@ fn written<'m>(
     let mut normalizer = Normalizer::new(RULES);
     normalizer.knows_custom(custom);
     let items = messages.into_iter().map(|message| {
-        normalizer.message(message, &mut Parts::new(&profile));
+        normalizer.message(message, &mut ResponsesParts::new(&profile));
         let turns = normalizer.open.turns.drain(..);
-        turns.map(|turn| Input(&profile).json(&turn)).collect()
+        turns
+            .map(|turn| InputWriter(&profile).json(&turn))
+            .collect()
     });
     items.collect()
 }

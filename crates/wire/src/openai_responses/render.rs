@@ -8,7 +8,7 @@ use super::ids;
 use super::items;
 use super::profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 use super::schema;
-use super::write::{Input, Parts, RULES};
+use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::compose::WrittenMessages;
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
@@ -79,10 +79,10 @@ fn next(
     messages: &[&Message],
     profile: &Profile,
 ) -> (Rendered, Vec<Turn>) {
-    let writer = Input(profile);
+    let writer = InputWriter(profile);
     let (composer, new) = written.continued(RULES, None, messages);
     for message in new {
-        composer.message(message, &mut Parts::new(profile), &writer);
+        composer.message(message, &mut ResponsesParts::new(profile), &writer);
     }
     let mut notes = composer.normalizer.notes.clone();
     let mut head = Object::new().text("model", input.model);

@@ -1,31 +1,46 @@
-//! [`Voice`]: what `run` and `chat` show of a run: text as it streams, a line for each tool call, plan
-//! and limit, and what is under way. It decides nothing and asks nobody.
+//! [`EventPrinter`]: what `run` and `chat` show of a run: text as it streams, a line for each tool call,
+//! plan and limit, and what is under way. It decides nothing and asks nobody.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use plimsoll::tools::{Root, Toolbox};
 use plimsoll::{
-    Bytes, CallId, Delta, Event, Message, MessagePhase, Observer, Outcome, Part, Plan, Price,
+    CallId, Delta, Event, Message, MessagePhase, Money, Observer, Outcome, Part, Plan, Price,
     ToolPhase, Waiting,
 };
 
-use crate::chat::paper::{Paper, clean};
 use crate::chat::prompt::Gauge;
-use crate::screen::{RunStatus, counted, one_line};
+use crate::diff::{self, Diff};
+use crate::outcome::is_worth_telling;
+use crate::status::RunStatus;
+use crate::terminal::Terminal;
+use crate::terminal::style::{RED, Style};
+use crate::terminal::text::{clean, counted, one_line};
+use crate::tool_line::{self, CallResult};
 
-/// What a run says.
-pub(crate) struct Voice {
-    paper: Arc<Paper>,
-    /// The prompt of a chat, which shows how full the window is. `None` for a single run: its status
-    /// line shows that, and its answer is printed by the command unless it streams.
+/// What stands before the details of a tool call.
+const DETAIL: &str = "    ";
+
+/// Shows the events of a run.
+pub(crate) struct EventPrinter {
+    terminal: Arc<Terminal>,
+    /// The prompt of a chat, which shows how full the window is. `None` for a single run, whose answer is
+    /// printed by the command unless it streams.
     gauge: Option<Arc<Gauge>>,
+    /// Tells what a call of `write` or `edit` changes.
+    toolbox: Option<Toolbox>,
     state: Mutex<State>,
 }
 
-/// What a tool was given, or gave: its beginning, and how long all of it is.
-struct Text<'a> {
-    text: &'a str,
-    size: Bytes,
+/// A tool call that runs.
+struct Running {
+    argument: String,
+    since: Instant,
+    /// What it changes, if it was not shown before.
+    diff: Option<Diff>,
 }
 
 #[derive(Default)]
@@ -34,16 +49,19 @@ struct State {
     text: String,
     /// What was last said, whole.
     said: String,
-    /// Tools that run, with their arguments.
-    running: HashMap<CallId, String>,
+    running: HashMap<CallId, Running>,
+    /// Calls that ended without having run; what they were called with is told next.
+    ended: HashMap<CallId, (ToolPhase, Arc<str>)>,
     status: RunStatus,
 }
 
-impl Voice {
-    pub(crate) fn new(paper: Arc<Paper>, gauge: Option<Arc<Gauge>>) -> Self {
+impl EventPrinter {
+    /// For a run whose tools work in `root`.
+    pub(crate) fn new(terminal: Arc<Terminal>, gauge: Option<Arc<Gauge>>, root: &Path) -> Self {
         Self {
-            paper,
+            terminal,
             gauge,
+            toolbox: Root::new(root).ok().map(Toolbox::new),
             state: Mutex::default(),
         }
     }
@@ -53,12 +71,12 @@ impl Voice {
     }
 
     fn dim(&self, text: &str) {
-        self.paper.note(&self.paper.dim(text));
+        self.terminal.note(&self.terminal.dim(text));
     }
 
     fn warn(&self, text: &str) {
-        let note = self.paper.bold("note:");
-        self.paper.note(&format!("{note} {}", clean(text)));
+        let note = self.terminal.bold("note:");
+        self.terminal.note(&format!("{note} {}", clean(text)));
     }
 
     /// Shows what is under way; nothing if that is empty.
@@ -81,15 +99,7 @@ impl Voice {
     }
 
     fn show(&self, state: &State) {
-        let status = &state.status;
-        match &self.gauge {
-            None => self.paper.status(Some(&status.line())),
-            Some(_) => {
-                let doing = format!("· {} …", status.doing);
-                let shown = !status.doing.is_empty();
-                self.paper.status(shown.then_some(doing.as_str()));
-            }
-        }
+        self.terminal.status(Some(&state.status.line()));
     }
 
     /// Writes what the turn has said, now that it stands.
@@ -99,45 +109,84 @@ impl Voice {
             return;
         }
         state.said = std::mem::take(&mut state.text);
-        match (self.paper.is_live(), &self.gauge) {
-            (true, _) => self.paper.end_row(),
-            (false, Some(_)) => self.paper.say(state.said.trim_end_matches('\n')),
+        match (self.terminal.is_live(), &self.gauge) {
+            (true, _) => self.terminal.end_text(),
+            (false, Some(_)) => self.terminal.say(state.said.trim_end_matches('\n')),
             // The command prints the answer, and nothing but the answer.
             (false, None) => {}
         }
     }
 
-    fn tool(&self, state: &mut State, phase: ToolPhase, call: &CallId, name: &str, had: Text<'_>) {
-        let text = had.text;
-        let arguments = match phase {
-            ToolPhase::Start => {
-                let arguments = one_line(&clean(text));
-                self.doing(state, format!("{name} {arguments}").trim_end());
-                state.running.insert(call.clone(), arguments);
-                return;
-            }
-            _ => state.running.remove(call).unwrap_or_default(),
+    /// A tool begins to run.
+    fn tool_started(&self, state: &mut State, call: &CallId, name: &str, arguments: &str) {
+        let argument = tool_line::argument(name, arguments);
+        self.doing(state, format!("{name} {argument}").trim_end());
+        let diff = self.diff(name, arguments);
+        let running = Running {
+            argument,
+            since: Instant::now(),
+            diff,
         };
-        if state.running.is_empty() {
-            self.doing(state, "");
-        }
-        let called = format!("· {name} {arguments}");
-        let called = called.trim_end();
-        match phase {
-            ToolPhase::Success => self.dim(&format!("{called} → {}", counted(had.size.0, "byte"))),
-            ToolPhase::Skipped => {
-                self.dim(&format!("{called} → skipped: {}", one_line(&clean(text))))
+        state.running.insert(call.clone(), running);
+    }
+
+    /// What a call is about to change.
+    fn diff(&self, name: &str, arguments: &str) -> Option<Diff> {
+        let arguments = serde_json::from_str(arguments).ok()?;
+        let change = self.toolbox.as_ref()?.preview(name, &arguments)?;
+        Diff::of(&change.ok()?)
+    }
+
+    fn tool_ended(&self, phase: ToolPhase, name: &str, running: Running, text: &str) {
+        let terminal = &self.terminal;
+        let time = running.since.elapsed();
+        let argument = running.argument.as_str();
+        match (phase, running.diff) {
+            (ToolPhase::Success, Some(diff)) => {
+                let summary = format!(" {}", diff.summary(terminal.colours()));
+                let lines = diff.lines(diff::SHOWN, terminal.colours());
+                self.call(name, argument, &summary, lines);
             }
-            ToolPhase::Error => {
-                let error = self.paper.bold("error:");
-                let text = one_line(&clean(text));
-                self.paper.note(&format!(
-                    "{} {error} {text}",
-                    self.paper.dim(&format!("{called} →"))
-                ));
+            (ToolPhase::Success, None) => {
+                let CallResult { summary, details } = tool_line::result(name, text, time);
+                let summary = terminal.dim(&format!(" · {summary}"));
+                self.call(name, argument, &summary, self.details(&details));
             }
-            ToolPhase::Start => {}
+            (ToolPhase::Skipped, _) => {
+                let summary = terminal.dim(&format!(" · skipped: {}", one_line(text)));
+                self.call(name, argument, &summary, Vec::new());
+            }
+            (ToolPhase::Error, _) => {
+                let CallResult { summary, details } = tool_line::failure(text);
+                let style = Style {
+                    bold: true,
+                    ..Style::of(RED)
+                };
+                let error = terminal.colours().paint(style, "error:");
+                let summary = format!("{} {error} {summary}", terminal.dim(" ·"));
+                self.call(name, argument, &summary, self.details(&details));
+            }
+            (ToolPhase::Start, _) => {}
         }
+    }
+
+    fn details(&self, lines: &[String]) -> Vec<String> {
+        let lines = lines.iter();
+        lines
+            .map(|line| self.terminal.dim(&format!("{DETAIL}{line}")))
+            .collect()
+    }
+
+    /// Writes the line of a call, and its details below it.
+    fn call(&self, name: &str, argument: &str, summary: &str, details: Vec<String>) {
+        let terminal = &self.terminal;
+        let called = match argument {
+            "" => terminal.bold(name),
+            argument => format!("{} {argument}", terminal.bold(name)),
+        };
+        let mut lines = vec![format!("{} {called}{summary}", terminal.dim("·"))];
+        lines.extend(details);
+        terminal.note(&lines.join("\n"));
     }
 
     fn message(&self, kind: Waiting, phase: MessagePhase, parts: &[Part]) {
@@ -160,14 +209,15 @@ impl Voice {
 
     fn end(&self, state: &mut State, outcome: &Outcome) {
         // What a call that was cut off had said is not in the log, and a pipe is given what stands.
-        if !self.paper.is_live() {
+        if !self.terminal.is_live() {
             state.text.clear();
         }
         self.write(state);
         state.running.clear();
+        state.ended.clear();
         state.status.doing.clear();
-        self.paper.status(None);
-        if !self.paper.is_live() && self.gauge.is_none() {
+        self.terminal.status(None);
+        if !self.terminal.is_live() && self.gauge.is_none() {
             return;
         }
         // What the run adds to the model's words, or says in their place.
@@ -178,12 +228,12 @@ impl Voice {
             .strip_prefix(said.trim())
             .unwrap_or(&outcome.text);
         if answered && !rest.trim().is_empty() {
-            self.paper.say(rest.trim());
+            self.terminal.say(rest.trim());
         }
     }
 }
 
-impl Observer for Voice {
+impl Observer for EventPrinter {
     fn see(&self, event: &Event) {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -202,14 +252,9 @@ impl Observer for Voice {
                 self.measure(state);
             }
             Event::Delta(Delta::Text { text }) => {
-                // Above a prompt, the text shows that by itself.
-                let doing = match self.gauge {
-                    Some(_) => "",
-                    None => "the model writes",
-                };
-                self.doing(state, doing);
-                if self.paper.is_live() {
-                    self.paper.stream(text);
+                self.doing(state, "the model writes");
+                if self.terminal.is_live() {
+                    self.terminal.stream(text);
                 }
                 state.text.push_str(text);
             }
@@ -220,7 +265,7 @@ impl Observer for Voice {
                     clean(name),
                     one_line(&clean(text))
                 );
-                self.paper.end_row();
+                self.terminal.end_text();
                 self.dim(&said);
             }
             Event::Delta(Delta::HostedResult { text, is_error, .. }) => {
@@ -259,15 +304,43 @@ impl Observer for Voice {
                 ));
             }
             Event::ToolCall {
+                phase: ToolPhase::Start,
+                call,
+                name,
+                whole,
+                ..
+            } => {
+                self.write(state);
+                self.tool_started(state, call, &clean(name), whole);
+            }
+            Event::ToolCall {
                 phase,
                 call,
                 name,
-                text,
-                size,
+                whole,
+                ..
             } => {
-                let had = Text { text, size: *size };
                 self.write(state);
-                self.tool(state, *phase, call, &clean(name), had);
+                match state.running.remove(call) {
+                    Some(running) => self.tool_ended(*phase, &clean(name), running, whole),
+                    None => {
+                        let ended = (*phase, Arc::clone(whole));
+                        state.ended.insert(call.clone(), ended);
+                    }
+                }
+                if state.running.is_empty() {
+                    self.doing(state, "");
+                }
+            }
+            Event::Step(step) => {
+                if let Some((phase, text)) = state.ended.remove(&step.call) {
+                    let running = Running {
+                        argument: tool_line::argument(&step.name, &step.arguments),
+                        since: Instant::now(),
+                        diff: None,
+                    };
+                    self.tool_ended(phase, &clean(&step.name), running, &text);
+                }
             }
             Event::TurnEnd {
                 cost, estimated, ..
@@ -321,7 +394,9 @@ impl Observer for Voice {
             // What a plan breaks, its own line has told.
             Event::CacheMissed(miss) if !miss.is_planned() => self.dim(&miss.to_string()),
             Event::LimitNear { notice } => self.dim(&clean(notice)),
-            Event::LimitReached { notice } => self.paper.note(&self.paper.bold(&clean(notice))),
+            Event::LimitReached { notice } => {
+                self.terminal.note(&self.terminal.bold(&clean(notice)))
+            }
             Event::Warning { text } => self.warn(text),
             Event::AgentEnd { outcome, .. } => self.end(state, outcome),
             Event::SubAgent { name, event, .. } => {
@@ -342,7 +417,10 @@ fn below(name: &str, event: &Event) -> Option<String> {
             name: tool,
             text,
             ..
-        } => Some(format!("    {name} › {tool} {}", one_line(text))),
+        } => {
+            let argument = tool_line::argument(tool, text);
+            Some(format!("    {name} › {tool} {argument}"))
+        }
         Event::AgentEnd { outcome, .. } => Some(format!(
             "    {name} › {}, {}, {} tokens",
             outcome.reason.word(),
@@ -356,7 +434,7 @@ fn below(name: &str, event: &Event) -> Option<String> {
     }
 }
 
-/// What a plan did, in one line: compacted: 12 messages, 3400 tokens freed, est. $0.01 saved.
+/// What a plan did, in one line: compacted: 12 messages, 3400 tokens freed, about $0.01 saved.
 pub(crate) fn compacted(plan: &Plan, gone: usize) -> String {
     let messages = match gone {
         0 => plan.edits.len(),
@@ -366,12 +444,10 @@ pub(crate) fn compacted(plan: &Plan, gone: usize) -> String {
         0 => "shortened",
         _ => "compacted",
     };
-    let saved = plan.price.as_ref().and_then(Price::net).map(|net| {
-        let money = plimsoll::Money(u64::try_from(net.unsigned_abs()).unwrap_or(u64::MAX));
-        match net >= 0 {
-            true => format!(", est. {money} saved"),
-            false => format!(", est. {money} spent"),
-        }
+    let saved = plan.price.as_ref().and_then(Price::net).and_then(|net| {
+        let money = Money(u64::try_from(net.unsigned_abs()).unwrap_or(u64::MAX));
+        let word = if net >= 0 { "saved" } else { "spent" };
+        is_worth_telling(money).then(|| format!(", about {money} {word}"))
     });
     format!(
         "{what} ({}): {}, {} freed{}",
@@ -393,7 +469,8 @@ mod tests {
             call: CallId("c".to_owned()),
             name: "read".to_owned(),
             text: "{\"path\": \"log\"}".to_owned(),
-            size: Bytes(15),
+            size: plimsoll::Bytes(15),
+            whole: "".into(),
         };
         let inner = Event::SubAgent {
             call: CallId("c".to_owned()),
@@ -403,7 +480,7 @@ mod tests {
         };
         assert_eq!(
             below("scout", &inner).as_deref(),
-            Some("    scout › mate › read {\"path\": \"log\"}")
+            Some("    scout › mate › read log")
         );
         let warning = Event::Warning {
             text: "x".to_owned(),
