@@ -496,6 +496,7 @@ impl<'t> Reader<'t, '_> {
                 (line.order, line.times) = (call.order, call.times);
             }
         }
+        self.story.names.unite_with(self.story.files.keys());
         self.story.returns = names::returns(self.story.files.values());
         (self.story, said)
     }
