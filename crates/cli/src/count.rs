@@ -80,12 +80,11 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
     let text = input::whole(input::open(args.file.as_deref())?)?;
     let target = repair::spoken(None, &chat_file::json(&text)?)?;
     let chat = chat_file::parse(&text, &target)?;
-    let messages: Vec<Arc<Message>> = chat.messages.into_iter().map(Arc::new).collect();
     let request = Request {
         system: "".into(),
         hosted_tools: Arc::default(),
         tools: chat.tools.into(),
-        messages,
+        messages: chat.messages.into_iter().collect(),
         dynamic_context: None,
         tool_choice: ToolChoice::Auto,
         format: None,

@@ -14,7 +14,9 @@ use std::fmt::Debug;
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Reply, Tokens};
 use plimsoll_wire::anthropic::Prefix;
-use plimsoll_wire::{Delivery, Fault, RenderInput, StreamDecoder, ToolChoice, WireError};
+use plimsoll_wire::{
+    BodyChunks, Delivery, Fault, RenderInput, StreamDecoder, ToolChoice, WireError,
+};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -119,7 +121,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct RenderedRequest {
     /// The body.
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: BodyChunks,
     /// Headers besides those of every request.
     pub(crate) headers: HeaderMap,
     /// What the body leaves out, as the names of `LeftOut`.
@@ -130,7 +132,7 @@ pub(crate) struct RenderedRequest {
 
 impl RenderedRequest {
     /// Creates a request without headers of its own.
-    pub(crate) fn new(body: Vec<u8>, left_out: impl Iterator<Item = impl Debug>) -> Self {
+    pub(crate) fn new(body: BodyChunks, left_out: impl Iterator<Item = impl Debug>) -> Self {
         Self {
             body,
             headers: HeaderMap::new(),

@@ -136,6 +136,7 @@ pub mod bedrock;
 pub mod body;
 mod call_ids;
 pub mod canonical;
+mod chunks;
 mod compose;
 mod decoder;
 mod error;
@@ -156,6 +157,7 @@ mod tools;
 mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};
+pub use chunks::BodyChunks;
 pub use compose::WrittenMessages;
 pub use decoder::StreamDecoder;
 pub use error::WireError;

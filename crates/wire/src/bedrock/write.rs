@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::ORIGIN;
 use super::profile::{Maker, MixedTurn, Profile};
 use crate::call_ids::CallIdForm;
-use crate::compose::{Spot, Spots, Writer};
+use crate::compose::{History, Spot, Spots, Writer};
 use crate::normalize::Native;
 use crate::object::{Object, array, push_text};
 use crate::request::LeftOut;
@@ -240,16 +240,17 @@ impl Messages<'_> {
 }
 
 /// Whether no tool loop is under way, or one that began with reasoning of this model.
-pub(super) fn began_with_reasoning(messages: &[&Message], model: &str) -> bool {
-    let asks = |message: &&Message| {
+pub(super) fn began_with_reasoning(messages: &dyn History, model: &str) -> bool {
+    let asks = |message: &Message| {
         matches!(
             message,
             Message::User { .. } | Message::Summary { .. } | Message::System { .. }
         )
     };
-    let from = messages.iter().rposition(asks).map_or(0, |at| at + 1);
-    let mut turns = messages.iter().skip(from);
-    let first = turns.find(|message| matches!(message, Message::Assistant { .. }));
+    let newest = messages.since(0).rev().take_while(|message| !asks(message));
+    let first = newest
+        .filter(|message| matches!(message, Message::Assistant { .. }))
+        .last();
     first.is_none_or(|first| match first.parts().first() {
         Some(Part::Thinking(thinking)) => signed_by(thinking, model).is_some(),
         _ => false,
