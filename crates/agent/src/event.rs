@@ -1,6 +1,8 @@
 //! [`Event`]: what an observer sees while a run goes on. Not the log: events may be lost without
 //! harm.
 
+use std::sync::Arc;
+
 use plimsoll_context::{
     Bytes, CacheMiss, CallId, Delta, Money, Part, Plan, StopReason, Tokens, Trigger, Usage,
 };
@@ -141,6 +143,9 @@ pub enum Event {
         /// How long they are, whole.
         #[serde(default)]
         size: Bytes,
+        /// All of them, for observers of the same process. Not in JSON; empty if read from it.
+        #[serde(skip)]
+        whole: Arc<str>,
     },
     /// Results that the model has not read yet were shortened. Nothing that was sent is rewritten.
     ResultsShortened {

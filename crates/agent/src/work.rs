@@ -230,6 +230,7 @@ impl Run {
 
     fn tool_event(&mut self, phase: ToolPhase, call: &ToolCall, mut text: String) {
         let size = Bytes(text.len() as u64);
+        let whole: Arc<str> = text.as_str().into();
         if let Some((end, _)) = text.char_indices().nth(EVENT_TEXT) {
             text.truncate(end);
             text.push('…');
@@ -240,6 +241,7 @@ impl Run {
             name: call.name.clone(),
             text,
             size,
+            whole,
         });
     }
 }

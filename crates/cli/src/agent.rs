@@ -17,8 +17,8 @@ use crate::choice::{self, Choice, ChosenBy, Fit, Said};
 use crate::exit::Stop;
 use crate::mcp::Mcp;
 use crate::paths;
-use crate::screen::lines_of;
 use crate::settings::{Resolved, Sources};
+use crate::terminal::text::lines_of;
 
 /// The built-in system prompt.
 pub(crate) const SYSTEM: &str = include_str!("../prompts/system.md");

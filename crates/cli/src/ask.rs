@@ -7,25 +7,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use plimsoll::{AllowAll, Answer, DenyAll, Gate, Question};
 
-use crate::chat::paper::{Paper, clean};
+use crate::terminal::Terminal;
+use crate::terminal::text::clean;
+use crate::tool_line;
 
 /// The reason for asking before a call that would change a protected file.
 pub(crate) const PROTECTED: &str = "Programs run this file, or agents obey it, unasked.";
 
 /// Asks the person at the terminal.
 struct Ask {
-    paper: Arc<Paper>,
+    terminal: Arc<Terminal>,
     /// Tools that need not be asked about any more.
     always: Mutex<HashSet<String>>,
 }
 
 /// Everything with `--yes`, a question at a terminal, no otherwise.
-pub(crate) fn gate(yes: Consent, paper: Arc<Paper>) -> Arc<dyn Gate> {
+pub(crate) fn gate(yes: Consent, terminal: Arc<Terminal>) -> Arc<dyn Gate> {
     match yes {
         Consent::Given => Arc::new(AllowAll),
         Consent::Asked if io::stdin().is_terminal() && io::stderr().is_terminal() => {
             Arc::new(Ask {
-                paper,
+                terminal,
                 always: Mutex::default(),
             })
         }
@@ -56,13 +58,13 @@ impl Gate for Ask {
         if !question.is_protected && self.always().contains(&question.call.name) {
             return Answer::Allow;
         }
-        let text = format!("{} {}", question.call.name, question.call.arguments);
+        let text = tool_line::in_full(&clean(&question.call.name), &question.call.arguments);
         let prompt = if question.is_protected {
             format!("{PROTECTED} Allow? [y]es, [N]o: ")
         } else {
             "Allow? [y]es, [a]lways this tool, [N]o: ".to_owned()
         };
-        let asking = self.paper.ask(&format!("{}\n{prompt}", clean(&text)));
+        let asking = self.terminal.ask(&format!("{text}\n{prompt}"));
         // Reading a line blocks, so it is done off the async threads.
         let said = tokio::task::spawn_blocking(read_line).await;
         let said = said.unwrap_or_default();

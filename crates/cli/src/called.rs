@@ -33,7 +33,7 @@ pub(crate) struct Called {
 }
 
 impl Asked {
-    /// Says who it is; the first one stays.
+    /// Verbosity who it is; the first one stays.
     pub(crate) fn set(&self, gate: Arc<dyn Gate>) {
         let _ = self.0.set(gate);
     }

@@ -20,8 +20,8 @@ use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::mcp;
 use crate::out::out;
-use crate::screen::counted;
 use crate::settings::{Sources, notes_of, trust_store};
+use crate::terminal::text::counted;
 
 /// Runs `plimsoll config`.
 pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {

@@ -104,7 +104,7 @@ fn parts(view: &Contents) -> Vec<Row> {
     tools.sort_by_key(|(name, share)| (std::cmp::Reverse(share.tokens), *name));
     let (heavy, light) = tools.split_at(tools.len().min(TOOL_ROWS));
     for (name, share) in heavy {
-        let name = crate::chat::clean(name);
+        let name = crate::terminal::text::clean(name);
         rows.push(row(&format!("results of {name}"), **share));
     }
     let mut rest = Share::default();

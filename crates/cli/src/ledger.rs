@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 
 /// One item that one plan took out of the view, wholly or in part.
 #[derive(Debug, Serialize)]

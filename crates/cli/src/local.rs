@@ -19,13 +19,13 @@ use serde::Serialize;
 use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
 use crate::ask::{self, Reply};
-use crate::chat::editor::colours;
-use crate::chat::paper::{Paper, clean};
 use crate::choice::{Choice, ChosenBy, Said};
 use crate::exit::{DONE, INTERRUPTED, Stop};
 use crate::known;
 use crate::out::out;
 use crate::paths;
+use crate::terminal::style::colours;
+use crate::terminal::{Terminal, text::clean};
 
 /// The window where none is asked for: enough for real tasks, in half a gigabyte.
 pub(crate) const WINDOW: u64 = 8192;
@@ -135,7 +135,7 @@ async fn pull(name: Option<&str>, mirror: &str, shown: Shown) -> Result<u8, Stop
     let path = interruptible(fetch).await;
     shown.close();
     let path = path?;
-    if shown.paper.is_some() {
+    if shown.terminal.is_some() {
         crate::say(&format!("ready: {}", path.display()));
     }
     Ok(DONE)
@@ -227,8 +227,8 @@ async fn consent(missing: &Missing<'_>, by: ChosenBy) -> Result<(), Stop> {
             "  {name}\n    from {origin}\n    licence: {licence}"
         ));
     }
-    let paper = Paper::direct(colours());
-    let asking = paper.ask("Checksums are verified. Fetch it now? [y/N]: ");
+    let terminal = Terminal::direct(colours());
+    let asking = terminal.ask("Checksums are verified. Fetch it now? [y/N]: ");
     let line = tokio::task::spawn_blocking(ask::read_line).await;
     asking.answered();
     match Reply::of(&line.unwrap_or_default()) {
@@ -320,7 +320,7 @@ fn stop_of(error: &LocalError) -> Stop {
 /// Progress of what is fetched: a line that is written over on a terminal, else a few lines.
 struct Shown {
     /// `None` if nothing is shown.
-    paper: Option<Paper>,
+    terminal: Option<Terminal>,
     files: Mutex<HashMap<String, FileProgress>>,
 }
 
@@ -335,26 +335,26 @@ struct FileProgress {
 
 fn shown(quiet: bool) -> Shown {
     Shown {
-        paper: (!quiet).then(|| Paper::direct(colours())),
+        terminal: (!quiet).then(|| Terminal::direct(colours())),
         files: Mutex::default(),
     }
 }
 
 impl Shown {
     fn show(&self, progress: Progress<'_>) {
-        let Some(paper) = &self.paper else {
+        let Some(terminal) = &self.terminal else {
             return;
         };
         match progress {
             Progress::Said(text) => {
-                paper.status(None);
-                paper.note(&clean(&format!("plimsoll: {text}")));
+                terminal.status(None);
+                terminal.note(&clean(&format!("plimsoll: {text}")));
             }
-            Progress::At { label, done, total } => self.at(paper, label, done, total),
+            Progress::At { label, done, total } => self.at(terminal, label, done, total),
         }
     }
 
-    fn at(&self, paper: &Paper, label: &str, done: u64, total: u64) {
+    fn at(&self, terminal: &Terminal, label: &str, done: u64, total: u64) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let file = files.entry(label.to_owned()).or_insert(FileProgress {
             began: Instant::now(),
@@ -367,9 +367,9 @@ impl Shown {
             done.saturating_sub(file.had),
             total.saturating_sub(done),
         );
-        paper.status((done < total).then(|| format!("{of}{left}")).as_deref());
+        terminal.status((done < total).then(|| format!("{of}{left}")).as_deref());
         let now = done.saturating_mul(LINES) / total.max(1);
-        if !paper.has_status() && now > file.lines {
+        if !terminal.has_status() && now > file.lines {
             file.lines = now;
             crate::say(&of);
         }
@@ -377,9 +377,9 @@ impl Shown {
 
     /// Takes the progress off the screen.
     fn close(&self) {
-        if let Some(paper) = &self.paper {
-            paper.status(None);
-            paper.flush();
+        if let Some(terminal) = &self.terminal {
+            terminal.status(None);
+            terminal.flush();
         }
     }
 }

@@ -11,7 +11,9 @@ mod choice;
 mod compact;
 mod config;
 mod count;
+mod diff;
 mod doctor;
+mod event_printer;
 mod exit;
 mod explain;
 mod fill;
@@ -36,13 +38,16 @@ mod paths;
 mod pins;
 mod recall;
 mod repair;
+mod rescue;
 mod restore;
 mod resume;
 mod run;
-mod screen;
 mod sessions;
 mod settings;
+mod status;
 mod telemetry;
+mod terminal;
+mod tool_line;
 mod view;
 
 use std::io::{self, Write};
@@ -51,9 +56,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
-use crate::chat::paper::{clean, wrapped};
 use crate::exit::Stop;
 use crate::out::out;
+use crate::terminal::{text::clean, wrapped};
 
 fn main() -> ExitCode {
     // Before anything is started that could look for keys in this process.
@@ -69,6 +74,7 @@ fn main() -> ExitCode {
         Command::Count(args) if args.exact => wait_for(count::exact(args)),
         Command::Count(args) => count::run(args),
         Command::Repair(args) => repair::run(args),
+        Command::Rescue(args) => rescue::run(args),
         Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),

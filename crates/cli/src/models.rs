@@ -17,7 +17,7 @@ use crate::args::{ModelsArgs, ModelsCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::known;
 use crate::out::out;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 
 /// Changes that are listed for people; JSON has all.
 const MAX_LISTED: usize = 40;

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-use crate::chat::paper::clean;
 use crate::exit::{READER_GONE, Stop};
+use crate::terminal::text::clean;
 
 /// Writes one line to standard output, formatted like `println!`; ends the function where it fails.
 macro_rules! out {

@@ -4,7 +4,7 @@ use plimsoll::config::AgentSettings;
 use plimsoll::{AgentOutput, Cost, EndReason, Error, Money, RECALL_LEAST_WINDOW, Usage};
 
 use crate::exit::{self, Stop};
-use crate::screen::{counted, lines_of};
+use crate::terminal::text::{counted, lines_of};
 
 /// What the tools that recall take of a window, at most, a test says.
 const RECALL_TOOLS: u64 = 600;
@@ -24,14 +24,15 @@ pub(crate) fn summary(output: &AgentOutput) -> String {
 }
 
 /// 3 turns, 2 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012
-pub(crate) fn used_by(output: &AgentOutput) -> [String; 3] {
+pub(crate) fn used_by(output: &AgentOutput) -> Vec<String> {
     let turns = counted(output.turns, "turn");
     let calls = counted(output.tool_calls, "tool call");
-    [
+    let mut parts = vec![
         format!("{turns}, {calls}"),
         used(output.tokens_used, output.estimated),
-        bill(output.cost, output.estimated),
-    ]
+    ];
+    parts.extend(bill(output.cost, output.estimated));
+    parts
 }
 
 /// read 9,120 (71 % cached), wrote 310. What no server has said is estimated, and called so.
@@ -46,18 +47,25 @@ fn used(usage: Usage, estimated: Usage) -> String {
     )
 }
 
-/// $5.0251, sub-agents and summaries at the prices of their own models.
-fn bill(cost: Cost, estimated: Usage) -> String {
-    let about = about(estimated);
-    let known = cost.known;
-    match cost.unpriced {
+/// $5.0251, sub-agents and summaries at the prices of their own models. Returns `None` if no price is
+/// known, or nothing was paid.
+fn bill(cost: Cost, estimated: Usage) -> Option<String> {
+    if !is_worth_telling(cost.known) {
+        return None;
+    }
+    let (about, known) = (about(estimated), cost.known);
+    Some(match cost.unpriced {
         0 => format!("{about}{known}"),
-        _ if known == Money(0) => "price unknown".to_owned(),
         calls => format!(
             "{about}{known} and {} of unknown price",
             counted(calls, "call")
         ),
-    }
+    })
+}
+
+/// Whether an amount is more than nothing as it is written.
+pub(crate) fn is_worth_telling(money: Money) -> bool {
+    money.to_string() != Money(0).to_string()
 }
 
 /// What stands before a number of which a part is estimated.

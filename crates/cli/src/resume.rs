@@ -50,7 +50,7 @@ pub(crate) struct Resumed {
 }
 
 impl Resumed {
-    /// Says that it is the session's model that cannot be used.
+    /// Verbosity that it is the session's model that cannot be used.
     pub(crate) fn explain(&self, stop: Stop) -> Stop {
         let Self { session, model } = self;
         let text = format!("session {session} runs on {model}: {}", stop.text);

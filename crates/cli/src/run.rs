@@ -10,14 +10,14 @@ use plimsoll::{AgentOutput, EndReason, Error, Event, Remote, Session, SessionId,
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::args::RunArgs;
 use crate::ask;
-use crate::chat::editor::colours;
-use crate::chat::paper::{Paper, Says};
-use crate::chat::voice::Voice;
 use crate::choice::Said;
+use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
 use crate::outcome::{code_of, reason_text, stop_of, summary};
 use crate::resume;
+use crate::terminal::style::colours;
+use crate::terminal::{Terminal, Verbosity};
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
@@ -47,15 +47,17 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         mcp,
         ..
     } = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
-    let paper = Arc::new(match said {
-        Said::Everything => Paper::direct(colours()),
-        Said::Nothing => Paper::plain(Says::Answers),
+    let terminal = Arc::new(match said {
+        Said::Everything => Terminal::direct(colours()),
+        Said::Nothing => Terminal::plain(Verbosity::Answers),
     });
-    let gate = ask::gate(ask::consent(args.yes), Arc::clone(&paper));
+    let gate = ask::gate(ask::consent(args.yes), Arc::clone(&terminal));
     asked.set(Arc::clone(&gate));
     let mut builder = builder.shared_gate(gate);
     if said == Said::Everything {
-        builder = builder.shared_observer(Arc::new(Voice::new(Arc::clone(&paper), None)));
+        let root = &config.settings().root;
+        let printer = EventPrinter::new(Arc::clone(&terminal), None, root);
+        builder = builder.shared_observer(Arc::new(printer));
     }
     let lines = Arc::new(Lines::default());
     if args.json {
@@ -70,18 +72,18 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         .map_err(|error| stop_of(&error))?;
     resume::save(&store, &id, &sources, &choice).await?;
     let headline = agent::headline(config.settings(), &choice, &session);
-    paper.note(&paper.dim(&headline));
+    terminal.note(&terminal.dim(&headline));
     let interrupts = tokio::spawn(interrupt(session.remote()));
     let output = drive(&mut session, task.as_deref()).await;
     mcp.close().await;
-    paper.status(None);
-    paper.flush();
+    terminal.status(None);
+    terminal.flush();
     interrupts.abort();
     let output = output.map_err(|error| stop_of(&error))?;
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));
     }
-    close(args, config.settings(), &paper, &output)
+    close(args, config.settings(), &terminal, &output)
 }
 
 async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput, Error> {
@@ -92,11 +94,11 @@ async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput,
     output.or_else(Error::into_output)
 }
 
-/// Says how it ended.
+/// Verbosity how it ended.
 fn close(
     args: &RunArgs,
     settings: &AgentSettings,
-    paper: &Paper,
+    terminal: &Terminal,
     output: &AgentOutput,
 ) -> Result<u8, Stop> {
     let code = code_of(&output.reason);
@@ -108,15 +110,15 @@ fn close(
         return Ok(code);
     }
     // What streamed to a terminal is there already, unless the terminal was too slow for it.
-    if answered && (!paper.is_live() || paper.is_incomplete()) {
+    if answered && (!terminal.is_live() || terminal.is_incomplete()) {
         out!("{}", output.text);
     }
     if !answered {
         crate::say(&reason_text(settings, &output.reason));
     }
     if !args.quiet {
-        paper.note(&paper.dim(&summary(output)));
-        paper.flush();
+        terminal.note(&terminal.dim(&summary(output)));
+        terminal.flush();
     }
     if let (Some(hint), false) = (hint(output), args.quiet) {
         crate::note(&hint);

@@ -22,7 +22,7 @@ use crate::out::out;
 use crate::paths;
 use crate::pins;
 use crate::recall::{self, Wanted};
-use crate::screen::counted;
+use crate::terminal::text::counted;
 use crate::view::{openai, started};
 
 /// Runs the command.

@@ -13,10 +13,9 @@ use std::fmt::Debug;
 
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Reply, Tokens};
+use plimsoll_judge::Fault;
 use plimsoll_wire::anthropic::Prefix;
-use plimsoll_wire::{
-    BodyChunks, Delivery, Fault, RenderInput, StreamDecoder, ToolChoice, WireError,
-};
+use plimsoll_wire::{BodyChunks, Delivery, RenderInput, StreamDecoder, ToolChoice, WireError};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;

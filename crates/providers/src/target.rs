@@ -1,8 +1,8 @@
 //! [`target`]: whose rules a request to a model has to keep, for those who mend one or write one
 //! themselves. Calls nobody.
 
+use plimsoll_judge::canonical::Target;
 use plimsoll_wire::anthropic;
-use plimsoll_wire::canonical::Target;
 use plimsoll_wire::openai_chat::Reach;
 use serde_json::Value;
 

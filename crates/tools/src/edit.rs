@@ -10,11 +10,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::beneath;
+use crate::change::FileChange;
 use crate::file;
 use crate::file_tool::Stop;
 use crate::input::flag;
 use crate::nearest::nearest;
-use crate::scope::Scope;
+use crate::scope::{Located, Scope};
 
 /// What the model is told.
 pub(crate) const DESCRIPTION: &str =
@@ -41,7 +42,36 @@ pub(crate) struct Input {
 }
 
 pub(crate) fn work(scope: &Scope, input: Input, _stop: &Stop) -> Result<String, ToolError> {
-    let Input { path, old, new, .. } = &input;
+    let Planned {
+        file,
+        change,
+        first,
+        times,
+    } = plan(scope, &input)?;
+    let shown = &change.path;
+    let saved = beneath::replace(scope.root().path(), &file.relative, change.after.as_bytes());
+    saved.map_err(|error| ToolError(format!("cannot write `{shown}`: {error}")))?;
+    Ok(match times {
+        1 => format!("replaced in `{shown}`, line {first}"),
+        times => format!("replaced {times} times in `{shown}`, first in line {first}"),
+    })
+}
+
+/// What a call would change.
+pub(crate) fn preview(scope: &Scope, input: &Input) -> Result<FileChange, ToolError> {
+    plan(scope, input).map(|planned| planned.change)
+}
+
+struct Planned {
+    file: Located,
+    change: FileChange,
+    /// The first line that changes, and how many passages do.
+    first: usize,
+    times: usize,
+}
+
+fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
+    let Input { path, old, new, .. } = input;
     if old.is_empty() {
         return Err(ToolError::new(
             "`old` is empty; give the text to replace, or use write for a new file",
@@ -76,12 +106,15 @@ pub(crate) fn work(scope: &Scope, input: Input, _stop: &Stop) -> Result<String, 
             "`{shown}` would grow beyond {EDIT_MAX} bytes; use bash"
         )));
     }
-    let saved = beneath::replace(scope.root().path(), &file.relative, replaced.as_bytes());
-    saved.map_err(|error| ToolError(format!("cannot write `{shown}`: {error}")))?;
-    let first = places.first().map_or(1, |at| line_of(&text, *at));
-    Ok(match text.matches(&old).count() {
-        1 => format!("replaced in `{shown}`, line {first}"),
-        times => format!("replaced {times} times in `{shown}`, first in line {first}"),
+    Ok(Planned {
+        file,
+        first: places.first().map_or(1, |at| line_of(&text, *at)),
+        times: text.matches(&old).count(),
+        change: FileChange {
+            path: shown,
+            before: Some(text),
+            after: replaced,
+        },
     })
 }
 

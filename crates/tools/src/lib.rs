@@ -15,6 +15,7 @@
 
 mod bash;
 mod beneath;
+mod change;
 mod edit;
 mod error;
 mod file;
@@ -40,6 +41,7 @@ mod write;
 mod testing;
 
 pub use bash::{BASH_OUTPUT_MAX, BASH_TIMEOUT, BASH_TIMEOUT_MAX};
+pub use change::FileChange;
 pub use edit::EDIT_MAX;
 pub use error::ToolsError;
 pub use file_tool::WALK_TIME;

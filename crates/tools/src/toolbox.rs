@@ -63,6 +63,10 @@ impl Toolbox {
         self
     }
 
+    pub(crate) fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
     /// All tools, in the order of [`NAMES`].
     #[must_use]
     pub fn all(&self) -> Vec<Arc<dyn Tool>> {
@@ -118,13 +122,13 @@ const READ: Access = Access {
     is_optional: false,
     writes: false,
 };
-const WRITE: Access = Access {
+pub(crate) const WRITE: Access = Access {
     tool: "write",
     same_as: &["edit"],
     writes: true,
     ..READ
 };
-const EDIT: Access = Access {
+pub(crate) const EDIT: Access = Access {
     tool: "edit",
     // Where it finds nothing it shows the nearest lines.
     same_as: &["read", "write"],

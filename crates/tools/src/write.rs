@@ -1,7 +1,7 @@
 //! `write`: a file's whole content, folders on the way included, all or nothing.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 
 use plimsoll_context::Bytes;
 use plimsoll_core::ToolError;
@@ -9,9 +9,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::beneath;
+use crate::change::FileChange;
 use crate::file;
 use crate::file_tool::Stop;
-use crate::scope::Scope;
+use crate::page::counted;
+use crate::scope::{Located, Scope};
 
 /// What the model is told.
 pub(crate) const DESCRIPTION: &str = "Creates or replaces a file. To change a part, use edit.";
@@ -27,6 +29,34 @@ pub(crate) struct Input {
 }
 
 pub(crate) fn work(scope: &Scope, input: Input, _stop: &Stop) -> Result<String, ToolError> {
+    let (file, is_new) = target(scope, &input)?;
+    let shown = scope.shown(&file);
+    let Input { content, .. } = input;
+    let saved = beneath::replace(scope.root().path(), &file.relative, content.as_bytes());
+    saved.map_err(|error| ToolError(format!("cannot write `{shown}`: {error}")))?;
+    let done = if is_new { "created" } else { "replaced" };
+    let lines = counted(content.lines().count() as u64, "line");
+    let bytes = counted(content.len() as u64, "byte");
+    Ok(format!("{done} `{shown}`: {lines}, {bytes}"))
+}
+
+/// What a call would change.
+pub(crate) fn preview(scope: &Scope, input: &Input) -> Result<FileChange, ToolError> {
+    let (file, is_new) = target(scope, input)?;
+    let before = match is_new {
+        true => None,
+        // What is no text is replaced all the same.
+        false => Some(file::read_text(scope, &input.path, &file, WRITE_MAX.0).unwrap_or_default()),
+    };
+    Ok(FileChange {
+        path: scope.shown(&file),
+        before,
+        after: input.content.clone(),
+    })
+}
+
+/// The file that is written, and whether it is a new one.
+fn target(scope: &Scope, input: &Input) -> Result<(Located, bool), ToolError> {
     let Input { path, content } = input;
     let bytes = content.len();
     if bytes as u64 > WRITE_MAX.0 {
@@ -34,15 +64,14 @@ pub(crate) fn work(scope: &Scope, input: Input, _stop: &Stop) -> Result<String, 
             "`content` has {bytes} bytes, more than {WRITE_MAX}; write it with bash"
         )));
     }
-    let file = scope.locate(&path)?;
+    let file = scope.locate(path)?;
     let shown = scope.shown(&file);
-    let failed = |error: io::Error| ToolError(format!("cannot write `{shown}`: {error}"));
     if path.ends_with('/') {
         return Err(ToolError(format!(
             "`{path}` names a folder; give a file in it"
         )));
     }
-    let done = match fs::symlink_metadata(&file.real) {
+    match fs::symlink_metadata(&file.real) {
         Ok(old) => {
             file::regular(&shown, &old)?;
             if old.permissions().readonly() {
@@ -50,23 +79,11 @@ pub(crate) fn work(scope: &Scope, input: Input, _stop: &Stop) -> Result<String, 
                     "`{shown}` is read-only; leave it, or change its permissions with bash"
                 )));
             }
-            "replaced"
+            Ok((file, false))
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => "created",
-        Err(error) => return Err(failed(error)),
-    };
-    let saved = beneath::replace(scope.root().path(), &file.relative, content.as_bytes());
-    saved.map_err(failed)?;
-    let lines = content.lines().count();
-    let lines = match lines {
-        1 => "1 line".to_owned(),
-        lines => format!("{lines} lines"),
-    };
-    let bytes = match bytes {
-        1 => "1 byte".to_owned(),
-        bytes => format!("{bytes} bytes"),
-    };
-    Ok(format!("{done} `{shown}`: {lines}, {bytes}"))
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok((file, true)),
+        Err(error) => Err(ToolError(format!("cannot write `{shown}`: {error}"))),
+    }
 }
 
 #[cfg(test)]

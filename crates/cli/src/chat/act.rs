@@ -9,16 +9,16 @@ use plimsoll::{
 };
 
 use super::order::{COMMANDS, Order};
-use super::voice::compacted;
-use super::{Chat, Next, Went, paper, save};
+use super::{Chat, Next, Went, save};
 use crate::agent::{self, Prepared};
 use crate::choice::{Choice, Said};
+use crate::event_printer::compacted;
 use crate::exit::Stop;
 use crate::fill;
 use crate::outcome::stop_of;
 use crate::resume;
-use crate::screen::{counted, one_line};
 use crate::settings::Sources;
+use crate::terminal::text::{clean, counted, one_line};
 
 impl Chat {
     /// Does what was asked for.
@@ -27,7 +27,7 @@ impl Chat {
             Order::Help => self.help(),
             Order::Context => {
                 for line in fill::table(&self.session.window_use()) {
-                    self.paper.say(&line);
+                    self.terminal.say(&line);
                 }
             }
             Order::Cost => self.cost(),
@@ -35,23 +35,23 @@ impl Chat {
             Order::Pin(rule) => {
                 let seq = self.session.pin_text(&rule).await.map_err(Stop::failed)?;
                 let id = seq.recall_id();
-                self.paper.say(&format!("{id} is pinned: {rule}"));
+                self.terminal.say(&format!("{id} is pinned: {rule}"));
             }
             Order::Compact(focus) => return self.compact(focus.as_deref()).await,
             Order::Undo => self.undo().await?,
             Order::Fork(name) => self.fork(name).await?,
             Order::Model(None) => {
                 let model = self.choice.provider.model().to_owned();
-                self.paper.say(&format!("the model is {model}"));
+                self.terminal.say(&format!("the model is {model}"));
             }
             Order::Model(Some(name)) => self.switch(name).await?,
             Order::Session(None) => {
-                self.paper
+                self.terminal
                     .say(&format!("this is session {}", self.session.id()));
             }
             Order::Session(Some(id)) => self.session(id).await?,
             Order::Save(file) => self.save(&file).await?,
-            Order::Stop => self.paper.must("no run is under way"),
+            Order::Stop => self.terminal.must("no run is under way"),
             Order::Unknown(text) => return Err(Stop::usage(text)),
             // These are no commands; whoever reads lines has done them.
             Order::Nothing
@@ -66,9 +66,9 @@ impl Chat {
 
     fn help(&self) {
         for command in &COMMANDS {
-            self.paper.say(&command.help());
+            self.terminal.say(&command.help());
         }
-        self.paper.say(
+        self.terminal.say(
             "A line begins a run; while one is under way it steers it. Ctrl-C ends the run, and leaves \
              where there is none. A \\ at the end of a line carries it on.",
         );
@@ -86,7 +86,7 @@ impl Chat {
             ),
         };
         let runs = state.runs();
-        self.paper.say(&format!(
+        self.terminal.say(&format!(
             "{}: read {} ({:.0} % cached), wrote {}, {money}",
             counted(runs, "run"),
             usage.processed(),
@@ -95,7 +95,7 @@ impl Chat {
         ));
         if runs > 0 {
             let used = self.session.tracker();
-            self.paper.say(&format!(
+            self.terminal.say(&format!(
                 "the last run: {} of {}, {}",
                 used.turns,
                 counted(used.limits.max_turns, "turn"),
@@ -110,11 +110,11 @@ impl Chat {
             none = false;
             let text = message.text();
             let text: Vec<&str> = text.lines().collect();
-            self.paper
+            self.terminal
                 .say(&format!("{}  {}", seq.recall_id(), text.join(" ")));
         }
         if none {
-            self.paper
+            self.terminal
                 .say("nothing is pinned; /pin RULE pins a rule, and it stays in view, whole");
         }
     }
@@ -130,20 +130,20 @@ impl Chat {
         };
         let went = self.end();
         match done {
-            None => self.paper.must("interrupted; the view is as it was"),
+            None => self.terminal.must("interrupted; the view is as it was"),
             Some(Ok(Some(done))) => {
                 // Whoever watches was told as it was applied; a script asked for it, and gets it.
-                if !self.paper.is_live() {
+                if !self.terminal.is_live() {
                     let gone = done.messages_before.saturating_sub(done.messages_after);
-                    self.paper.say(&compacted(&done.plan, gone));
+                    self.terminal.say(&compacted(&done.plan, gone));
                 }
                 let wrote = done.plan.stages.iter().any(|stage| stage == "summarize");
                 if focus.is_some() && !wrote {
-                    self.paper
+                    self.terminal
                         .must("no model wrote a summary for this plan, so the focus had no effect");
                 }
             }
-            Some(Ok(None)) => self.paper.say(&self.nothing_to_do()),
+            Some(Ok(None)) => self.terminal.say(&self.nothing_to_do()),
             Some(Err(error)) => return Err(stop_of(&error)),
         }
         Ok(match went {
@@ -175,7 +175,7 @@ impl Chat {
             Err(error) => return Err(stop_of(&error)),
         };
         let last = last_said(self.session.view());
-        self.paper.say(&format!(
+        self.terminal.say(&format!(
             "run {run} is undone: the view is what it was before{last}"
         ));
         Ok(())
@@ -196,7 +196,7 @@ impl Chat {
         };
         self.take(fork);
         self.remember().await?;
-        self.paper.say(&format!(
+        self.terminal.say(&format!(
             "this is session {to} now, a fork of {from}; that one is as it was: plimsoll chat --session {from}"
         ));
         Ok(())
@@ -222,7 +222,7 @@ impl Chat {
         self.given = given;
         let after = self.choice.provider.model().to_owned();
         self.words.add_models([after.clone()]);
-        self.paper
+        self.terminal
             .say(&format!("the model is {after} now; it was {before}"));
         Ok(())
     }
@@ -239,7 +239,7 @@ impl Chat {
                 format!("the tools of an MCP server have changed, and could not be read: {stop}")
             }
         };
-        self.paper.note(&self.paper.dim(&told));
+        self.terminal.note(&self.terminal.dim(&told));
     }
 
     /// Goes on with an agent as it is configured now.
@@ -266,7 +266,7 @@ impl Chat {
         asked.set(Arc::clone(&self.gate));
         let agent = builder
             .shared_gate(Arc::clone(&self.gate))
-            .shared_observer(Arc::clone(&self.voice) as Arc<dyn Observer>)
+            .shared_observer(Arc::clone(&self.printer) as Arc<dyn Observer>)
             .build()
             .map_err(|error| Stop::usage(config.place(&error)))?;
         Ok((agent, config, choice))
@@ -281,7 +281,7 @@ impl Chat {
     async fn session(&mut self, id: String) -> Result<(), Stop> {
         let id = SessionId::new(id).map_err(Stop::usage)?;
         if id == *self.session.id() {
-            self.paper.say(&format!("this is session {id}"));
+            self.terminal.say(&format!("this is session {id}"));
             return Ok(());
         }
         if self.store.info(&id).await.map_err(Stop::failed)?.is_none() {
@@ -310,7 +310,7 @@ impl Chat {
             true => String::new(),
             false => format!(", on {model}"),
         };
-        self.paper.say(&format!(
+        self.terminal.say(&format!(
             "this is session {id} now{model}{last}; it was {before}"
         ));
         Ok(())
@@ -324,7 +324,7 @@ impl Chat {
 
     async fn save(&mut self, file: &Path) -> Result<(), Stop> {
         let saved = save::save(&*self.store, &self.session, file).await?;
-        self.paper.say(&format!(
+        self.terminal.say(&format!(
             "{} in {}",
             counted(saved, "message"),
             file.display()
@@ -342,10 +342,7 @@ pub(super) fn last_said(state: &State) -> String {
     let mut items = state.transcript().items().iter().rev();
     let last = items.find(|item| matches!(*item.message, Message::User { .. }));
     match last {
-        Some(item) => format!(
-            "; last said: {}",
-            one_line(&paper::clean(&item.message.text()))
-        ),
+        Some(item) => format!("; last said: {}", one_line(&clean(&item.message.text()))),
         None => String::new(),
     }
 }

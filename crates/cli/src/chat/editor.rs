@@ -1,5 +1,5 @@
 //! The line editor: history, completion, and the prompt, which shows how full the window is. It reads;
-//! what is written above it is [`Paper`]'s. One of the library's names is not ours:
+//! what is written above it is [`Terminal`]'s. One of the library's names is not ours:
 //! tidy:allow-file(helper)
 
 use std::borrow::Cow;
@@ -20,10 +20,10 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::chat::interrupts::{Press, Prompt};
 use crate::chat::order::Order;
-use crate::chat::paper::{Colours, Paper};
 use crate::chat::prompt::Gauge;
 use crate::chat::typed::{Keys, Typed, WAITING, keys};
 use crate::chat::words::Words;
+use crate::terminal::Terminal;
 
 /// Lines that are remembered, at most.
 const HISTORY: usize = 1_000;
@@ -98,13 +98,13 @@ impl LineEditor {
     pub(crate) fn read(
         self,
         of: Keys,
-        paper: Arc<Paper>,
+        terminal: Arc<Terminal>,
         presses: Sender<Press>,
     ) -> Receiver<Typed> {
         let (lines, receiver) = channel(WAITING);
         std::thread::spawn(move || {
             let mut reader = self;
-            let left = reader.until_left(&of, &paper, &lines, &presses);
+            let left = reader.until_left(&of, &terminal, &lines, &presses);
             drop(reader);
             // Nobody listens where the chat is over already.
             match left {
@@ -119,7 +119,7 @@ impl LineEditor {
     fn until_left(
         &mut self,
         of: &Keys,
-        paper: &Paper,
+        terminal: &Terminal,
         lines: &Sender<Typed>,
         presses: &Sender<Press>,
     ) -> Left {
@@ -129,7 +129,7 @@ impl LineEditor {
             let initial = (left.0.as_str(), left.1.as_str());
             let read = self.editor.readline_with_initial(&prompt, initial);
             let was = std::mem::take(&mut *lock(&self.typing));
-            paper.entered();
+            terminal.entered();
             left = Default::default();
             let typed = match read {
                 Ok(line) => {
@@ -251,12 +251,4 @@ fn split((line, at): (String, usize)) -> (String, String) {
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether a terminal shows colours.
-pub(crate) fn colours() -> Colours {
-    match std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
-        true => Colours::Ansi,
-        false => Colours::None,
-    }
 }

@@ -1,20 +1,16 @@
 //! `plimsoll chat`: lines in, runs of one session out, and commands between them. The runs are in the
-//! library; what a line means is [`order`]'s, and what a run says is [`voice`]'s.
+//! library; what a line means is [`order`]'s, and what a run shows is [`EventPrinter`]'s.
 
 mod act;
 mod asks;
-pub(crate) mod editor;
+mod editor;
 mod interrupts;
 mod order;
-pub(crate) mod paper;
-mod prompt;
+pub(crate) mod prompt;
 mod save;
 mod talk;
 mod typed;
-pub(crate) mod voice;
 mod words;
-
-pub(crate) use paper::clean;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -37,20 +33,21 @@ use crate::chat::asks::Asks;
 use crate::chat::editor::LineEditor;
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
-use crate::chat::paper::{Paper, Says};
 use crate::chat::prompt::{Doing, Gauge};
 use crate::chat::talk::{Heard, Talk, Went};
 use crate::chat::typed::{Keys, PRESSES, Typed, keys};
-use crate::chat::voice::Voice;
 use crate::chat::words::Words;
 use crate::choice::{Choice, Said};
+use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
 use crate::mcp::Mcp;
 use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
 use crate::resume;
-use crate::screen::{SEPARATOR, counted};
 use crate::settings::Sources;
+use crate::terminal::style::colours;
+use crate::terminal::text::{SEPARATOR, clean, counted};
+use crate::terminal::{Terminal, Verbosity};
 
 /// A chat under way.
 struct Chat {
@@ -67,10 +64,10 @@ struct Chat {
     /// The servers of its tools.
     mcp: Mcp,
     gate: Arc<dyn Gate>,
-    voice: Arc<Voice>,
+    printer: Arc<EventPrinter>,
     talk: Talk,
     gauge: Arc<Gauge>,
-    paper: Arc<Paper>,
+    terminal: Arc<Terminal>,
     words: Arc<Words>,
     keys: Keys,
     /// How the last run ended.
@@ -123,14 +120,14 @@ impl Chat {
     ) -> Result<Self, Stop> {
         let keys = Keys::default();
         let words = Arc::new(Words::default());
-        let says = match args.quiet {
-            true => Says::Answers,
-            false => Says::Everything,
+        let verbosity = match args.quiet {
+            true => Verbosity::Answers,
+            false => Verbosity::Everything,
         };
-        let gauge = Arc::new(Gauge::new(editor::colours()));
-        let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+        let gauge = Arc::new(Gauge::new(colours()));
+        let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
         let data = paths::data()?;
-        let line_editor = terminal
+        let line_editor = has_terminal
             .then(|| LineEditor::open(Some(&data), Arc::clone(&gauge), Arc::clone(&words)))
             .flatten();
         let (asks, questions) = Asks::new();
@@ -138,14 +135,16 @@ impl Chat {
             Consent::Given => Arc::new(plimsoll::AllowAll),
             Consent::Asked => Arc::new(asks),
         };
-        let (paper, line_editor) = match line_editor {
+        let (terminal, line_editor) = match line_editor {
             Some((line_editor, printer)) => {
-                let paper = Paper::above(printer, editor::colours(), says);
-                (Arc::new(paper), Some(line_editor))
+                let above = Terminal::above(printer, colours(), verbosity);
+                (Arc::new(above), Some(line_editor))
             }
-            None => (Arc::new(Paper::plain(says)), None),
+            None => (Arc::new(Terminal::plain(verbosity)), None),
         };
-        let voice = Arc::new(Voice::new(Arc::clone(&paper), Some(Arc::clone(&gauge))));
+        let root = &prepared.config.settings().root;
+        let printer = EventPrinter::new(Arc::clone(&terminal), Some(Arc::clone(&gauge)), root);
+        let printer = Arc::new(printer);
         let Prepared {
             config,
             builder,
@@ -157,7 +156,7 @@ impl Chat {
         asked.set(Arc::clone(&gate));
         let agent = builder
             .shared_gate(Arc::clone(&gate))
-            .shared_observer(Arc::clone(&voice) as Arc<dyn Observer>)
+            .shared_observer(Arc::clone(&printer) as Arc<dyn Observer>)
             .build()
             .map_err(|error| Stop::usage(config.place(&error)))?;
         let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
@@ -169,17 +168,17 @@ impl Chat {
         typed::signals(press.clone(), Arc::clone(&keys))
             .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
         let headline = agent::headline(config.settings(), &choice, &session);
-        paper.note(&paper.dim(&headline));
+        terminal.note(&terminal.dim(&headline));
         if args.session.is_some() && session.view().transcript().items().is_empty() {
-            paper.note(&paper.dim("this session is new"));
+            terminal.note(&terminal.dim("this session is new"));
         }
         if is_live {
-            greet(&paper, &session);
+            greet(&terminal, &session);
             // Before the first prompt stands below it.
-            paper.flush();
+            terminal.flush();
         }
         let lines = match line_editor {
-            Some(editor) => editor.read(Arc::clone(&keys), Arc::clone(&paper), press),
+            Some(editor) => editor.read(Arc::clone(&keys), Arc::clone(&terminal), press),
             None => typed::piped(),
         };
         let chat = Self {
@@ -192,16 +191,16 @@ impl Chat {
             session,
             mcp,
             gate,
-            voice,
+            printer,
             talk: Talk::new(
                 lines,
                 presses,
                 questions,
-                Arc::clone(&paper),
+                Arc::clone(&terminal),
                 Arc::clone(&gauge),
             ),
             gauge,
-            paper,
+            terminal,
             words,
             keys,
             code: exit::DONE,
@@ -216,9 +215,9 @@ impl Chat {
     /// Takes line after line until the chat is left.
     async fn talk(&mut self, first: Option<String>) -> Result<u8, Stop> {
         if let Some(first) = &first
-            && self.paper.is_live()
+            && self.terminal.is_live()
         {
-            self.paper.note(&format!("> {}", paper::clean(first)));
+            self.terminal.note(&format!("> {}", clean(first)));
         }
         if let Some(first) = first
             && self.work(Work::Say(first)).await? == Next::Leave
@@ -233,7 +232,7 @@ impl Chat {
                     Next::Leave
                 }
                 Heard::Press(Press::Warn) => {
-                    self.paper
+                    self.terminal
                         .must("Ctrl-C once more leaves, and so does Ctrl-D; what is typed is kept");
                     Next::Line
                 }
@@ -241,13 +240,13 @@ impl Chat {
                 Heard::Press(Press::Stop) | Heard::Question(_) => Next::Line,
                 Heard::Typed(Typed::Hint(_)) => Next::Line,
                 Heard::Typed(Typed::Bad(text)) => {
-                    self.paper.must(&format!("plimsoll: {text}"));
+                    self.terminal.must(&format!("plimsoll: {text}"));
                     self.code = exit::FAILED;
                     Next::Line
                 }
                 Heard::Typed(Typed::End) => Next::Leave,
             };
-            if let Some(stop) = self.paper.failed() {
+            if let Some(stop) = self.terminal.failed() {
                 return Err(stop);
             }
             if next == Next::Leave {
@@ -271,7 +270,7 @@ impl Chat {
                 match done {
                     Ok(next) => Ok(next),
                     Err(stop) => {
-                        self.paper.must(&format!("plimsoll: {stop}"));
+                        self.terminal.must(&format!("plimsoll: {stop}"));
                         self.code = stop.code;
                         Ok(Next::Line)
                     }
@@ -322,20 +321,20 @@ impl Chat {
         self.talk.rest()
     }
 
-    /// Says how a run ended.
+    /// Verbosity how a run ended.
     fn ended(&mut self, output: Result<AgentOutput, Error>) -> Result<(), Stop> {
         let output = match output.or_else(Error::into_output) {
             Ok(output) => output,
             Err(Error::EmptyTask) => {
-                self.paper
+                self.terminal
                     .must("plimsoll: nothing was said yet, so there is nothing to go on with");
                 self.code = exit::USAGE;
                 return Ok(());
             }
             // Where nobody is there to try again, a log that cannot be written ends the chat.
-            Err(error) if !self.paper.is_live() => return Err(stop_of(&error)),
+            Err(error) if !self.terminal.is_live() => return Err(stop_of(&error)),
             Err(error) => {
-                self.paper.must(&format!("plimsoll: {error}"));
+                self.terminal.must(&format!("plimsoll: {error}"));
                 self.code = exit::FAILED;
                 return Ok(());
             }
@@ -343,20 +342,19 @@ impl Chat {
         self.code = code_of(&output.reason);
         match &output.reason {
             EndReason::Answered => {}
-            EndReason::Interrupted => self.paper.must("interrupted; /go goes on"),
-            reason if reason.is_limit() => self.paper.must(&format!(
+            EndReason::Interrupted => self.terminal.must("interrupted; /go goes on"),
+            reason if reason.is_limit() => self.terminal.must(&format!(
                 "ended by a limit ({}): the work may not be done; /go goes on",
                 reason.word()
             )),
             reason => {
                 let text = reason_text(self.config.settings(), reason);
-                self.paper
-                    .must(&format!("plimsoll: {}", paper::clean(&text)));
+                self.terminal.must(&format!("plimsoll: {}", clean(&text)));
             }
         }
         if output.turns > 0 {
             let used = outcome::used_by(&output).join(SEPARATOR);
-            self.paper.note(&self.paper.dim(&used));
+            self.terminal.note(&self.terminal.dim(&used));
         }
         Ok(())
     }
@@ -391,7 +389,7 @@ impl Chat {
 
     /// Completion offers the sessions that there are.
     async fn list_sessions(&self) {
-        if self.paper.is_live()
+        if self.terminal.is_live()
             && let Ok(sessions) = self.store.list().await
         {
             self.words
@@ -401,7 +399,7 @@ impl Chat {
 
     /// The exit code: for scripts, the last run's.
     fn left(&self) -> u8 {
-        match (self.pressed, self.paper.is_live()) {
+        match (self.pressed, self.terminal.is_live()) {
             (true, _) => exit::INTERRUPTED,
             (false, true) => exit::DONE,
             (false, false) => self.code,
@@ -411,19 +409,19 @@ impl Chat {
     fn bye(&self) {
         if self.session.view().runs() > 0 {
             let id = self.session.id();
-            self.paper
+            self.terminal
                 .note(&format!("carry on with: plimsoll chat --session {id}"));
         }
-        self.paper.flush();
+        self.terminal.flush();
     }
 }
 
-/// Says where a session is, and how to get on.
-fn greet(paper: &Paper, session: &Session) {
+/// Verbosity where a session is, and how to get on.
+fn greet(terminal: &Terminal, session: &Session) {
     let runs = session.view().runs();
     if runs > 0 {
         let last = act::last_said(session.view());
-        paper.note(&paper.dim(&format!("{} so far{last}", counted(runs, "run"))));
+        terminal.note(&terminal.dim(&format!("{} so far{last}", counted(runs, "run"))));
     }
-    paper.note(&paper.dim("/help lists commands; Ctrl-C ends a run, Ctrl-D the chat"));
+    terminal.note(&terminal.dim("/help lists commands; Ctrl-C ends a run, Ctrl-D the chat"));
 }

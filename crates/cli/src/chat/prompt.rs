@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll::Tokens;
 
-use crate::chat::paper::Colours;
+use crate::terminal::style::Colours;
 
 /// Columns of the prompt, whatever it shows: the editor measures it once, when it begins to read.
 const WIDTH: usize = 8;

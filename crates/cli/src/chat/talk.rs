@@ -11,12 +11,11 @@ use crate::ask::{PROTECTED, Reply};
 use crate::chat::asks::Asked;
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
-use crate::chat::paper::{Paper, clean};
 use crate::chat::prompt::{Doing, Gauge};
 use crate::chat::typed::{Typed, WAITING};
-
-/// Of a call's arguments a question shows so many characters, at most.
-const SHOWN: usize = 2_000;
+use crate::terminal::Terminal;
+use crate::terminal::text::clean;
+use crate::tool_line;
 
 /// What is said, and by whom it is waited for.
 pub(crate) struct Talk {
@@ -31,7 +30,7 @@ pub(crate) struct Talk {
     ended: bool,
     /// The chat is to be left as soon as nothing is under way.
     leaving: bool,
-    paper: Arc<Paper>,
+    terminal: Arc<Terminal>,
     gauge: Arc<Gauge>,
 }
 
@@ -54,7 +53,7 @@ impl Talk {
         lines: Receiver<Typed>,
         presses: Receiver<Press>,
         questions: Receiver<Asked>,
-        paper: Arc<Paper>,
+        terminal: Arc<Terminal>,
         gauge: Arc<Gauge>,
     ) -> Self {
         Self {
@@ -65,7 +64,7 @@ impl Talk {
             held: VecDeque::new(),
             ended: false,
             leaving: false,
-            paper,
+            terminal,
             gauge,
         }
     }
@@ -109,7 +108,7 @@ impl Talk {
                     return;
                 }
                 Heard::Press(_) => self.stop(remote).await,
-                Heard::Typed(Typed::Bad(text) | Typed::Hint(text)) => self.paper.must(&text),
+                Heard::Typed(Typed::Bad(text) | Typed::Hint(text)) => self.terminal.must(&text),
                 Heard::Typed(Typed::End) => self.end(),
             }
         }
@@ -151,7 +150,7 @@ impl Talk {
             return self.answer(line, remote).await;
         }
         if waited && Reply::of(&line).is_some() {
-            return self.paper.must("nobody waits for that answer any more");
+            return self.terminal.must("nobody waits for that answer any more");
         }
         let order = Order::of(&line);
         match order {
@@ -164,20 +163,20 @@ impl Talk {
             Order::Stop => self.stop(remote).await,
             Order::Nothing => {}
             // A script's lines are heard one after the other, however long each takes.
-            _ if !self.paper.is_live() => self.held.push_back(Typed::Line(line)),
+            _ if !self.terminal.is_live() => self.held.push_back(Typed::Line(line)),
             Order::Say(text) => self.steer(text, remote).await,
             Order::Quit => {
                 self.leaving = true;
                 self.stop(remote).await;
             }
-            Order::Unknown(text) => self.paper.must(&text),
-            _ => self.paper.must(
+            Order::Unknown(text) => self.terminal.must(&text),
+            _ => self.terminal.must(
                 "that can be done between runs; a line steers this one, /later waits for its answer, Ctrl-C ends it",
             ),
         }
     }
 
-    /// Says something to the run, or to the next where it has just ended.
+    /// Verbosity something to the run, or to the next where it has just ended.
     async fn steer(&mut self, text: String, remote: &Remote) {
         if !remote.steer(text.clone()).await {
             // With nothing under way it is said all the same.
@@ -206,20 +205,14 @@ impl Talk {
     fn ask(&mut self) {
         while let Some(asked) = self.asked.front() {
             let call = &asked.question.call;
-            let arguments = clean(&call.arguments);
-            let mut shown: String = arguments.chars().take(SHOWN).collect();
-            if shown.len() < arguments.len() {
-                shown.push_str(&format!(
-                    "… and {} bytes more",
-                    arguments.len() - shown.len()
-                ));
-            }
             let name = clean(&call.name);
-            self.paper.status(None);
-            self.paper
-                .must(&format!("{} {shown}", self.paper.bold(&name)));
+            self.terminal.status(None);
+            self.terminal.must(&tool_line::in_full(
+                &self.terminal.bold(&name),
+                &call.arguments,
+            ));
             self.gauge.doing(Doing::Asking);
-            self.paper.must(&if asked.question.is_protected {
+            self.terminal.must(&if asked.question.is_protected {
                 format!("{PROTECTED} Allow? [y]es, [n]o")
             } else {
                 format!("Allow? [y]es, [a]lways {name}, [n]o")
@@ -251,17 +244,17 @@ impl Talk {
         }
         match Order::of(&line) {
             Order::Stop => self.stop(remote).await,
-            Order::Quit if self.paper.is_live() => {
+            Order::Quit if self.terminal.is_live() => {
                 self.leaving = true;
                 self.stop(remote).await;
             }
             Order::Steer(text) => self.overtake(text, remote).await,
-            Order::Say(text) if self.paper.is_live() => self.overtake(text, remote).await,
-            Order::Nothing if self.paper.is_live() => {
+            Order::Say(text) if self.terminal.is_live() => self.overtake(text, remote).await,
+            Order::Nothing if self.terminal.is_live() => {
                 self.give(Reply::No(None));
                 self.ask();
             }
-            _ if self.paper.is_live() => self.ask(),
+            _ if self.terminal.is_live() => self.ask(),
             _ => {
                 self.held.push_back(Typed::Line(line));
                 self.give(Reply::Nobody);
@@ -270,7 +263,7 @@ impl Talk {
         }
     }
 
-    /// Says something in place of an answer: the calls that wait for one are left out.
+    /// Verbosity something in place of an answer: the calls that wait for one are left out.
     async fn overtake(&mut self, text: String, remote: &Remote) {
         self.steer(text, remote).await;
         while !self.asked.is_empty() {
@@ -303,7 +296,7 @@ impl Talk {
             Reply::Nobody => "denied: nobody answered",
         };
         if asked.answer(reply) {
-            self.paper.note(&self.paper.dim(&format!("· {word}")));
+            self.terminal.note(&self.terminal.dim(&format!("· {word}")));
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::args::DoctorArgs;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::out::out;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 use crate::{known, local, models, paths};
 
 /// The address of what we start ourselves, for each run at another port.

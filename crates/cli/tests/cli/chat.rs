@@ -60,9 +60,8 @@ fn a_line_is_a_message_and_the_end_of_the_lines_is_the_end() {
     assert_eq!(self::said(&asked[2]), ["Which number?", "Is it even?"]);
     for part in [
         "openai-compatible/m in .",
-        "· read {\"path\":\"notes.txt\"} → ",
-        " bytes\n",
-        "2 turns, 1 tool call │ read 200 (40 % cached), wrote 20 │ price unknown",
+        "· read notes.txt · 1 line\n",
+        "2 turns, 1 tool call │ read 200 (40 % cached), wrote 20\n",
         "carry on with: plimsoll chat --session ",
     ] {
         assert!(said.err.contains(part), "no {part}: {}", said.err);

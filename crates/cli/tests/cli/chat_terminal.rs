@@ -27,12 +27,12 @@ fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[("NO_COLOR", "1")], 40);
     chat.until_prompt(">");
     chat.keys("Which number?\r");
-    chat.until("price unknown");
+    chat.until("cached)");
     chat.until_prompt(">");
     let screen = chat.screen();
     let from = screen.find("> Which number?").unwrap();
     let expected = "> Which number?\n\
-        · read {\"path\":\"notes.txt\"} → ";
+        · read notes.txt · 1 line";
     assert!(screen[from..].starts_with(expected), "{screen}");
     for row in [
         "The number that notes.txt names is",
@@ -43,7 +43,7 @@ fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
         assert_eq!(count, 1, "{row}:\n{screen}");
     }
     assert!(!screen.contains("the model reads"), "{screen}");
-    assert!(!chat.raw().contains("\u{1b}[2m"), "NO_COLOR is heeded");
+    assert!(!chat.raw().contains("\u{1b}[0;"), "NO_COLOR is heeded");
     chat.keys(END);
     assert_eq!(chat.end(), Some(0));
     assert!(
@@ -68,8 +68,8 @@ fn a_line_that_is_typed_while_it_works_steers_it() {
     chat.until("left out: the model reads that first");
     chat.until("delivered: Use tabs.");
     chat.until("With tabs.");
-    chat.until("price unknown");
-    assert!(chat.raw().contains("\u{1b}[2m"), "tool calls are dim");
+    chat.until("cached)");
+    assert!(chat.raw().contains("\u{1b}[0;2m"), "notes are dim");
     let sent = messages(&fake.asked()[1]);
     assert!(
         sent[3].0 == "tool" && sent[3].1.contains("read it first"),
@@ -104,7 +104,7 @@ fn an_interrupt_keeps_what_is_typed_and_two_leave() {
     chat.keys(" there?\r");
     fake.wait();
     chat.until("Here again.");
-    chat.until("price unknown");
+    chat.until("cached)");
     assert_eq!(
         messages(&fake.asked()[1]).pop().unwrap(),
         ("user".into(), "Are you there?".into())
@@ -124,7 +124,7 @@ fn lines_are_remembered_for_their_owner_alone_and_commands_are_completed() {
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");
     chat.keys("First.\r");
-    chat.until("price unknown");
+    chat.until("cached)");
     chat.keys("/conte\t\r");
     chat.until("a plan is due at");
     // Between two lines the terminal is as a shell wants it, and eats the key.
@@ -142,7 +142,7 @@ fn lines_are_remembered_for_their_owner_alone_and_commands_are_completed() {
     chat.until_prompt("> First.");
     chat.keys("\r");
     chat.until("two");
-    chat.until("price unknown");
+    chat.until("cached)");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
         for _ in 0..40 {
             chat.keys("\r");
         }
-        chat.until_times("price unknown", run);
+        chat.until_times("cached)", run);
         chat.until_prompt(">");
     }
     chat.keys("/quit\r");

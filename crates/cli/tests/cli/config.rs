@@ -221,7 +221,7 @@ fn a_run_is_compacted_as_configured() {
         .agent(&fake, &["--config", "plimsoll.toml", "Read on."])
         .done();
     assert!(
-        said.err.contains(" freed, est. $"),
+        said.err.contains(" freed, about $"),
         "the prices of the configuration: {}",
         said.err
     );

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
-use plimsoll::mock::{Mock, Server, Turn};
+use plimsoll::mock::{Mock, Opener, Server, Turn};
 use plimsoll::wire::openai_responses::Profile;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -144,6 +144,12 @@ impl Answer {
     /// Breaks off after the first piece.
     pub(crate) fn cut(self) -> Self {
         Self(self.first(1).0.cut())
+    }
+
+    /// Waits before this piece until it is told to go on.
+    pub(crate) fn gated(self, at: usize) -> (Self, Opener) {
+        let (turn, opener) = self.0.gated(at);
+        (Self(turn), opener)
     }
 
     /// Says nothing at all.

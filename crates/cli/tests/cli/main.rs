@@ -44,6 +44,7 @@ mod no_model;
 mod prices;
 mod recorded;
 mod repair;
+mod rescue;
 mod responses;
 mod restore;
 mod resumed;

@@ -24,7 +24,7 @@ fn a_streamed_answer_can_be_read_from_the_first_row_to_the_last() {
             "The number that notes.txt names is forty-two, and it is even. It stands in the\n\
              first line of the file, which has only that one line, so there is no doubt\n\
              about it.\n\n\
-             - 四十二 is how the number is written in Chinese, and quarante-deux is how it\n\
+             • 四十二 is how the number is written in Chinese, and quarante-deux is how it\n  \
              is written in French\n\n\
              That is all.",
         ),
@@ -33,7 +33,7 @@ fn a_streamed_answer_can_be_read_from_the_first_row_to_the_last() {
             "The number that notes.txt names is forty-two, and it is even. It stands in the \
              first line of the file, which has only\n\
              that one line, so there is no doubt about it.\n\n\
-             - 四十二 is how the number is written in Chinese, and quarante-deux is how it \
+             • 四十二 is how the number is written in Chinese, and quarante-deux is how it \
              is written in French\n\n\
              That is all.",
         ),
@@ -50,11 +50,11 @@ fn a_streamed_answer_can_be_read_from_the_first_row_to_the_last() {
         let (head, rest) = screen.split_once("\n· read").unwrap();
         assert!(head.starts_with("openai-compatible/m in . │ "), "{screen}");
         assert!(head.contains("session "), "{screen}");
-        let (tail, session) = rest.rsplit_once(" │ session ").unwrap();
+        let (tail, session) = rest.rsplit_once("\nsession ").unwrap();
         assert!(!session.contains('\n'), "nothing comes after it: {screen}");
         let expected = format!(
-            " {{\"path\":\"notes.txt\"}} → 24 bytes\n{answer}\n\
-             answered │ 2 turns, 1 tool call │ read 200 (40 % cached), wrote 20\nprice unknown"
+            " notes.txt · 1 line\n\n{answer}\n\n\
+             answered │ 2 turns, 1 tool call │ read 200 (40 % cached), wrote 20"
         );
         assert_eq!(tail, expected, "{screen}");
         for row in screen.lines().filter(|row| row.contains('│')) {
@@ -71,7 +71,7 @@ fn a_streamed_answer_can_be_read_from_the_first_row_to_the_last() {
             let rows = frame.lines().count();
             assert!(status.iter().all(|at| at + 1 == rows), "{frame}");
             // What was written of the answer is its beginning, in whole words.
-            let Some((_, written)) = frame.split_once("24 bytes\n") else {
+            let Some((_, written)) = frame.split_once("1 line\n") else {
                 continue;
             };
             let written: Vec<&str> = written
@@ -79,7 +79,8 @@ fn a_streamed_answer_can_be_read_from_the_first_row_to_the_last() {
                 .take_while(|row| !row.contains('│'))
                 .flat_map(str::split_whitespace)
                 .collect();
-            let words: Vec<&str> = ANSWER.split_whitespace().collect();
+            let answer = ANSWER.replace("- ", "• ");
+            let words: Vec<&str> = answer.split_whitespace().collect();
             assert!(words.starts_with(&written), "{frame}");
             // A frame may be caught while the region is drawn again.
             words_seen = words_seen.max(written.len());
@@ -98,7 +99,7 @@ fn a_question_stands_alone_until_it_is_answered() {
         Answer::say("Forty-two."),
     ]);
     let mut run = Terminal::run(&home, &fake, &["Which number?"], 80);
-    let question = "bash {\"command\":\"cat notes.txt\"}\n\
+    let question = "bash cat notes.txt\n\
         Allow? [y]es, [a]lways this tool, [N]o:";
     run.until(question);
     assert!(run.screen().ends_with(question), "{}", run.screen());
@@ -108,7 +109,7 @@ fn a_question_stands_alone_until_it_is_answered() {
     assert_eq!(screen.matches("Allow?").count(), 1, "{screen}");
     assert_eq!(screen.matches("· bash").count(), 2, "{screen}");
     assert!(
-        screen.contains("\nForty-two.\nanswered │ 3 turns"),
+        screen.contains("\n\nForty-two.\n\nanswered │ 3 turns"),
         "{screen}"
     );
 }
@@ -152,4 +153,140 @@ fn an_error_is_broken_between_words() {
         at http://127.0.0.1:9/v1 (connection refused); is the\n\
         server running? start it or give another address with\n--base-url";
     assert_eq!(error, expected, "{screen}");
+}
+
+const MARKDOWN: &str = "# Ports\n\nThe server listens on **8431**, and `config.rs` says *why*.\n\n\
+    1. one\n2. two\n   - within\n\n```rust\n// A port.\nfn port() -> u16 {\n\n    8431\n}\n```\n\n\
+    | Name | Port |\n|:--|--:|\n| 服务器 | 8431 |\n| admin | 8432 |\n\n\
+    > [docs](https://example.org) say more than one would think, so read on.";
+
+/// What a run shows between its head and its end.
+fn shown(run: &mut Terminal) -> String {
+    assert_eq!(run.end(), Some(0), "{}", run.screen());
+    let screen = run.screen();
+    let (_, rest) = screen.split_once("\nsession ").unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    let (body, _) = rest.rsplit_once("\n\nanswered │ ").unwrap();
+    body.trim_start_matches('\n').to_owned()
+}
+
+const NARROW: [&str; 2] = ["--max-context", "20000"];
+
+#[test]
+fn markdown_is_laid_out_for_the_width_and_colours_of_the_terminal() {
+    let marked = "# Ports\n\nThe server listens on **8431**, and `config.rs` says *why*.\n\n\
+        1. one\n2. two\n   - within\n\n  // A port.\n  fn port() -> u16 {\n\n      8431\n  }\n\n\
+        Name   │ Port\n───────┼─────\n服务器 │ 8431\nadmin  │ 8432\n\n\
+        │ docs (https://example.org) say more than one would think, so read on.";
+    let coloured = marked
+        .replace("# ", "")
+        .replace("- within", "• within")
+        .replace(['*', '`'], "");
+    for (columns, variables, expected) in [
+        (80, [("NO_COLOR", "")], &coloured),
+        (120, [("NO_COLOR", "")], &coloured),
+        (80, [("NO_COLOR", "1")], &marked.to_owned()),
+        (120, [("NO_COLOR", "1")], &marked.to_owned()),
+    ] {
+        let (home, fake) = (home(), Fake::new([Answer::pieces(MARKDOWN)]));
+        let args = [NARROW[0], NARROW[1], "Which port?"];
+        let mut run = Terminal::run_with(&home, &fake, &args, &variables, columns);
+        assert_eq!(shown(&mut run), *expected, "{}", run.screen());
+        let raw = run.raw();
+        let is_coloured = raw.contains("\u{1b}[0;1m8431") && raw.contains("\u{1b}[0;35mfn");
+        assert_eq!(is_coloured, variables[0].1.is_empty(), "{raw:?}");
+        assert_eq!(raw.contains("\u{1b}[0;"), is_coloured, "{raw:?}");
+    }
+}
+
+#[test]
+fn a_dumb_terminal_and_a_pipe_get_plain_text() {
+    let (home, fake) = (home(), Fake::new([Answer::pieces(MARKDOWN)]));
+    let args = [NARROW[0], NARROW[1], "Which port?"];
+    let mut run = Terminal::run_with(&home, &fake, &args, &[("TERM", "dumb")], 120);
+    assert_eq!(run.end(), Some(0));
+    assert!(run.screen().contains(MARKDOWN), "{}", run.screen());
+    assert!(!run.raw().contains('\u{1b}'), "{:?}", run.raw());
+    let said = home.agent(&fake, &args).done();
+    assert_eq!(said.out, format!("{MARKDOWN}\n"));
+}
+
+#[test]
+fn calls_are_lines_and_changes_are_diffs() {
+    let home = home();
+    home.file("main.rs", "fn main() {\n    serve(8430);\n}\n");
+    let edit = r#"{"path":"main.rs","old":"8430","new":"8431"}"#;
+    let fake = Fake::new([
+        Answer::call(&[
+            ("bash", r#"{"command":"seq 1 9"}"#),
+            ("bash", r#"{"command":"echo no; exit 3"}"#),
+            ("edit", edit),
+            ("edit", edit),
+            ("write", r#"{"path":"new.txt","content":"a\nb\n"}"#),
+            ("grep", r#"{"pattern":"forty","path":"notes.txt"}"#),
+        ]),
+        Answer::say("Done."),
+    ]);
+    let args = [NARROW[0], NARROW[1], "--yes", "Work."];
+    let mut run = Terminal::run(&home, &fake, &args, 80);
+    let expected = "· bash seq 1 9 · exit 0\n    1\n    2\n    3\n    … 6 more lines\n\
+        · bash echo no; exit 3 · exit 3\n    no\n\
+        · edit main.rs +1 −1\n  1   fn main() {\n  2 -     serve(8430);\n  2 +     serve(8431);\n  3   }\n\
+        · write new.txt new file +2\n  1 + a\n  2 + b\n\
+        · grep forty in notes.txt · 1 match";
+    let shown = shown(&mut run);
+    let (calls, answer) = shown.rsplit_once("\n\n").unwrap();
+    assert_eq!(answer, "Done.");
+    // Calls that end at the same time are in no order.
+    let calls = format!("\n{calls}");
+    let (refused, mut got): (Vec<&str>, Vec<&str>) = calls
+        .split("\n· ")
+        .skip(1)
+        .partition(|call| call.starts_with("edit main.rs · error: "));
+    let expected = format!("\n{expected}");
+    let mut expected: Vec<&str> = expected.split("\n· ").skip(1).collect();
+    got.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(got, expected, "{shown}");
+    assert_eq!(refused.len(), 1, "the same edit twice: {shown}");
+}
+
+#[test]
+fn a_terminal_that_is_resized_while_text_streams_loses_nothing() {
+    for (before, after) in [(120, 60), (60, 120)] {
+        let text = "word ".repeat(60);
+        let (answer, opener) = Answer::pieces(&text).gated(40);
+        let answer = std::sync::Mutex::new(Some(answer));
+        let fake = Fake::scripted("compatible", Vec::new(), move |_, _| {
+            answer.lock().unwrap().take().unwrap()
+        });
+        let args = [NARROW[0], NARROW[1], "Say it."];
+        let home = home();
+        let mut run = Terminal::run(&home, &fake, &args, before);
+        run.until_times("word", 40);
+        run.resize(after);
+        opener.open();
+        let shown = shown(&mut run);
+        assert_eq!(shown.matches("word").count(), 60, "{shown}");
+        let widest = shown.lines().map(str::len).max().unwrap();
+        assert!((100..120).contains(&widest), "{shown}");
+        let last = shown.lines().last().unwrap();
+        assert!(last.len() < usize::from(after), "{shown}");
+        assert!(!shown.contains("turn 1"), "{shown}");
+    }
+}
+
+#[test]
+fn ten_thousand_tokens_are_not_written_again_and_again() {
+    let text: String = (0..10_000)
+        .map(|n| format!("w{n}{}", if n % 50 == 49 { "\n\n" } else { " " }))
+        .collect();
+    let (home, fake) = (home(), Fake::new([Answer::pieces(&text)]));
+    let args = [NARROW[0], NARROW[1], "--max-tokens", "15000", "Say it."];
+    let mut run = Terminal::run(&home, &fake, &args, 80);
+    assert_eq!(run.end(), Some(0), "{}", run.screen());
+    let written = run.raw().len();
+    assert!(run.raw().contains("w9999"));
+    // A frame writes what is new, the row that grows and the status line.
+    assert!(written < 25 * text.len(), "{written} of {}", text.len());
 }

@@ -67,13 +67,12 @@ fn a_task_is_done_with_tools() {
         "answered",
         "3 turns, 3 tool calls",
         "read 300 (40 % cached), wrote 30",
-        "price unknown",
         "session ",
     ] {
         assert!(said.err.contains(part), "no {part}: {}", said.err);
     }
     assert!(
-        said.err.contains("· read {") && said.err.contains("· list"),
+        said.err.contains("· read notes.txt · 1 line") && said.err.contains("· list"),
         "{}",
         said.err
     );

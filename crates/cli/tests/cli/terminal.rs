@@ -56,6 +56,17 @@ impl Terminal {
         Self::of("run", home, fake, args, &[], columns)
     }
 
+    /// A run with these variables.
+    pub(crate) fn run_with(
+        home: &Home,
+        fake: &Fake,
+        args: &[&str],
+        variables: &[(&str, &str)],
+        columns: u16,
+    ) -> Self {
+        Self::of("run", home, fake, args, variables, columns)
+    }
+
     fn of(
         command: &str,
         home: &Home,
@@ -82,13 +93,7 @@ impl Terminal {
                 .open(name.to_str().unwrap())
         };
         let slave = open().unwrap();
-        let size = Winsize {
-            ws_row: 24,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        tcsetwinsize(&slave, size).unwrap();
+        tcsetwinsize(&slave, size(columns)).unwrap();
         command
             .env("TERM", "xterm-256color")
             .envs(variables.iter().copied())
@@ -123,6 +128,14 @@ impl Terminal {
     /// Types.
     pub(crate) fn keys(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Makes it so wide. What a narrower one has no room for stays on the screen.
+    pub(crate) fn resize(&mut self, columns: u16) {
+        tcsetwinsize(&self.slave, size(columns)).unwrap();
+        let size = |of| NonZeroU16::new(of).unwrap();
+        let columns = columns.max(self.columns);
+        self.screen.screen_mut().set_size(size(ROWS), size(columns));
     }
 
     /// Does what Ctrl-C does where the terminal does not read keys one by one.
@@ -195,6 +208,15 @@ impl Terminal {
     /// All rows up to the last that is not empty.
     pub(crate) fn screen(&self) -> String {
         rows(&self.screen)
+    }
+}
+
+fn size(columns: u16) -> Winsize {
+    Winsize {
+        ws_row: 24,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
     }
 }
 

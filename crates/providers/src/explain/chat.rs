@@ -1,6 +1,6 @@
 //! What is said of Chat Completions.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::{
     Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
     NoContent, OutputKey, ParallelCalls, Prefill, Reach, SameRole, StreamUsage, SystemPlace,

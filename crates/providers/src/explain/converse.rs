@@ -1,6 +1,6 @@
 //! What is said of Converse.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::anthropic::ThinkingStyle;
 use plimsoll_wire::bedrock::{Maker, MixedTurn, Profile};
 use plimsoll_wire::openai_chat::Images;

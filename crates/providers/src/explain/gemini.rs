@@ -1,6 +1,6 @@
 //! What is said of `generateContent`.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::gemini::{Profile, Signatures, Thinking};
 use plimsoll_wire::openai_chat::{Images, Prefill};
 

@@ -1,6 +1,6 @@
 //! What is said of Messages.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::anthropic::{
     Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle,
 };

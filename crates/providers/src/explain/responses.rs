@@ -1,6 +1,6 @@
 //! What is said of Responses.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::{Images, ParallelCalls, Reach};
 use plimsoll_wire::openai_responses::{CacheKey, Profile, ReasoningItems, Sampling};
 

@@ -1,7 +1,7 @@
 //! Sentences about a server that several protocols share, each with the rules that it is for.
 
 use plimsoll_context::{CacheRetention, LongerCache};
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::Images;
 
 use super::{Peculiarity, takes_images};

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Reply};
+use plimsoll_judge::Fault;
+use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
     CacheMarks, Dialect, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice, render_next,
-    validate,
 };
 use plimsoll_wire::openai_responses::Profile;
-use plimsoll_wire::{Effort, Fault, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 

@@ -2,9 +2,11 @@
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::Tokens;
+use plimsoll_judge::Fault;
+use plimsoll_judge::bedrock::validate;
 use plimsoll_wire::anthropic::ThinkingStyle;
-use plimsoll_wire::bedrock::{Decided, Maker, Profile, StreamState, render_next, validate};
-use plimsoll_wire::{Fault, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::bedrock::{Decided, Maker, Profile, StreamState, render_next};
+use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
 use serde_json::{Value, json};

@@ -2,8 +2,10 @@
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Message, Tokens};
-use plimsoll_wire::gemini::{Profile, StreamState, Thinking, render_next, validate};
-use plimsoll_wire::{Effort, Fault, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_judge::Fault;
+use plimsoll_judge::gemini::validate;
+use plimsoll_wire::gemini::{Profile, StreamState, Thinking, render_next};
+use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 

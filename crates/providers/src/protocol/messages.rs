@@ -1,11 +1,13 @@
 //! Anthropic Messages, and what speaks like it.
 
 use plimsoll_agent::{Failure, Request};
+use plimsoll_judge::Fault;
+use plimsoll_judge::anthropic::validate;
 use plimsoll_wire::anthropic::{
     Decided, NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, hosted_kinds, not_hosted,
-    render_next, validate,
+    render_next,
 };
-use plimsoll_wire::{Fault, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};

@@ -1,11 +1,12 @@
 //! OpenAI Responses. Nothing is stored at the provider: each request contains the whole history.
 
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_judge::Fault;
+use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
     CacheKey, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted, render_next,
-    validate,
 };
-use plimsoll_wire::{Effort, Fault, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use futures_util::stream;
+use plimsoll_context::Part;
 use plimsoll_context::{StopReason, Tokens};
 use plimsoll_wire::openai_chat::StreamState;
 use proptest::prelude::*;

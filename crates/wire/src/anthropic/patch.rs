@@ -8,7 +8,7 @@ use plimsoll_context::{Message, Part, ToolResult};
 use super::MARK;
 use super::read::Chat;
 use super::read_block::{self, parts};
-use super::write::{Messages, Parts, RULES, block_json};
+use super::write::{MessagesParts, MessagesWriter, RULES, block_json};
 use crate::aligned::{Piece, align, is_thinking};
 use crate::arguments;
 use crate::compose::Writer;
@@ -38,7 +38,7 @@ impl Chat<'_> {
     }
 
     /// The same, but these messages lose their thinking.
-    pub(crate) fn write_without<'m>(
+    pub fn write_without<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,
         without: &BTreeSet<usize>,
@@ -60,9 +60,11 @@ impl Chat<'_> {
                     )?));
                 }
                 Group::Entry(entry, members) => list.extend(self.entry(entry, &members, without)?),
-                Group::New(message) => {
-                    list.extend(rendered(message).iter().map(|turn| Messages.json(turn)))
-                }
+                Group::New(message) => list.extend(
+                    rendered(message)
+                        .iter()
+                        .map(|turn| MessagesWriter.json(turn)),
+                ),
             }
         }
         let list = array(list.iter().map(String::as_str));
@@ -300,7 +302,7 @@ fn rendered(message: &Message) -> Vec<Turn> {
         other => other,
     };
     let mut normalizer = Normalizer::new(RULES);
-    normalizer.message(message, &mut Parts::default());
+    normalizer.message(message, &mut MessagesParts::default());
     normalizer.open.finish(None);
     let mut turns = normalizer.open.turns;
     // A turn that only stands between others belongs to no message.

@@ -15,7 +15,7 @@ const COMPACTION: &str = "compaction";
 /// The calls of the provider's own tools that no result has answered, as a request is read from its
 /// beginning. Who reads it says what each call is to them.
 #[derive(Debug)]
-pub(super) struct Waiting<T> {
+pub struct Waiting<T> {
     open: Vec<Open<T>>,
     /// Whether the newest message ends with a call, be it of the provider's tool or of the host's.
     ends: Ends,
@@ -41,15 +41,15 @@ enum Ends {
 
 /// What is wrong with calls of the provider's own tools in a transcript.
 #[derive(Debug, Default)]
-pub(crate) struct Parted {
+pub struct Parted {
     /// Calls that nobody answered, by place, kind and id.
-    pub(crate) calls: Vec<(At, String, String)>,
+    pub calls: Vec<(At, String, String)>,
     /// Results that nothing asked for, by place and kind.
-    pub(crate) results: Vec<(At, String)>,
+    pub results: Vec<(At, String)>,
 }
 
 /// A block of a transcript: which message, and which of its parts.
-pub(crate) type At = (usize, usize);
+pub type At = (usize, usize);
 
 impl<T> Default for Waiting<T> {
     fn default() -> Self {
@@ -61,18 +61,14 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    pub(super) fn new() -> Self {
-        Self::default()
-    }
-
     /// A message of the assistant begins: what it goes on from is answered or named in it.
-    pub(super) fn turn(&mut self) {
+    pub fn turn(&mut self) {
         self.said();
         self.ends = Ends::Otherwise;
     }
 
     /// A call of the provider's own tool.
-    pub(super) fn call(&mut self, id: &str, what: T) {
+    pub fn call(&mut self, id: &str, what: T) {
         self.ends = Ends::InCall;
         self.open.push(Open {
             id: id.to_owned(),
@@ -84,7 +80,7 @@ impl<T> Waiting<T> {
     }
 
     /// Its result; says whether a call waited for it.
-    pub(super) fn result(&mut self, id: &str) -> bool {
+    pub fn result(&mut self, id: &str) -> bool {
         self.ends = Ends::Otherwise;
         // Without an id none is its own.
         let mut open = self.open.iter().filter(|_| !id.is_empty());
@@ -93,7 +89,7 @@ impl<T> Waiting<T> {
     }
 
     /// A call of the host's tool, and the call that it came from, if a program made it.
-    pub(super) fn host_call(&mut self, caller: Option<&str>) {
+    pub fn host_call(&mut self, caller: Option<&str>) {
         self.ends = Ends::InCall;
         for open in &mut self.open {
             if caller == Some(open.id.as_str()) {
@@ -103,19 +99,19 @@ impl<T> Waiting<T> {
     }
 
     /// Any other block of the assistant's message.
-    pub(super) fn other(&mut self) {
+    pub fn other(&mut self) {
         self.ends = Ends::Otherwise;
     }
 
     /// Results of the host's tools follow.
-    pub(super) fn answered(&mut self) {
+    pub fn answered(&mut self) {
         for open in &mut self.open {
             open.newest = false;
         }
     }
 
     /// Something else than those is said.
-    pub(super) fn said(&mut self) {
+    pub fn said(&mut self) {
         self.answered();
         for open in &mut self.open {
             open.passed = true;
@@ -128,7 +124,7 @@ impl<T> Waiting<T> {
     }
 
     /// The calls that may not stay as they are.
-    pub(super) fn refused(&self) -> impl Iterator<Item = (&str, &T)> {
+    pub fn refused(&self) -> impl Iterator<Item = (&str, &T)> {
         let refused = |open: &&Open<T>| {
             let under_way = !open.passed && (!open.newest || self.ends == Ends::InCall);
             !under_way && !open.calls
@@ -156,7 +152,7 @@ pub(super) fn is_paused(messages: &dyn History) -> bool {
 
 /// Calls of the provider's own tools without a result, and results without a call, in what is left
 /// without the blocks that are `gone`.
-pub(crate) fn parted<'m>(
+pub fn parted<'m>(
     messages: impl IntoIterator<Item = &'m Message>,
     gone: impl Fn(At) -> bool,
 ) -> Parted {
@@ -251,12 +247,12 @@ impl ServerCalls {
 }
 
 /// Whether a block of a request calls a tool of the provider's own.
-pub(super) fn calls_server(kind: &str) -> bool {
+pub fn calls_server(kind: &str) -> bool {
     matches!(kind, "server_tool_use" | "mcp_tool_use")
 }
 
 /// Whether a turn of the assistant goes on from a block of that kind: it is no prefill.
-pub(super) fn goes_on_from(kind: &str) -> bool {
+pub fn goes_on_from(kind: &str) -> bool {
     calls_server(kind) || kind == COMPACTION
 }
 
@@ -301,6 +297,6 @@ fn caller(call: &ToolCall) -> Option<String> {
 }
 
 /// The same of a block `tool_use`.
-pub(super) fn named_caller(block: &Value) -> Option<&str> {
+pub fn named_caller(block: &Value) -> Option<&str> {
     block.get("caller")?.get("tool_id")?.as_str()
 }

@@ -15,7 +15,9 @@ use super::loops::Judge;
 use super::pause::{self, At, ServerCalls};
 use super::profile::{Profile, UnaskedThinking};
 use super::settings::{LoopBegan, Settings};
-use super::write::{Messages, Parts, RULES, block_json, legal_name, own, says, unmarked};
+use super::write::{
+    MessagesParts, MessagesWriter, RULES, block_json, legal_name, own, says, unmarked,
+};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages, cache_control};
 use crate::error::WireError;
@@ -27,9 +29,9 @@ use crate::tools;
 use crate::turns::{Block, Content, Role, Turn};
 
 /// Files by id.
-pub(super) const FILES: &str = "files-api-2025-04-14";
+pub const FILES: &str = "files-api-2025-04-14";
 /// Context editing, where somebody asks for it in further keys.
-pub(super) const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
+pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
 /// Renders a transcript.
 ///
@@ -86,7 +88,8 @@ fn next(
     messages: &dyn History,
     profile: &Profile,
 ) -> (Rendered<BodyChunks>, Vec<Turn>) {
-    let tools = tools::named(input.tools, legal_name, &mut Vec::new());
+    let mut left_out = Vec::new();
+    let tools = tools::named(input.tools, legal_name, &mut left_out);
     // A paused turn goes back as it is: nothing is said after it.
     let mut server_calls = std::mem::take(&mut written.decided.server_calls);
     server_calls.take(messages);
@@ -133,13 +136,7 @@ fn next(
     }
     let mut notes = composer.normalizer.notes.clone();
     let hosted = hosted(input.hosted_tools, &mut notes);
-    let is_renamed = |tool: &ToolSpec| legal_name(&tool.name) != tool.name;
-    if input.tools.iter().any(is_renamed) {
-        notes.push(Note::setting(LeftOut::Name));
-    }
-    if tools.len() < input.tools.len() {
-        notes.push(Note::setting(LeftOut::RepeatedTool));
-    }
+    notes.append(&mut left_out);
     notes.append(&mut settings.notes);
 
     let breakpoints = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
@@ -150,7 +147,13 @@ fn next(
     settings.keys.write(&mut rest);
     rest.push(b'}');
     let marks = (breakpoints, cache_control(retention(input)));
-    let body = composer.body(head.open_list("messages"), &end, marks, &Messages, &rest);
+    let body = composer.body(
+        head.open_list("messages"),
+        &end,
+        marks,
+        &MessagesWriter,
+        &rest,
+    );
     let rendered = Rendered {
         body,
         notes,
@@ -177,14 +180,14 @@ fn compose(
     if !without.starts_with(&decided.without) || !before.eq(decided.unanswered.iter().copied()) {
         *written = WrittenMessages::default();
     }
-    let mut parts = Parts {
+    let mut parts = MessagesParts {
         without,
         unanswered,
         files: written.decided.files,
     };
     let composer = written.composer(RULES, input.system);
     for message in messages.since(composer.messages) {
-        composer.message(message, &mut parts, &Messages);
+        composer.message(message, &mut parts, &MessagesWriter);
     }
     let files = parts.files;
     written.decided = Decided {

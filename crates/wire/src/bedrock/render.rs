@@ -7,7 +7,7 @@ use plimsoll_context::{Breakpoint, Message, MessageList};
 use serde_json::{Map, Value, json};
 
 use super::profile::{Maker, Profile};
-use super::write::{CACHE_POINT, MAX_NAME, Messages, Parts, began_with_reasoning};
+use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
 use crate::anthropic::{self, MIN_BUDGET, Temperature, ThinkingStyle};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
@@ -95,10 +95,10 @@ fn next(
             decided.called.insert(name.into_owned());
         }
     }
-    let mut parts = Parts::new(reasoning_of, decided.documents);
+    let mut parts = ConverseParts::new(reasoning_of, decided.documents);
     let composer = written.composer(profile.rules(), input.system);
     for message in messages.since(composer.messages) {
-        composer.message(message, &mut parts, &Messages(profile));
+        composer.message(message, &mut parts, &ConverseWriter(profile));
     }
     let mut notes = composer.normalizer.notes.clone();
     let plan = input.cache.filter(|_| profile.cache_points);
@@ -125,7 +125,7 @@ fn next(
     rest.push(b'}');
     let (head, end) = (head.open_list("messages"), composer.end(input.context));
     let marks = (breakpoints, "");
-    let body = composer.body(head, &end, marks, &Messages(profile), &rest);
+    let body = composer.body(head, &end, marks, &ConverseWriter(profile), &rest);
     decided.documents = parts.documents;
     written.decided = decided;
     let rendered = Rendered {

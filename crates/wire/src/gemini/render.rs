@@ -5,7 +5,7 @@ use plimsoll_context::{Message, MessageList};
 use serde_json::{Map, Value, json};
 
 use super::profile::{Profile, Thinking};
-use super::write::{Contents, MAX_NAME, Parts, RULES, declared};
+use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
@@ -65,7 +65,7 @@ fn next(
 ) -> (Rendered<BodyChunks>, Vec<Turn>) {
     let composer = written.composer(RULES, input.system);
     for message in messages.since(composer.messages) {
-        composer.message(message, &mut Parts::default(), &Contents(profile));
+        composer.message(message, &mut GeminiParts::default(), &GeminiWriter(profile));
     }
     let mut notes = composer.normalizer.notes.clone();
     let system = composer.normalizer.system.iter();
@@ -95,7 +95,7 @@ fn next(
     rest.push(b'}');
     let (head, end) = (head.open_list("contents"), composer.end(input.context));
     let rendered = Rendered {
-        body: composer.body(head, &end, (&[], ""), &Contents(profile), &rest),
+        body: composer.body(head, &end, (&[], ""), &GeminiWriter(profile), &rest),
         notes,
         ..Rendered::default()
     };

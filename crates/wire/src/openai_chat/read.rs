@@ -44,7 +44,7 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
 }
 
 /// Reads a chat of which the list of messages may have been parsed already.
-pub(crate) fn read_parsed(text: &str, list: Option<Vec<Value>>) -> Result<Chat<'_>, WireError> {
+pub fn read_parsed(text: &str, list: Option<Vec<Value>>) -> Result<Chat<'_>, WireError> {
     let mut parsed = list.unwrap_or_default().into_iter();
     let (shape, list, place) = match text.trim_start().as_bytes().first() {
         Some(b'{') => {

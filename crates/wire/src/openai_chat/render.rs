@@ -109,7 +109,7 @@ pub fn render_next(
 }
 
 /// Renders messages alone: the body is their list.
-pub(crate) fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
+pub fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
     let mut composer = Composer::new(dialect.rules());
     for message in messages {
         composer.message(message, &mut Chat(dialect), &Chat(dialect));

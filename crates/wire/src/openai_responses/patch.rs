@@ -7,10 +7,9 @@ use plimsoll_context::{Message, Part, ToolResult};
 use serde_json::Value;
 
 use super::items;
-use super::pairing::is_tied;
 use super::profile::{Profile, ReasoningItems};
 use super::read::{Chat, Form, read};
-use super::write::{Input, Parts, RULES};
+use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::aligned::{Piece, align};
 use crate::compose::Writer;
 use crate::error::WireError;
@@ -21,9 +20,12 @@ use crate::raw::{RawObject, parse, pieces, quoted};
 
 /// What becomes of the system prompt beside the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Instructions {
+pub enum Instructions {
+    /// It stays.
     Same,
+    /// It is taken out.
     Gone,
+    /// This text replaces it.
     Edited(String),
 }
 
@@ -44,7 +46,7 @@ impl Chat<'_> {
     }
 
     /// The same with other instructions.
-    pub(crate) fn write_with<'m>(
+    pub fn write_with<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,
         instructions: &Instructions,
@@ -176,9 +178,11 @@ fn written<'m>(
     let mut normalizer = Normalizer::new(RULES);
     normalizer.knows_custom(custom);
     let items = messages.into_iter().map(|message| {
-        normalizer.message(message, &mut Parts::new(&profile));
+        normalizer.message(message, &mut ResponsesParts::new(&profile));
         let turns = normalizer.open.turns.drain(..);
-        turns.map(|turn| Input(&profile).json(&turn)).collect()
+        turns
+            .map(|turn| InputWriter(&profile).json(&turn))
+            .collect()
     });
     items.collect()
 }
@@ -218,7 +222,7 @@ fn in_place(raws: &[&str], new: &[Part]) -> Result<Option<Vec<String>>, WireErro
 /// What came of reasoning that is gone, without the id by which the server would ask for it (OR4).
 fn without_tie(item: String) -> Result<String, WireError> {
     let value: Value = parse(&item)?;
-    if !is_tied(items::kind(&value)) || value.get("id").is_none() {
+    if !items::is_tied(items::kind(&value)) || value.get("id").is_none() {
         return Ok(item);
     }
     Ok(parse::<RawObject<'_>>(&item)?.with(&[("id", None)]))

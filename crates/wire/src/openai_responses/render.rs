@@ -8,7 +8,7 @@ use super::ids;
 use super::items;
 use super::profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 use super::schema;
-use super::write::{Input, Parts, RULES};
+use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
 use crate::error::WireError;
@@ -21,7 +21,7 @@ use crate::turns::Turn;
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
 /// Includes reasoning in the reply in a form that can go back, since nothing is stored.
-pub(super) const ENCRYPTED: &str = "reasoning.encrypted_content";
+pub const ENCRYPTED: &str = "reasoning.encrypted_content";
 /// The name of the format of an answer under a schema.
 const ANSWER: &str = "answer";
 /// The order of the members behind the input. They may change from turn to turn, so an older request, up to
@@ -80,10 +80,10 @@ fn next(
     messages: &dyn History,
     profile: &Profile,
 ) -> (Rendered<BodyChunks>, Vec<Turn>) {
-    let writer = Input(profile);
+    let writer = InputWriter(profile);
     let composer = written.composer(RULES, None);
     for message in messages.since(composer.messages) {
-        composer.message(message, &mut Parts::new(profile), &writer);
+        composer.message(message, &mut ResponsesParts::new(profile), &writer);
     }
     let mut notes = composer.normalizer.notes.clone();
     let mut head = Object::new().text("model", input.model);

@@ -1,0 +1,178 @@
+//! [`Diff`]: a change of a file, line by line, as a person is shown it. Bounded; nothing is changed.
+
+use plimsoll::tools::FileChange;
+use similar::{ChangeTag, TextDiff};
+
+use crate::terminal::style::{Colours, GREEN, RED, Style};
+use crate::terminal::text::{clean, counted};
+
+/// Files that are compared, at most, both together.
+const MAX_BYTES: usize = 2 * 1024 * 1024;
+/// Unchanged lines around a change.
+const AROUND: usize = 2;
+/// Characters of a line, at most.
+const MAX_LINE: usize = 300;
+/// Lines that are shown of a change that was made.
+pub(crate) const SHOWN: usize = 16;
+/// Lines that are shown of a change that is asked about.
+pub(crate) const ASKED: usize = 60;
+
+/// A change of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Diff {
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
+    is_new: bool,
+    /// Changed lines, with those around them. As many as are ever shown.
+    lines: Vec<Line>,
+    /// How many lines there are besides.
+    more: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    tag: ChangeTag,
+    /// From 1, in the file before if the line is removed, else in the file after.
+    number: usize,
+    text: String,
+}
+
+impl Diff {
+    /// Compares a file before and after. Returns `None` if it is too large.
+    pub(crate) fn of(change: &FileChange) -> Option<Self> {
+        let before = change.before.as_deref().unwrap_or_default();
+        if before.len() + change.after.len() > MAX_BYTES {
+            return None;
+        }
+        let diff = TextDiff::from_lines(before, change.after.as_str());
+        let mut of = Self {
+            added: 0,
+            removed: 0,
+            is_new: change.before.is_none(),
+            lines: Vec::new(),
+            more: 0,
+        };
+        for change in diff
+            .grouped_ops(AROUND)
+            .iter()
+            .flatten()
+            .flat_map(|op| diff.iter_changes(op))
+        {
+            match change.tag() {
+                ChangeTag::Insert => of.added += 1,
+                ChangeTag::Delete => of.removed += 1,
+                ChangeTag::Equal => {}
+            }
+            if of.lines.len() == ASKED {
+                of.more += 1;
+                continue;
+            }
+            let number = match change.tag() {
+                ChangeTag::Delete => change.old_index(),
+                _ => change.new_index(),
+            };
+            let text: String = change
+                .value()
+                .trim_end_matches(['\r', '\n'])
+                .chars()
+                .take(MAX_LINE)
+                .collect();
+            of.lines.push(Line {
+                tag: change.tag(),
+                number: number.map_or(0, |number| number + 1),
+                text: clean(&text),
+            });
+        }
+        Some(of)
+    }
+
+    /// +12 −3
+    pub(crate) fn summary(&self, colours: Colours) -> String {
+        let added = colours.paint(Style::of(GREEN), &format!("+{}", self.added));
+        if self.is_new {
+            return format!("new file {added}");
+        }
+        let removed = colours.paint(Style::of(RED), &format!("−{}", self.removed));
+        format!("{added} {removed}")
+    }
+
+    /// The lines, at most so many.
+    pub(crate) fn lines(&self, most: usize, colours: Colours) -> Vec<String> {
+        let wide = self.lines.iter().map(|line| line.number.to_string().len());
+        let wide = wide.max().unwrap_or_default();
+        let mut shown = Vec::new();
+        let mut last: Option<usize> = None;
+        for line in self.lines.iter().take(most) {
+            if line.tag == ChangeTag::Equal && last.is_some_and(|last| line.number > last + 1) {
+                shown.push(colours.paint(Style::DIM, "   …"));
+            }
+            if line.tag != ChangeTag::Delete {
+                last = Some(line.number);
+            }
+            let (mark, style) = match line.tag {
+                ChangeTag::Insert => ('+', Style::of(GREEN)),
+                ChangeTag::Delete => ('-', Style::of(RED)),
+                ChangeTag::Equal => (' ', Style::DIM),
+            };
+            let text = format!("  {:>wide$} {mark} {}", line.number, line.text);
+            shown.push(colours.paint(style, text.trim_end()));
+        }
+        let more = self.more + self.lines.len().saturating_sub(most);
+        if more > 0 {
+            let more = format!("  … {}", counted(more, "more line"));
+            shown.push(colours.paint(Style::DIM, &more));
+        }
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diff(before: Option<&str>, after: &str) -> Diff {
+        let change = FileChange {
+            path: "f".to_owned(),
+            before: before.map(str::to_owned),
+            after: after.to_owned(),
+        };
+        Diff::of(&change).unwrap_or_else(|| Diff {
+            added: 0,
+            removed: 0,
+            is_new: false,
+            lines: Vec::new(),
+            more: 0,
+        })
+    }
+
+    #[test]
+    fn a_change_is_shown_with_what_stands_around_it() {
+        let before: String = (1..=20).map(|n| format!("line {n}\n")).collect();
+        let after = before
+            .replace("line 3\n", "third\nand more\n")
+            .replace("line 18\n", "");
+        let diff = diff(Some(&before), &after);
+        assert_eq!(diff.summary(Colours::None), "+2 −2");
+        let expected = "   1   line 1\n   2   line 2\n   3 - line 3\n   3 + third\n   4 + and more\n   \
+            5   line 4\n   6   line 5\n   …\n  17   line 16\n  18   line 17\n  18 - line 18\n  19   line 19\n  \
+            20   line 20";
+        assert_eq!(diff.lines(ASKED, Colours::None).join("\n"), expected);
+        let short = diff.lines(3, Colours::None);
+        assert_eq!(short.last().map(String::as_str), Some("  … 9 more lines"));
+    }
+
+    #[test]
+    fn a_new_file_and_a_large_one_are_bounded() {
+        let new = diff(None, &"x\n".repeat(1_000));
+        assert_eq!(new.summary(Colours::None), "new file +1000");
+        let lines = new.lines(SHOWN, Colours::None);
+        assert_eq!(lines.len(), SHOWN + 1);
+        assert_eq!(lines.last().map(String::as_str), Some("  … 984 more lines"));
+        let change = FileChange {
+            path: String::new(),
+            before: None,
+            after: "x".repeat(MAX_BYTES + 1),
+        };
+        assert_eq!(Diff::of(&change), None);
+    }
+}

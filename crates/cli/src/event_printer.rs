@@ -1,0 +1,490 @@
+//! [`EventPrinter`]: what `run` and `chat` show of a run: text as it streams, a line for each tool call,
+//! plan and limit, and what is under way. It decides nothing and asks nobody.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use plimsoll::tools::{Root, Toolbox};
+use plimsoll::{
+    CallId, Delta, Event, Message, MessagePhase, Money, Observer, Outcome, Part, Plan, Price,
+    ToolPhase, Waiting,
+};
+
+use crate::chat::prompt::Gauge;
+use crate::diff::{self, Diff};
+use crate::outcome::is_worth_telling;
+use crate::status::RunStatus;
+use crate::terminal::Terminal;
+use crate::terminal::style::{RED, Style};
+use crate::terminal::text::{clean, counted, one_line};
+use crate::tool_line::{self, CallResult};
+
+/// What stands before the details of a tool call.
+const DETAIL: &str = "    ";
+
+/// Shows the events of a run.
+pub(crate) struct EventPrinter {
+    terminal: Arc<Terminal>,
+    /// The prompt of a chat, which shows how full the window is. `None` for a single run, whose answer is
+    /// printed by the command unless it streams.
+    gauge: Option<Arc<Gauge>>,
+    /// Tells what a call of `write` or `edit` changes.
+    toolbox: Option<Toolbox>,
+    state: Mutex<State>,
+}
+
+/// A tool call that runs.
+struct Running {
+    argument: String,
+    since: Instant,
+    /// What it changes, if it was not shown before.
+    diff: Option<Diff>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Text of the turn that is not written yet: where nothing streams, what is written must stand.
+    text: String,
+    /// What was last said, whole.
+    said: String,
+    running: HashMap<CallId, Running>,
+    /// Calls that ended without having run; what they were called with is told next.
+    ended: HashMap<CallId, (ToolPhase, Arc<str>)>,
+    status: RunStatus,
+}
+
+impl EventPrinter {
+    /// For a run whose tools work in `root`.
+    pub(crate) fn new(terminal: Arc<Terminal>, gauge: Option<Arc<Gauge>>, root: &Path) -> Self {
+        Self {
+            terminal,
+            gauge,
+            toolbox: Root::new(root).ok().map(Toolbox::new),
+            state: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn dim(&self, text: &str) {
+        self.terminal.note(&self.terminal.dim(text));
+    }
+
+    fn warn(&self, text: &str) {
+        let note = self.terminal.bold("note:");
+        self.terminal.note(&format!("{note} {}", clean(text)));
+    }
+
+    /// Shows what is under way; nothing if that is empty.
+    fn doing(&self, state: &mut State, doing: impl Into<String>) {
+        let doing = doing.into();
+        if state.status.doing == doing {
+            return;
+        }
+        state.status.doing = doing;
+        self.show(state);
+    }
+
+    /// Shows how full the window is.
+    fn measure(&self, state: &State) {
+        let status = &state.status;
+        if let Some(gauge) = &self.gauge {
+            gauge.set(status.tokens, status.trigger, status.window);
+        }
+        self.show(state);
+    }
+
+    fn show(&self, state: &State) {
+        self.terminal.status(Some(&state.status.line()));
+    }
+
+    /// Writes what the turn has said, now that it stands.
+    fn write(&self, state: &mut State) {
+        if state.text.trim().is_empty() {
+            state.text.clear();
+            return;
+        }
+        state.said = std::mem::take(&mut state.text);
+        match (self.terminal.is_live(), &self.gauge) {
+            (true, _) => self.terminal.end_text(),
+            (false, Some(_)) => self.terminal.say(state.said.trim_end_matches('\n')),
+            // The command prints the answer, and nothing but the answer.
+            (false, None) => {}
+        }
+    }
+
+    /// A tool begins to run.
+    fn tool_started(&self, state: &mut State, call: &CallId, name: &str, arguments: &str) {
+        let argument = tool_line::argument(name, arguments);
+        self.doing(state, format!("{name} {argument}").trim_end());
+        let diff = self.diff(name, arguments);
+        let running = Running {
+            argument,
+            since: Instant::now(),
+            diff,
+        };
+        state.running.insert(call.clone(), running);
+    }
+
+    /// What a call is about to change.
+    fn diff(&self, name: &str, arguments: &str) -> Option<Diff> {
+        let arguments = serde_json::from_str(arguments).ok()?;
+        let change = self.toolbox.as_ref()?.preview(name, &arguments)?;
+        Diff::of(&change.ok()?)
+    }
+
+    fn tool_ended(&self, phase: ToolPhase, name: &str, running: Running, text: &str) {
+        let terminal = &self.terminal;
+        let time = running.since.elapsed();
+        let argument = running.argument.as_str();
+        match (phase, running.diff) {
+            (ToolPhase::Success, Some(diff)) => {
+                let summary = format!(" {}", diff.summary(terminal.colours()));
+                let lines = diff.lines(diff::SHOWN, terminal.colours());
+                self.call(name, argument, &summary, lines);
+            }
+            (ToolPhase::Success, None) => {
+                let CallResult { summary, details } = tool_line::result(name, text, time);
+                let summary = terminal.dim(&format!(" · {summary}"));
+                self.call(name, argument, &summary, self.details(&details));
+            }
+            (ToolPhase::Skipped, _) => {
+                let summary = terminal.dim(&format!(" · skipped: {}", one_line(text)));
+                self.call(name, argument, &summary, Vec::new());
+            }
+            (ToolPhase::Error, _) => {
+                let CallResult { summary, details } = tool_line::failure(text);
+                let style = Style {
+                    bold: true,
+                    ..Style::of(RED)
+                };
+                let error = terminal.colours().paint(style, "error:");
+                let summary = format!("{} {error} {summary}", terminal.dim(" ·"));
+                self.call(name, argument, &summary, self.details(&details));
+            }
+            (ToolPhase::Start, _) => {}
+        }
+    }
+
+    fn details(&self, lines: &[String]) -> Vec<String> {
+        let lines = lines.iter();
+        lines
+            .map(|line| self.terminal.dim(&format!("{DETAIL}{line}")))
+            .collect()
+    }
+
+    /// Writes the line of a call, and its details below it.
+    fn call(&self, name: &str, argument: &str, summary: &str, details: Vec<String>) {
+        let terminal = &self.terminal;
+        let called = match argument {
+            "" => terminal.bold(name),
+            argument => format!("{} {argument}", terminal.bold(name)),
+        };
+        let mut lines = vec![format!("{} {called}{summary}", terminal.dim("·"))];
+        lines.extend(details);
+        terminal.note(&lines.join("\n"));
+    }
+
+    fn message(&self, kind: Waiting, phase: MessagePhase, parts: &[Part]) {
+        let text = Message::User {
+            parts: parts.to_vec(),
+        };
+        let text = one_line(&clean(&text.text()));
+        let line = match (phase, kind) {
+            (MessagePhase::Queued, Waiting::Steer) => format!("queued for the next call: {text}"),
+            (MessagePhase::Queued, Waiting::FollowUp) => {
+                format!("queued for after the answer: {text}")
+            }
+            (MessagePhase::Delivered, _) => format!("delivered: {text}"),
+            (MessagePhase::Undelivered, _) => {
+                return self.warn(&format!("not delivered, the run had ended: {text}"));
+            }
+        };
+        self.dim(&line);
+    }
+
+    fn end(&self, state: &mut State, outcome: &Outcome) {
+        // What a call that was cut off had said is not in the log, and a pipe is given what stands.
+        if !self.terminal.is_live() {
+            state.text.clear();
+        }
+        self.write(state);
+        state.running.clear();
+        state.ended.clear();
+        state.status.doing.clear();
+        self.terminal.status(None);
+        if !self.terminal.is_live() && self.gauge.is_none() {
+            return;
+        }
+        // What the run adds to the model's words, or says in their place.
+        let said = std::mem::take(&mut state.said);
+        let answered = outcome.reason.is_answer() || outcome.reason.is_limit();
+        let rest = outcome
+            .text
+            .strip_prefix(said.trim())
+            .unwrap_or(&outcome.text);
+        if answered && !rest.trim().is_empty() {
+            self.terminal.say(rest.trim());
+        }
+    }
+}
+
+impl Observer for EventPrinter {
+    fn see(&self, event: &Event) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        match event {
+            Event::TurnStart {
+                turn,
+                tokens,
+                trigger,
+                window,
+                ..
+            } => {
+                let status = &mut state.status;
+                (status.turn, status.tokens) = (*turn, *tokens);
+                (status.trigger, status.window) = (*trigger, *window);
+                status.doing = "the model reads".to_owned();
+                self.measure(state);
+            }
+            Event::Delta(Delta::Text { text }) => {
+                self.doing(state, "the model writes");
+                if self.terminal.is_live() {
+                    self.terminal.stream(text);
+                }
+                state.text.push_str(text);
+            }
+            Event::Delta(Delta::Thinking { .. }) => self.doing(state, "the model thinks"),
+            Event::Delta(Delta::HostedCall { name, text, .. }) => {
+                let said = format!(
+                    "{} {} (at the provider)",
+                    clean(name),
+                    one_line(&clean(text))
+                );
+                self.terminal.end_text();
+                self.dim(&said);
+            }
+            Event::Delta(Delta::HostedResult { text, is_error, .. }) => {
+                let error = if *is_error { "error: " } else { "" };
+                self.dim(&format!("→ {error}{}", one_line(&clean(text))));
+            }
+            Event::Delta(Delta::CallStarted { name, .. }) => {
+                self.doing(state, format!("the model calls {}", clean(name)));
+            }
+            Event::Delta(_) => {}
+            Event::Retrying {
+                attempt,
+                wait_ms,
+                why,
+            } => {
+                let void = match state.text.is_empty() {
+                    true => "",
+                    false => ", what it had said is void",
+                };
+                state.text.clear();
+                let seconds = *wait_ms as f64 / 1_000.0;
+                self.dim(&format!(
+                    "try {attempt} in {seconds:.1} s{void}: {}",
+                    one_line(&clean(why))
+                ));
+            }
+            Event::Overflow {
+                window, message, ..
+            } => {
+                state.text.clear();
+                let known =
+                    window.map_or_else(String::new, |window| format!(" (window: {window})"));
+                self.dim(&format!(
+                    "too long{known}; making it smaller: {}",
+                    one_line(&clean(message))
+                ));
+            }
+            Event::ToolCall {
+                phase: ToolPhase::Start,
+                call,
+                name,
+                whole,
+                ..
+            } => {
+                self.write(state);
+                self.tool_started(state, call, &clean(name), whole);
+            }
+            Event::ToolCall {
+                phase,
+                call,
+                name,
+                whole,
+                ..
+            } => {
+                self.write(state);
+                match state.running.remove(call) {
+                    Some(running) => self.tool_ended(*phase, &clean(name), running, whole),
+                    None => {
+                        let ended = (*phase, Arc::clone(whole));
+                        state.ended.insert(call.clone(), ended);
+                    }
+                }
+                if state.running.is_empty() {
+                    self.doing(state, "");
+                }
+            }
+            Event::Step(step) => {
+                if let Some((phase, text)) = state.ended.remove(&step.call) {
+                    let running = Running {
+                        argument: tool_line::argument(&step.name, &step.arguments),
+                        since: Instant::now(),
+                        diff: None,
+                    };
+                    self.tool_ended(phase, &clean(&step.name), running, &text);
+                }
+            }
+            Event::TurnEnd {
+                cost, estimated, ..
+            } => {
+                (state.status.cost, state.status.estimated) = (*cost, *estimated);
+                self.write(state);
+            }
+            Event::Message {
+                kind, phase, parts, ..
+            } => self.message(*kind, *phase, parts),
+            Event::InputRejected { why } => self.warn(&format!("not let in: {why}")),
+            Event::CompactionEnded {
+                plan,
+                messages_before,
+                messages_after,
+                tokens_after,
+                ..
+            } => {
+                state.status.tokens = *tokens_after;
+                self.measure(state);
+                self.dim(&compacted(
+                    plan,
+                    messages_before.saturating_sub(*messages_after),
+                ));
+            }
+            Event::ResultsShortened {
+                results,
+                tokens_before,
+                tokens_after,
+            } => {
+                state.status.tokens = *tokens_after;
+                self.measure(state);
+                let results = counted(*results, "result");
+                let freed = tokens_before.minus(*tokens_after);
+                self.dim(&format!("{results} shortened: −{freed} tokens"));
+            }
+            Event::SummaryStarted {
+                model, messages, ..
+            } => {
+                let messages = counted(*messages, "message");
+                self.doing(state, format!("{} sums up {messages}", clean(model)));
+            }
+            Event::SummaryEnded { failure, .. } => {
+                self.doing(state, "");
+                if let Some(why) = failure {
+                    self.warn(&format!(
+                        "no summary by a model: {why}; extract writes it instead"
+                    ));
+                }
+            }
+            // What a plan breaks, its own line has told.
+            Event::CacheMissed(miss) if !miss.is_planned() => self.dim(&miss.to_string()),
+            Event::LimitNear { notice } => self.dim(&clean(notice)),
+            Event::LimitReached { notice } => {
+                self.terminal.note(&self.terminal.bold(&clean(notice)))
+            }
+            Event::Warning { text } => self.warn(text),
+            Event::AgentEnd { outcome, .. } => self.end(state, outcome),
+            Event::SubAgent { name, event, .. } => {
+                if let Some(text) = below(name, event) {
+                    self.dim(&clean(&text));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the line that is shown of an event of a sub-agent: its tool calls, and how it ended.
+fn below(name: &str, event: &Event) -> Option<String> {
+    match event {
+        Event::ToolCall {
+            phase: ToolPhase::Start,
+            name: tool,
+            text,
+            ..
+        } => {
+            let argument = tool_line::argument(tool, text);
+            Some(format!("    {name} › {tool} {argument}"))
+        }
+        Event::AgentEnd { outcome, .. } => Some(format!(
+            "    {name} › {}, {}, {} tokens",
+            outcome.reason.word(),
+            counted(outcome.turns, "turn"),
+            outcome.usage.total_tokens(),
+        )),
+        Event::SubAgent {
+            name: inner, event, ..
+        } => below(&format!("{name} › {inner}"), event),
+        _ => None,
+    }
+}
+
+/// What a plan did, in one line: compacted: 12 messages, 3400 tokens freed, about $0.01 saved.
+pub(crate) fn compacted(plan: &Plan, gone: usize) -> String {
+    let messages = match gone {
+        0 => plan.edits.len(),
+        gone => gone,
+    };
+    let what = match gone {
+        0 => "shortened",
+        _ => "compacted",
+    };
+    let saved = plan.price.as_ref().and_then(Price::net).and_then(|net| {
+        let money = Money(u64::try_from(net.unsigned_abs()).unwrap_or(u64::MAX));
+        let word = if net >= 0 { "saved" } else { "spent" };
+        is_worth_telling(money).then(|| format!(", about {money} {word}"))
+    });
+    format!(
+        "{what} ({}): {}, {} freed{}",
+        plan.stages.join(", "),
+        counted(messages, "message"),
+        counted(plan.frees.0, "token"),
+        saved.unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_below_are_told_by_their_way_down() {
+        let call = Event::ToolCall {
+            phase: ToolPhase::Start,
+            call: CallId("c".to_owned()),
+            name: "read".to_owned(),
+            text: "{\"path\": \"log\"}".to_owned(),
+            size: plimsoll::Bytes(15),
+            whole: "".into(),
+        };
+        let inner = Event::SubAgent {
+            call: CallId("c".to_owned()),
+            name: "mate".to_owned(),
+            session: "s.scout.1-0.mate.1-0".to_owned(),
+            event: Box::new(call),
+        };
+        assert_eq!(
+            below("scout", &inner).as_deref(),
+            Some("    scout › mate › read log")
+        );
+        let warning = Event::Warning {
+            text: "x".to_owned(),
+        };
+        assert_eq!(below("scout", &warning), None);
+    }
+}

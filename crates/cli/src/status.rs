@@ -1,0 +1,97 @@
+//! [`RunStatus`]: what a run is doing, in one line, with the gauge of its context.
+
+use plimsoll::{Money, Tokens, Usage};
+
+use crate::outcome::{about, is_worth_telling};
+use crate::terminal::text::SEPARATOR;
+
+/// Cells of the context gauge.
+const GAUGE: u64 = 12;
+
+/// What the status line of a run shows.
+#[derive(Debug, Default)]
+pub(crate) struct RunStatus {
+    /// The number of the turn.
+    pub(crate) turn: u64,
+    /// Tokens that are sent.
+    pub(crate) tokens: Tokens,
+    /// Tokens at which a plan is due.
+    pub(crate) trigger: Option<Tokens>,
+    /// The model's window.
+    pub(crate) window: Option<Tokens>,
+    /// Usage that the provider did not report.
+    pub(crate) estimated: Usage,
+    /// The cost so far, if it is known.
+    pub(crate) cost: Option<Money>,
+    /// What is under way.
+    pub(crate) doing: String,
+}
+
+impl RunStatus {
+    /// turn 4 │ ████████░░┊░ 1812 of 3000 tokens │ $0.0012 │ the model reads
+    pub(crate) fn line(&self) -> String {
+        let mut parts = vec![format!("turn {}", self.turn.max(1))];
+        parts.push(match self.window {
+            Some(window) => {
+                let gauge = gauge(self.tokens, self.trigger, window);
+                format!("{gauge} {} of {window} tokens", self.tokens)
+            }
+            None => format!("{} tokens", self.tokens),
+        });
+        if let Some(cost) = self.cost.filter(|cost| is_worth_telling(*cost)) {
+            parts.push(format!("{}{cost}", about(self.estimated)));
+        }
+        if !self.doing.is_empty() {
+            parts.push(self.doing.clone());
+        }
+        parts.join(SEPARATOR)
+    }
+}
+
+/// Filled up to what is sent, with a mark where a plan is due.
+fn gauge(tokens: Tokens, trigger: Option<Tokens>, window: Tokens) -> String {
+    let cell = |tokens: Tokens| tokens.0.saturating_mul(GAUGE) / window.0.max(1);
+    let filled = cell(tokens);
+    let mark = trigger.map(cell);
+    (0..GAUGE)
+        .map(|at| match at {
+            _ if at < filled => '█',
+            _ if mark == Some(at) => '┊',
+            _ => '░',
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_line_fits_a_terminal_of_80_columns() {
+        let status = RunStatus {
+            turn: 12,
+            tokens: Tokens(80_000),
+            trigger: Some(Tokens(150_000)),
+            window: Some(Tokens(200_000)),
+            cost: Some(Money(12_345_000)),
+            doing: "the model writes".to_owned(),
+            ..RunStatus::default()
+        };
+        let line = status.line();
+        assert_eq!(
+            line,
+            "turn 12 │ ████░░░░░┊░░ 80000 of 200000 tokens │ $0.0123 │ the model writes"
+        );
+        // Two columns for the spinner, and the last is left free.
+        assert!(line.chars().count() + 2 < 80, "{line}");
+    }
+
+    #[test]
+    fn the_gauge_shows_fill_and_trigger() {
+        assert_eq!(
+            gauge(Tokens(600), Some(Tokens(900)), Tokens(1_200)),
+            "██████░░░┊░░"
+        );
+        assert_eq!(gauge(Tokens(9_999), None, Tokens(1_200)), "█".repeat(12));
+    }
+}

@@ -1,0 +1,327 @@
+//! [`Screen`]: the rows of a terminal, up to the prompt if there is one, written by a thread of its own.
+//!
+//! The last rows are a live region: the open block of a text, and the status line. Only the rows of it
+//! that change are written again, so text and status never share a row.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use console::measure_text_width;
+use rustyline::ExternalPrinter;
+
+use crate::terminal::markdown::Page;
+use crate::terminal::queue::{Op, Sender};
+use crate::terminal::stream::MarkdownStream;
+use crate::terminal::style::Colours;
+use crate::terminal::text::{clip, rows_of};
+
+/// The size that is written to where the terminal does not say its own.
+const ROWS: u16 = 24;
+const COLUMNS: u16 = 80;
+/// Columns of a terminal, at least: of a narrower one nothing can be read anyway.
+const LEAST_COLUMNS: usize = 20;
+/// Rows of an open block that are shown, at least.
+const LEAST_ROWS: usize = 2;
+/// Up one row, to its beginning, and empty it.
+pub(crate) const OVERWRITE: &str = "\u{1b}[1A\r\u{1b}[2K";
+/// How often the spinner of a status line turns.
+const TICK: Duration = Duration::from_millis(120);
+/// The region is not drawn more often than this: nobody reads faster.
+const FRAME: Duration = Duration::from_millis(15);
+/// The frames of the spinner.
+const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// What a screen is written with.
+pub(crate) enum Printer {
+    /// Above the line that is being edited.
+    Above(Box<dyn ExternalPrinter + Send>),
+    /// At the cursor.
+    Direct(Stream),
+}
+
+/// A standard stream that is a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+/// The rows of a terminal, up to the prompt if there is one.
+pub(crate) struct Screen {
+    printer: Printer,
+    colours: Colours,
+    text: MarkdownStream,
+    /// What is under way, below the open block.
+    status: Option<String>,
+    /// Rows that are final and not written yet.
+    done: Vec<String>,
+    /// The live region as it stands on the terminal.
+    shown: Vec<String>,
+    /// How wide the terminal was then.
+    width: usize,
+    /// Rows of the open block that the region has no room for.
+    hidden: usize,
+    /// Which frame of the spinner is drawn next.
+    frame: usize,
+    /// What the last row belongs to.
+    last: Option<Kind>,
+    entered: Arc<AtomicBool>,
+}
+
+/// What a row belongs to. An empty row is between the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Note,
+}
+
+impl Screen {
+    /// Writes what is put into the queue until that is closed.
+    pub(crate) fn start(printer: Printer, colours: Colours, entered: Arc<AtomicBool>) -> Sender {
+        let mut screen = Self::new(printer, colours, entered);
+        let (sender, waiting) = Sender::new();
+        std::thread::spawn(move || {
+            let mut drawn: Option<Instant> = None;
+            loop {
+                if let Some(early) = drawn.and_then(|at| FRAME.checked_sub(at.elapsed())) {
+                    std::thread::sleep(early);
+                }
+                let Some(ops) = waiting.take(screen.tick()) else {
+                    return;
+                };
+                if ops.is_empty() {
+                    screen.frame = screen.frame.wrapping_add(1);
+                }
+                screen.resized();
+                for op in ops {
+                    screen.does(op);
+                }
+                screen.draw();
+                drawn = Some(Instant::now());
+            }
+        });
+        sender
+    }
+
+    fn new(printer: Printer, colours: Colours, entered: Arc<AtomicBool>) -> Self {
+        Self {
+            width: printer.size().1,
+            printer,
+            colours,
+            text: MarkdownStream::default(),
+            status: None,
+            done: Vec::new(),
+            shown: Vec::new(),
+            hidden: 0,
+            frame: 0,
+            last: None,
+            entered,
+        }
+    }
+
+    /// When the spinner has to turn, if one is drawn.
+    fn tick(&self) -> Option<Duration> {
+        (self.spins() && self.status.is_some()).then_some(TICK)
+    }
+
+    /// Whether the status line has a spinner: above a prompt, each frame would draw the prompt anew.
+    fn spins(&self) -> bool {
+        matches!(self.printer, Printer::Direct(_))
+    }
+
+    fn page(&self) -> Page {
+        Page {
+            width: self.printer.size().1,
+            colours: self.colours,
+        }
+    }
+
+    fn does(&mut self, op: Op) {
+        if self.entered.swap(false, Ordering::SeqCst) {
+            self.leave();
+            self.last = None;
+        }
+        let page = self.page();
+        match op {
+            Op::Lines(text) => {
+                self.end_text();
+                self.begin(Kind::Note);
+                let text = text.strip_suffix('\n').unwrap_or(&text);
+                self.done.extend(rows_of(text, page.width));
+            }
+            Op::Markdown(text) => {
+                let rows = self.text.push(&text, page);
+                self.text_rows(rows);
+            }
+            Op::Status(status) => self.status = status,
+            Op::End => self.end_text(),
+            Op::Ask(text, answered) => self.ask(&text, &answered),
+            Op::Flush(written) => {
+                self.draw();
+                // Whoever waited may have given up.
+                let _ = written.try_send(());
+            }
+        }
+    }
+
+    /// Leaves the region as it stands: what comes next is written below it.
+    fn leave(&mut self) {
+        self.shown.clear();
+        // What was never shown must not be lost.
+        if std::mem::take(&mut self.hidden) == 0 {
+            self.text.cut();
+        }
+    }
+
+    fn end_text(&mut self) {
+        let rows = self.text.end(self.page());
+        self.text_rows(rows);
+    }
+
+    fn text_rows(&mut self, rows: Vec<String>) {
+        if !rows.is_empty() {
+            self.begin(Kind::Text);
+            self.done.extend(rows);
+        }
+    }
+
+    /// Begins rows of a kind: text stands apart from notes.
+    fn begin(&mut self, kind: Kind) {
+        if self.last.replace(kind).is_some_and(|last| last != kind) {
+            self.done.push(String::new());
+        }
+    }
+
+    /// Writes what is final and, below it, the live region, as far as they are not there already.
+    fn draw(&mut self) {
+        let (rows, width) = self.printer.size();
+        let mut region = self.region(rows, width);
+        let had = std::mem::take(&mut self.shown);
+        let all = self.done.iter().chain(&region);
+        let kept = had.iter().zip(all).take_while(|(old, new)| old == new);
+        let mut kept = kept.count();
+        // Above a prompt, what is written must end a row.
+        let shrinks = kept < had.len() && kept == self.done.len() + region.len();
+        if shrinks && !self.spins() {
+            match kept.checked_sub(1) {
+                Some(less) => kept = less,
+                None => region.push(String::new()),
+            }
+        }
+        let mut text = OVERWRITE.repeat(had.len() - kept);
+        for row in self.done.iter().chain(&region).skip(kept) {
+            text.push_str(row);
+            text.push('\n');
+        }
+        self.done.clear();
+        self.shown = region;
+        if !text.is_empty() {
+            self.printer.print(&text);
+        }
+    }
+
+    /// The rows of the region as they are now.
+    fn region(&mut self, rows: usize, width: usize) -> Vec<String> {
+        let mut region = self.text.open(self.page());
+        if !region.is_empty() && self.last.is_some_and(|last| last != Kind::Text) {
+            region.insert(0, String::new());
+        }
+        // The editor and what is typed need the other half.
+        let most = (rows / 2).max(LEAST_ROWS);
+        self.hidden = region.len().saturating_sub(most);
+        region.drain(..self.hidden);
+        if let Some(status) = &self.status {
+            let spinner = self.spins().then(|| self.spinner()).unwrap_or_default();
+            if !region.is_empty() || self.last == Some(Kind::Text) {
+                region.push(String::new());
+            }
+            region.push(clip(&format!("{spinner}{status}"), width));
+        }
+        region
+    }
+
+    /// Looks at how wide the terminal is now. If it has become narrower than a row of the region, only the
+    /// terminal knows how many rows that takes: the text stays where it is, and the status line is written
+    /// over.
+    fn resized(&mut self) {
+        let width = self.printer.size().1;
+        let fits = |row: &String| measure_text_width(row) <= width;
+        if width < self.width && !self.shown.iter().all(fits) {
+            let status = self.status.is_some().then(|| self.shown.pop()).flatten();
+            self.leave();
+            self.shown.extend(status);
+        }
+        self.width = width;
+    }
+
+    fn spinner(&self) -> String {
+        let frame = SPINNER.get(self.frame % SPINNER.len());
+        frame.map(|frame| format!("{frame} ")).unwrap_or_default()
+    }
+
+    /// Asks in place of the status line, and waits until that is answered.
+    fn ask(&mut self, question: &str, answered: &Receiver<()>) {
+        self.end_text();
+        self.begin(Kind::Note);
+        let status = self.status.take();
+        self.draw();
+        let rows = rows_of(question, self.width);
+        self.printer.print(&rows.join("\n"));
+        if answered.recv().is_err() {
+            self.printer.print("\n");
+        }
+        self.status = status;
+    }
+}
+
+impl Printer {
+    /// Writes rows. A terminal that has gone away is no fault of ours.
+    fn print(&mut self, text: &str) {
+        let stream = match self {
+            Self::Above(printer) => {
+                if printer.print(text.to_owned()).is_ok() {
+                    return;
+                }
+                // If nobody edits a line any more, the terminal is ours.
+                Stream::Out
+            }
+            Self::Direct(stream) => *stream,
+        };
+        let _ = match stream {
+            Stream::Out => write_to(&mut io::stdout().lock(), text),
+            Stream::Err => write_to(&mut io::stderr().lock(), text),
+        };
+    }
+
+    /// The rows, and the columns that are written to.
+    fn size(&self) -> (usize, usize) {
+        let terminal = match self {
+            Self::Direct(Stream::Err) => console::Term::stderr(),
+            _ => console::Term::stdout(),
+        };
+        let (rows, columns) = terminal.size_checked().unwrap_or((ROWS, COLUMNS));
+        (usize::from(rows), written(columns))
+    }
+}
+
+/// The columns that are written to: one less than there are, since terminals differ in what they do
+/// after the last.
+pub(crate) fn columns(terminal: &console::Term) -> usize {
+    written(
+        terminal
+            .size_checked()
+            .map_or(COLUMNS, |(_, columns)| columns),
+    )
+}
+
+fn written(columns: u16) -> usize {
+    usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
+}
+
+fn write_to(stream: &mut impl Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes())?;
+    stream.flush()
+}

@@ -1,0 +1,380 @@
+//! Text for a terminal: cleaned of what a terminal would obey, measured in columns, broken into rows.
+
+use std::fmt::Display;
+
+use console::measure_text_width;
+
+/// What stands for a tab, whose width depends on where it stands.
+const TAB: &str = "    ";
+/// Characters of a text that is shown on one line, at most.
+const LINE: usize = 100;
+/// Characters of a word that is left out of a line whole, at most; a longer one is cut.
+const LONGEST_CUT: usize = 15;
+/// What stands between the parts of a line.
+pub(crate) const SEPARATOR: &str = " │ ";
+/// Columns of a line that is made of parts, at most: it fits the narrowest usual terminal, whose last
+/// column is left free.
+const COLUMNS: usize = 79;
+/// Ends all colours.
+pub(crate) const RESET: &str = "\u{1b}[0m";
+
+/// Where a row may end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Break {
+    /// Between words; the blanks there are dropped.
+    Words,
+    /// Anywhere; every blank is kept, as code needs it.
+    Anywhere,
+}
+
+/// Breaks one line into rows. The first begins with `first`, the others with `rest`; colours go on in
+/// the next row.
+pub(crate) fn wrap(line: &str, width: usize, first: &str, rest: &str, at: Break) -> Vec<String> {
+    let mut rows = Rows::new(width, first, rest);
+    for piece in pieces(line) {
+        match piece {
+            Piece::Escape(code) => rows.escape(code),
+            Piece::Blanks(blanks) => rows.blanks(blanks, at),
+            Piece::Word(word) => rows.word(word, at),
+        }
+    }
+    rows.end()
+}
+
+/// Breaks every line of a text between words. A row that goes on stands as far to the right as the text
+/// of its first one.
+pub(crate) fn rows_of(text: &str, width: usize) -> Vec<String> {
+    let lines = text.split('\n');
+    lines
+        .flat_map(|line| {
+            let plain = console::strip_ansi_codes(line);
+            let text = plain.trim_start_matches(['·', ' ']);
+            let indent = measure_text_width(&plain) - measure_text_width(text);
+            let rest = " ".repeat(if indent < width / 2 { indent } else { 0 });
+            wrap(line, width, "", &rest, Break::Words)
+        })
+        .collect()
+}
+
+/// Columns of a text without escapes.
+fn columns(text: &str) -> usize {
+    match text.is_ascii() {
+        true => text.len(),
+        false => measure_text_width(text),
+    }
+}
+
+/// As much of a text as one row takes.
+pub(crate) fn clip(text: &str, width: usize) -> String {
+    console::truncate_str(text, width, "…").into_owned()
+}
+
+/// A part of a line.
+enum Piece<'a> {
+    /// Something like `ESC [ 1 m`.
+    Escape(&'a str),
+    Blanks(&'a str),
+    Word(&'a str),
+}
+
+fn pieces(line: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut left = line;
+    std::iter::from_fn(move || {
+        let first = left.chars().next()?;
+        let end = match first {
+            '\u{1b}' => left.find('m').map(|at| at + 1),
+            ' ' => left.find(|c| c != ' '),
+            _ => left.find([' ', '\u{1b}']),
+        };
+        let (piece, rest) = left.split_at_checked(end.unwrap_or(left.len()))?;
+        left = rest;
+        Some(match first {
+            '\u{1b}' => Piece::Escape(piece),
+            ' ' => Piece::Blanks(piece),
+            _ => Piece::Word(piece),
+        })
+    })
+}
+
+/// Rows that are being filled.
+struct Rows<'a> {
+    width: usize,
+    rest: &'a str,
+    done: Vec<String>,
+    row: String,
+    /// Columns that are left in the row.
+    left: usize,
+    /// Whether the row has more than its beginning.
+    filled: bool,
+    /// Blanks that are written before the next word, if that fits.
+    blanks: usize,
+    /// The colours that are set.
+    colours: String,
+}
+
+impl<'a> Rows<'a> {
+    fn new(width: usize, first: &str, rest: &'a str) -> Self {
+        Self {
+            width,
+            rest,
+            done: Vec::new(),
+            row: first.to_owned(),
+            left: width.saturating_sub(measure_text_width(first)),
+            filled: false,
+            blanks: 0,
+            colours: String::new(),
+        }
+    }
+
+    fn escape(&mut self, code: &str) {
+        self.give_blanks();
+        self.row.push_str(code);
+        self.colours.clear();
+        if code != RESET {
+            self.colours.push_str(code);
+        }
+    }
+
+    fn blanks(&mut self, blanks: &str, at: Break) {
+        match at {
+            Break::Words => self.blanks += blanks.len(),
+            Break::Anywhere => self.chars(blanks),
+        }
+    }
+
+    fn word(&mut self, word: &str, at: Break) {
+        let wide = columns(word);
+        if at == Break::Anywhere {
+            return self.chars(word);
+        }
+        if self.blanks + wide > self.left && self.filled {
+            self.blanks = 0;
+            self.turn();
+        }
+        self.give_blanks();
+        match wide <= self.left {
+            true => self.push(word, wide),
+            false => self.chars(word),
+        }
+    }
+
+    /// Writes what fits of the blanks that wait.
+    fn give_blanks(&mut self) {
+        let blanks = std::mem::take(&mut self.blanks).min(self.left);
+        self.push(&" ".repeat(blanks), blanks);
+    }
+
+    /// Writes a text that may be broken anywhere.
+    fn chars(&mut self, text: &str) {
+        for c in text.chars() {
+            let mut buffer = [0; 4];
+            let c: &str = c.encode_utf8(&mut buffer);
+            let wide = columns(c);
+            // A character that is wider than the terminal takes a row all the same.
+            if wide > self.left && self.filled {
+                self.turn();
+            }
+            self.push(c, wide);
+        }
+    }
+
+    fn push(&mut self, text: &str, wide: usize) {
+        self.row.push_str(text);
+        self.left = self.left.saturating_sub(wide);
+        self.filled |= !text.is_empty();
+    }
+
+    /// Begins the next row.
+    fn turn(&mut self) {
+        if !self.colours.is_empty() {
+            self.row.push_str(RESET);
+        }
+        let next = format!("{}{}", self.rest, self.colours);
+        self.done.push(std::mem::replace(&mut self.row, next));
+        self.left = self.width.saturating_sub(measure_text_width(self.rest));
+        self.filled = false;
+    }
+
+    fn end(mut self) -> Vec<String> {
+        self.done.push(self.row);
+        self.done
+    }
+}
+
+/// Invisible characters that may change how a text reads: format characters (category Cf of Unicode
+/// 17, such as U+202E, which turns the direction, and U+200B, which has no width) and the line and
+/// paragraph separators U+2028 and U+2029.
+const INVISIBLE: [(char, char); 20] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{600}', '\u{605}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{6dd}', '\u{6dd}'),
+    ('\u{70f}', '\u{70f}'),
+    ('\u{890}', '\u{891}'),
+    ('\u{8e2}', '\u{8e2}'),
+    ('\u{180e}', '\u{180e}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{fff9}', '\u{fffb}'),
+    ('\u{110bd}', '\u{110bd}'),
+    ('\u{110cd}', '\u{110cd}'),
+    ('\u{13430}', '\u{1343f}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0001}', '\u{e0001}'),
+    ('\u{e0020}', '\u{e007f}'),
+];
+
+/// Makes a text that others wrote safe to print on a terminal.
+///
+/// Control characters, which could move the cursor, colour the screen or ring the bell, are replaced
+/// by U+FFFD. [Invisible](INVISIBLE) characters are shown as escapes such as `\u{202e}`, so that a
+/// person reads what would run. Tabs become blanks, and carriage returns are removed.
+pub(crate) fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => clean.push(c),
+            '\t' => clean.push_str(TAB),
+            '\r' => {}
+            c if c.is_control() => clean.push('\u{fffd}'),
+            c if is_invisible(c) => clean.extend(c.escape_unicode()),
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+fn is_invisible(c: char) -> bool {
+    !c.is_ascii()
+        && INVISIBLE
+            .iter()
+            .any(|(from, to)| (*from..=*to).contains(&c))
+}
+
+/// Joins parts to lines that fit a terminal of 80 columns. A part is never broken.
+pub(crate) fn lines_of(parts: &[String]) -> String {
+    let mut lines = String::new();
+    let mut columns = 0;
+    for part in parts {
+        let separator = measure_text_width(SEPARATOR);
+        let wide = measure_text_width(part);
+        match columns {
+            0 => columns = wide,
+            _ if columns + separator + wide <= COLUMNS => {
+                lines.push_str(SEPARATOR);
+                columns += separator + wide;
+            }
+            _ => {
+                lines.push('\n');
+                columns = wide;
+            }
+        }
+        lines.push_str(part);
+    }
+    lines
+}
+
+/// The first words on one line, without what a terminal would obey.
+pub(crate) fn one_line(text: &str) -> String {
+    // No line takes more of a text than this.
+    let text: String = text.chars().take(LINE * 4).collect();
+    let text = clean(&text);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    let Some((end, _)) = line.char_indices().nth(LINE) else {
+        return line;
+    };
+    let cut = line.get(..end).unwrap_or_default();
+    // Ends behind a word if one ends near.
+    match cut.rsplit_once(' ') {
+        Some((words, last)) if last.chars().count() <= LONGEST_CUT => format!("{words} …"),
+        _ => format!("{cut}…"),
+    }
+}
+
+/// Returns a number with its noun: 1 turn, 2 turns, 2 entries.
+pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    if count == N::from(1) {
+        return format!("{count} {noun}");
+    }
+    match noun.strip_suffix("ry") {
+        Some(stem) => format!("{count} {stem}ries"),
+        None => format!("{count} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn rows_break_between_words_and_count_columns() {
+        for (text, width, rows) in [
+            ("one two three", 8, vec!["one two", "three"]),
+            ("one two", 8, vec!["one two"]),
+            ("abcdefghij", 4, vec!["abcd", "efgh", "ij"]),
+            ("汉字汉字", 5, vec!["汉字", "汉字"]),
+            ("a\n\nb", 8, vec!["a", "", "b"]),
+            ("汉", 1, vec!["汉"]),
+            ("x   y", 3, vec!["x", "y"]),
+            ("ab cde fg", 6, vec!["ab cde", "fg"]),
+            ("  ab cde", 8, vec!["  ab cde"]),
+            ("  ab cde", 6, vec!["  ab", "  cde"]),
+            ("· ab cde", 6, vec!["· ab", "  cde"]),
+            (
+                "\u{1b}[2mab cd\u{1b}[0m",
+                3,
+                vec!["\u{1b}[2mab\u{1b}[0m", "\u{1b}[2mcd\u{1b}[0m"],
+            ),
+        ] {
+            assert_eq!(rows_of(text, width), rows, "{text}");
+        }
+        let item = wrap("one two three", 9, "• ", "  ", Break::Words);
+        assert_eq!(item, ["• one two", "  three"]);
+        let code = wrap("a  b  c", 4, "", "", Break::Anywhere);
+        assert_eq!(code, ["a  b", "  c"]);
+    }
+
+    #[test]
+    fn nothing_a_model_says_reaches_the_terminal_as_a_command() {
+        assert_eq!(clean("a\u{1b}[2Jb\u{7}\r\n\tc"), "a�[2Jb�\n    c");
+        assert_eq!(
+            clean("rm \u{202e}x\u{2066}\u{200b}\u{2028}é"),
+            r"rm \u{202e}x\u{2066}\u{200b}\u{2028}é"
+        );
+    }
+
+    #[test]
+    fn every_format_character_is_invisible() {
+        // An unassigned character between two blocks of them is treated like its neighbours.
+        let pattern = regex::Regex::new(r"^[\p{Cf}\p{Zl}\p{Zp}\u{2065}]$").unwrap();
+        for c in '\0'..=char::MAX {
+            assert_eq!(
+                pattern.is_match(c.encode_utf8(&mut [0; 4])),
+                is_invisible(c),
+                "{c:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn nouns_agree_with_their_numbers() {
+        assert_eq!(counted(1_u64, "turn"), "1 turn");
+        assert_eq!(counted(0_usize, "tool call"), "0 tool calls");
+        assert_eq!(counted(2_u64, "entry"), "2 entries");
+    }
+
+    #[test]
+    fn long_text_is_one_short_line() {
+        assert_eq!(one_line("a\n b\t c"), "a b c");
+        assert_eq!(one_line("a\u{1b}[2Jb\r\n c"), "a\u{fffd}[2Jb c");
+        assert_eq!(one_line(&"x".repeat(200)).chars().count(), LINE + 1);
+        let words = format!("{} is there anything?", "x".repeat(90));
+        assert_eq!(one_line(&words), format!("{} is there …", "x".repeat(90)));
+    }
+}

@@ -1,0 +1,338 @@
+//! One tool call as one line: what was called, and what came of it. The details below it are bounded.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::terminal::text::{clean, counted, one_line};
+
+/// The arguments that say the most, the first that is there.
+const MAIN: [&str; 20] = [
+    "command",
+    "cmd",
+    "script",
+    "pattern",
+    "query",
+    "path",
+    "file",
+    "file_path",
+    "filename",
+    "directory",
+    "dir",
+    "folder",
+    "url",
+    "uri",
+    "name",
+    "id",
+    "task",
+    "prompt",
+    "text",
+    "rule",
+];
+/// Arguments that say where something is looked for.
+const PLACES: [&str; 4] = ["path", "file", "dir", "directory"];
+/// Lines of output that are shown below a call.
+const SHOWN: usize = 3;
+/// The same of a command that failed, whose last lines say why.
+const SHOWN_OF_FAILED: usize = 8;
+/// Characters that a question about a call shows of it, at most.
+const ASKED: usize = 2_000;
+/// A shorter call's time is not told.
+const LONG: Duration = Duration::from_secs(1);
+
+/// What came of a call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct CallResult {
+    /// In a few words.
+    pub(crate) summary: String,
+    /// Lines of the output, whole or folded.
+    pub(crate) details: Vec<String>,
+}
+
+/// Returns what a call is about: the command, the path, the query.
+pub(crate) fn argument(tool: &str, arguments: &str) -> String {
+    let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
+        return one_line(arguments);
+    };
+    let mut main = MAIN.iter().filter_map(|name| scalar(&object, name));
+    let others = || object.keys().find_map(|name| scalar(&object, name));
+    let Some(main) = main.next().or_else(others) else {
+        return match object.is_empty() {
+            true => String::new(),
+            false => one_line(arguments),
+        };
+    };
+    let main = one_line(&main);
+    let place = PLACES.iter().find_map(|name| scalar(&object, name));
+    match (tool, place) {
+        ("grep" | "glob", Some(place)) if place != main && place != "." && !place.is_empty() => {
+            format!("{main} in {}", one_line(&place))
+        }
+        _ => main,
+    }
+}
+
+/// Returns all that a call would be made with, for a person who is asked about it.
+pub(crate) fn in_full(tool: &str, arguments: &str) -> String {
+    let text = match serde_json::from_str(arguments) {
+        Ok(Value::Object(object)) => spelled_out(&object),
+        _ => arguments.to_owned(),
+    };
+    let text = clean(&text);
+    let mut shown: String = text.chars().take(ASKED).collect();
+    if shown.len() < text.len() {
+        let more = text.len() - shown.len();
+        shown.push_str(&format!("… and {more} bytes more"));
+    }
+    format!("{tool} {shown}").trim_end().to_owned()
+}
+
+/// The main argument, and below it the others.
+fn spelled_out(object: &Map<String, Value>) -> String {
+    let main = MAIN.into_iter().find(|name| scalar(object, name).is_some());
+    let mut text = main
+        .and_then(|name| scalar(object, name))
+        .unwrap_or_default();
+    for (name, value) in object {
+        if Some(name.as_str()) == main {
+            continue;
+        }
+        let value = match value {
+            Value::String(value) => value.clone(),
+            value => value.to_string(),
+        };
+        text.push_str(&format!("\n  {name}: {value}"));
+    }
+    text
+}
+
+fn scalar(object: &Map<String, Value>, name: &str) -> Option<String> {
+    match object.get(name)? {
+        Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Returns what a call came to that has succeeded.
+pub(crate) fn result(tool: &str, text: &str, time: Duration) -> CallResult {
+    let (body, note) = split_note(text);
+    let lines = body.lines().count();
+    match tool {
+        "bash" => bash(body, note, time),
+        // It says what it did itself; the change is shown as a diff.
+        "write" | "edit" => CallResult::of(one_line(&text.replace('`', ""))),
+        "read" => CallResult::of(match note {
+            Some(note) => first(note).to_owned(),
+            None => counted(text.lines().count(), "line"),
+        }),
+        "list" | "glob" | "grep" => CallResult::of(match (note, lines) {
+            (Some(note), _) => one_line(note),
+            (None, lines) if tool == "grep" => match lines {
+                1 => "1 match".to_owned(),
+                lines => format!("{lines} matches"),
+            },
+            (None, lines) => counted(lines, "entry"),
+        }),
+        _ => other(text),
+    }
+}
+
+/// Returns what a call came to that failed or did not run.
+pub(crate) fn failure(text: &str) -> CallResult {
+    let (body, note) = split_note(text);
+    let mut lines = body.lines().filter(|line| !line.trim().is_empty());
+    let Some(note) = note else {
+        let first = lines.next().unwrap_or_default();
+        let rest: Vec<&str> = lines.collect();
+        return CallResult {
+            summary: one_line(first),
+            details: fold(&rest, SHOWN),
+        };
+    };
+    CallResult {
+        summary: one_line(note),
+        details: fold_begin(&lines.collect::<Vec<_>>()),
+    }
+}
+
+impl CallResult {
+    fn of(summary: String) -> Self {
+        Self {
+            summary,
+            details: Vec::new(),
+        }
+    }
+}
+
+fn bash(body: &str, note: Option<&str>, time: Duration) -> CallResult {
+    let mut summary = one_line(note.unwrap_or_default());
+    if time >= LONG {
+        summary.push_str(&format!(" · {:.1} s", time.as_secs_f64()));
+    }
+    let lines: Vec<&str> = body.lines().collect();
+    let has_failed = !note.unwrap_or_default().starts_with("exit 0");
+    let details = match has_failed {
+        true => fold_begin(&lines),
+        false => fold(&lines, SHOWN),
+    };
+    CallResult { summary, details }
+}
+
+fn other(text: &str) -> CallResult {
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.as_slice() {
+        [] => CallResult::of("no output".to_owned()),
+        [line] => CallResult::of(one_line(line)),
+        lines => CallResult {
+            summary: counted(lines.len(), "line"),
+            details: fold(lines, SHOWN),
+        },
+    }
+}
+
+/// The first lines, and how many more there are.
+fn fold(lines: &[&str], shown: usize) -> Vec<String> {
+    let shown = match lines.len() {
+        // A line that says that there is one more would take as much room.
+        all if all <= shown + 1 => all,
+        _ => shown,
+    };
+    let mut folded: Vec<String> = lines.iter().take(shown).map(|line| cut(line)).collect();
+    if let more @ 1.. = lines.len() - shown {
+        folded.push(format!("… {more} more lines"));
+    }
+    folded
+}
+
+/// The last lines, and how many there are before.
+fn fold_begin(lines: &[&str]) -> Vec<String> {
+    let before = lines.len().saturating_sub(SHOWN_OF_FAILED);
+    let before = if before == 1 { 0 } else { before };
+    let more = (before > 0).then(|| format!("… {before} more lines"));
+    let last = lines.iter().skip(before).map(|line| cut(line));
+    more.into_iter().chain(last).collect()
+}
+
+/// A line of output, whose blanks are kept.
+fn cut(line: &str) -> String {
+    let line: String = line.chars().take(2_000).collect();
+    clean(&line)
+}
+
+/// What our tools say of their result stands in brackets in its last line.
+fn split_note(text: &str) -> (&str, Option<&str>) {
+    let text = text.trim_end_matches('\n');
+    let (body, last) = text.rsplit_once('\n').unwrap_or(("", text));
+    let note = last
+        .strip_prefix('[')
+        .and_then(|note| note.strip_suffix(']'));
+    match note {
+        Some(note) => (body, Some(note)),
+        None => (text, None),
+    }
+}
+
+/// The first part of a note.
+fn first(note: &str) -> &str {
+    note.split_once(';').map_or(note, |(first, _)| first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_by_what_it_is_about() {
+        for (tool, arguments, expected) in [
+            (
+                "read",
+                r#"{"path":"docs/context.md","offset":3}"#,
+                "docs/context.md",
+            ),
+            (
+                "bash",
+                r#"{"timeout":5,"command":"cargo test\n  -p x"}"#,
+                "cargo test -p x",
+            ),
+            ("grep", r#"{"path":"src","pattern":"a b"}"#, "a b in src"),
+            ("grep", r#"{"path":".","pattern":"a"}"#, "a"),
+            ("github_search", r#"{"limit":5,"query":"tokio"}"#, "tokio"),
+            ("vote", r#"{"yes":true,"count":3}"#, "3"),
+            ("now", "{}", ""),
+            ("odd", "not json", "not json"),
+            ("odd", r#"{"a":[1]}"#, r#"{"a":[1]}"#),
+        ] {
+            assert_eq!(argument(tool, arguments), expected, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_question_hides_nothing() {
+        for (arguments, expected) in [
+            (r#"{"command":"ls\nrm x"}"#, "bash ls\nrm x"),
+            (
+                r#"{"timeout":5,"cmd":"ls","command":""}"#,
+                "bash ls\n  timeout: 5\n  command: ",
+            ),
+            (r#"{"a":{"b":1}}"#, "bash \n  a: {\"b\":1}"),
+            ("", "bash"),
+        ] {
+            assert_eq!(
+                in_full("bash", arguments),
+                expected.trim_end(),
+                "{arguments}"
+            );
+        }
+        let long = in_full("bash", &format!(r#"{{"command":"{}"}}"#, "x".repeat(3_000)));
+        assert!(long.ends_with("x… and 1000 bytes more"), "{long}");
+    }
+
+    #[test]
+    fn results_are_told_in_a_few_words() {
+        for (tool, text, summary) in [
+            ("read", "a\nb\n", "2 lines"),
+            (
+                "read",
+                "a\n[lines 1-1 of 9; continue with offset 2]",
+                "lines 1-1 of 9",
+            ),
+            ("list", "a/\nb (3 bytes)\n", "2 entries"),
+            ("list", "[empty directory]", "empty directory"),
+            ("glob", "a\nb\n[2 files]", "2 files"),
+            ("grep", "a:1: x", "1 match"),
+            ("bash", "[exit 0; no output]", "exit 0; no output"),
+            ("edit", "replaced in `f`, line 2", "replaced in f, line 2"),
+            ("mcp_x", "{\"ok\":true}", "{\"ok\":true}"),
+            ("mcp_x", "", "no output"),
+        ] {
+            assert_eq!(
+                result(tool, text, Duration::ZERO).summary,
+                summary,
+                "{text}"
+            );
+        }
+        let slow = result("bash", "x\n[exit 3]", Duration::from_millis(3_210));
+        assert_eq!(slow.summary, "exit 3 · 3.2 s");
+    }
+
+    #[test]
+    fn long_output_is_folded() {
+        let lines: Vec<String> = (1..=10).map(|n| format!("line {n}")).collect();
+        let text = |end: &str| format!("{}\n[{end}]", lines.join("\n"));
+        let passed = result("bash", &text("exit 0"), Duration::ZERO).details;
+        assert_eq!(passed, ["line 1", "line 2", "line 3", "… 7 more lines"]);
+        let failed = result("bash", &text("exit 1"), Duration::ZERO).details;
+        assert_eq!(failed.first().map(String::as_str), Some("… 2 more lines"));
+        assert_eq!(failed.last().map(String::as_str), Some("line 10"));
+        let stopped = failure(&text("stopped after 1 s"));
+        assert_eq!(stopped.summary, "stopped after 1 s");
+        assert_eq!(stopped.details.len(), 9);
+        assert_eq!(
+            result("bash", "1\n2\n3\n4\n[exit 0]", Duration::ZERO)
+                .details
+                .len(),
+            4
+        );
+    }
+}

@@ -1,0 +1,17 @@
+//! What Anthropic's Messages refuses.
+
+mod admission;
+mod cautions;
+mod pairing;
+mod simulate;
+mod validate;
+mod validate_block;
+mod validate_marks;
+mod validate_settings;
+
+pub use admission::{admission, validate_count};
+pub use cautions::cautions;
+pub use simulate::{sign, unsigned};
+pub(crate) use validate::unfit;
+pub use validate::{refusal, validate, validate_announced};
+pub(crate) use validate_settings::is_unasked;

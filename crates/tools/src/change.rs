@@ -1,0 +1,123 @@
+//! [`FileChange`]: what a call of `write` or `edit` would change, found out beforehand. It changes nothing.
+
+use std::sync::Arc;
+
+use plimsoll_core::{ToolError, parse_arguments};
+use serde_json::Value;
+
+use crate::scope::{Access, Scope, Workspace};
+use crate::toolbox::{EDIT, Toolbox, WRITE};
+use crate::{edit, write};
+
+/// A change of one file, before it is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file, as the workspace names it.
+    pub path: String,
+    /// What it holds now; `None` if it does not exist. Empty if it is not UTF-8 text.
+    pub before: Option<String>,
+    /// What it would hold.
+    pub after: String,
+}
+
+impl Toolbox {
+    /// Returns what a call would change, without changing it: the same checks are made as when it runs.
+    /// Returns `None` for tools other than `write` and `edit`. Permission rules are not looked at.
+    ///
+    /// Reads the file, so it blocks.
+    ///
+    /// # Errors
+    /// If the call would fail, with what the model would be told.
+    ///
+    /// ```
+    /// # let folder = std::env::temp_dir();
+    /// use plimsoll_tools::{Root, Toolbox};
+    /// use serde_json::json;
+    /// let toolbox = Toolbox::new(Root::new(&folder).unwrap());
+    /// let write = json!({"path": "no-such-file.txt", "content": "new\n"});
+    /// let change = toolbox.preview("write", &write).unwrap().unwrap();
+    /// assert_eq!((change.before, change.after.as_str()), (None, "new\n"));
+    /// assert!(toolbox.preview("read", &json!({"path": "x"})).is_none());
+    /// ```
+    #[must_use]
+    pub fn preview(&self, tool: &str, arguments: &Value) -> Option<Result<FileChange, ToolError>> {
+        let workspace = Arc::new(self.workspace().clone());
+        match tool {
+            "write" => {
+                let scope = scope(workspace, WRITE);
+                let input = parse_arguments(&self.tool(tool)?.spec().clone(), arguments.clone());
+                Some(input.and_then(|input| write::preview(&scope, &input)))
+            }
+            "edit" => {
+                let scope = scope(workspace, EDIT);
+                let input = parse_arguments(&self.tool(tool)?.spec().clone(), arguments.clone());
+                Some(input.and_then(|input| edit::preview(&scope, &input)))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn scope(workspace: Arc<Workspace>, access: Access) -> Scope {
+    Scope {
+        workspace,
+        access,
+        permissions: Arc::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::Workspace as Files;
+
+    #[test]
+    fn a_preview_is_what_the_call_then_does() {
+        let files = Files::new();
+        let toolbox = Toolbox::new(files.root());
+        for (before, tool, arguments) in [
+            (None, "write", json!({"path": "f", "content": "new\n"})),
+            (
+                Some("old\n"),
+                "write",
+                json!({"file_path": "f", "text": "new\n"}),
+            ),
+            (
+                Some("a\r\nb\r\n"),
+                "edit",
+                json!({"path": "f", "old_string": "a\nb", "new_string": "c"}),
+            ),
+        ] {
+            let _ = fs::remove_file(files.path("f"));
+            if let Some(text) = before {
+                files.put("f", text);
+            }
+            let change = toolbox.preview(tool, &arguments).unwrap().unwrap();
+            assert_eq!(change.path, "f");
+            assert_eq!(change.before.as_deref(), before);
+            assert_eq!(fs::read_to_string(files.path("f")).ok().as_deref(), before);
+            files.call(tool, &arguments.to_string()).unwrap();
+            assert_eq!(fs::read_to_string(files.path("f")).unwrap(), change.after);
+        }
+    }
+
+    #[test]
+    fn a_call_that_would_fail_says_the_same_beforehand() {
+        let files = Files::new();
+        files.put("f", "a");
+        let toolbox = Toolbox::new(files.root());
+        for (tool, arguments) in [
+            ("edit", json!({"path": "f", "old": "x", "new": "y"})),
+            ("edit", json!({"path": "../f", "old": "x", "new": "y"})),
+            ("write", json!({"path": "f/", "content": ""})),
+            ("write", json!({"path": "f"})),
+        ] {
+            let told = toolbox.preview(tool, &arguments).unwrap().unwrap_err();
+            assert_eq!(files.call(tool, &arguments.to_string()), Err(told.0));
+        }
+    }
+}
