@@ -17,6 +17,7 @@ mod light;
 mod mcp;
 mod money;
 mod recordings;
+mod rivals;
 mod sdk;
 mod soak;
 mod steps;
@@ -109,6 +110,12 @@ enum Chore {
         #[arg(long)]
         data: Option<PathBuf>,
     },
+    /// What yoagent's compaction costs and keeps beside ours, on the sessions of `money`; fetches yoagent
+    Rivals {
+        /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
+        #[arg(long)]
+        data: Option<PathBuf>,
+    },
     /// Package the program for npm, PyPI, Homebrew and the install script, into target/dist
     Dist {
         /// The system, such as x86_64-unknown-linux-gnu; without it, this one
@@ -181,6 +188,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             judge::run(root, data.as_deref(), texts.as_deref(), seed, form)
         }
         Chore::Money { data } => money::run(root, data.as_deref()),
+        Chore::Rivals { data } => rivals::run(root, data.as_deref()),
         Chore::Dist { formula: true, .. } => dist::formula(root),
         Chore::Dist {
             target,

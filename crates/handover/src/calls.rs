@@ -132,6 +132,11 @@ impl Call {
         matches!(&self.kind, CallKind::Command(command) if command.is_test)
     }
 
+    /// Returns `true` if it changes a file.
+    pub(crate) fn is_change(&self) -> bool {
+        self.files.iter().any(|(act, _)| *act != Act::Read)
+    }
+
     /// Returns what a later success must be of to settle a failure of this call: the family of its
     /// command, its file, or the call itself.
     pub(crate) fn key(&self) -> String {

@@ -12,7 +12,8 @@ use crate::sentences::{one_line, without_escapes};
 const OUTCOME_MAX: usize = 100;
 /// Longest error, in bytes.
 const ERROR_MAX: usize = 240;
-/// A result that is longer than this and not flagged is content, however it begins.
+/// A result that is longer than this and not flagged is content, however it begins, unless the call
+/// changes a file.
 const MESSAGE_MAX: usize = 1_500;
 /// Lines at the end of an output in which a summary of tests stands.
 const SUMMARY_LINES: usize = 15;
@@ -53,7 +54,9 @@ pub(crate) fn outcome(call: Option<&Call>, text: &str, is_error: bool) -> Outcom
         Some(CallKind::Search) => false,
         Some(CallKind::File | CallKind::Other) | None => {
             let bare = bare(text);
-            bare.len() <= MESSAGE_MAX && (is_failure_text(bare) || is_failure_json(bare))
+            // What a change returns is no content: a refusal may repeat the whole text.
+            let is_message = bare.len() <= MESSAGE_MAX || call.is_some_and(Call::is_change);
+            is_message && (is_failure_text(bare) || is_failure_json(bare))
         }
     };
     if failed {
@@ -402,6 +405,15 @@ mod tests {
                 "edit",
                 r#"{"path": "a"}"#,
                 "String to replace not found in file.",
+                false,
+            ),
+            (
+                "edit",
+                r#"{"path": "a", "old_string": "x"}"#,
+                &format!(
+                    "ERROR:\nNo replacement was performed: {}",
+                    "x".repeat(4_000)
+                ),
                 false,
             ),
         ] {

@@ -165,6 +165,13 @@ pub(crate) fn sources(
 /// An entry of a log as JSON.
 pub(crate) type Entry = Map<String, Value>;
 
+/// Sets a key of an object. Does nothing to any other value.
+pub(crate) fn set(value: &mut Value, key: &str, to: Value) {
+    if let Value::Object(object) = value {
+        object.insert(key.to_owned(), to);
+    }
+}
+
 /// Parses a block that was matched.
 pub(crate) fn parsed(json: &str) -> Result<Value, LogError> {
     serde_json::from_str(json).map_err(|error| LogError::Write {

@@ -2,7 +2,7 @@
 //!
 //! [`SessionLog::read`] reads a log of Claude Code, Codex, opencode, pi or Gemini CLI, and
 //! trajectories of OpenHands and SWE-agent, up to the messages of the active branch.
-//! [`SessionLog::request`] returns them as a history that `plimsoll_wire` repairs and compacts, and
+//! [`SessionLog::request`] returns them as a history that `plimsoll_judge` repairs and compacts, and
 //! [`copy()`](copy) turns the result into a new session of the same agent. [`find`] looks for the
 //! sessions on this machine.
 //!

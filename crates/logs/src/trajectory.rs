@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::copy::set;
 use crate::error::LogError;
 use crate::input::{MAX_LOG, for_each_line, open, too_large};
 use crate::session::{Role, SessionLog, Wire};
@@ -39,13 +40,17 @@ pub(crate) fn read_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
         let content = entry.get("content").cloned().unwrap_or_default();
         let mut message = json!({ "role": role, "content": content });
         if let Some(calls) = entry.get("tool_calls").filter(|calls| calls.is_array()) {
-            message["tool_calls"] = calls.clone();
+            set(&mut message, "tool_calls", calls.clone());
         }
         if role == "tool" {
-            message["tool_call_id"] = entry
-                .pointer("/tool_call_ids/0")
-                .cloned()
-                .unwrap_or_default();
+            set(
+                &mut message,
+                "tool_call_id",
+                entry
+                    .pointer("/tool_call_ids/0")
+                    .cloned()
+                    .unwrap_or_default(),
+            );
         }
         log.push(Role::Other, at, message.to_string());
     }

@@ -65,7 +65,7 @@ enum EventReader {
 }
 
 /// What the bytes are.
-enum Form {
+enum AnswerForm {
     /// Nothing but white space so far.
     Unknown,
     Events(EventReader),
@@ -83,7 +83,7 @@ enum Flow {
 /// One answer while it arrives.
 struct Receiver<'a> {
     framing: Framing,
-    form: Form,
+    form: AnswerForm,
     decoder: Box<dyn StreamDecoder>,
     sink: Sink<'a>,
     bytes: u64,
@@ -106,7 +106,7 @@ where
 {
     let mut receiver = Receiver {
         framing,
-        form: Form::Unknown,
+        form: AnswerForm::Unknown,
         decoder,
         sink,
         bytes: 0,
@@ -146,12 +146,12 @@ impl Receiver<'_> {
             let why = format!("the answer exceeds {MAX_STREAM} bytes");
             return Err(Broken::TooLarge(why));
         }
-        if matches!(self.form, Form::Unknown) {
+        if matches!(self.form, AnswerForm::Unknown) {
             self.form = match first_mark(piece) {
                 None => return Ok(Flow::On),
                 // No event begins like this; JSON and HTML do.
-                Some(b'{' | b'[' | b'<') => Form::Whole(Vec::new()),
-                Some(_) => Form::Events(match self.framing {
+                Some(b'{' | b'[' | b'<') => AnswerForm::Whole(Vec::new()),
+                Some(_) => AnswerForm::Events(match self.framing {
                     Framing::Sse => EventReader::Sse(SseReader::default()),
                     Framing::EventStream => EventReader::EventStream(EventStreamReader::default()),
                 }),
@@ -159,8 +159,8 @@ impl Receiver<'_> {
         }
         let mut events = Vec::new();
         match &mut self.form {
-            Form::Unknown => {}
-            Form::Whole(text) => {
+            AnswerForm::Unknown => {}
+            AnswerForm::Whole(text) => {
                 if text.len().saturating_add(piece.len()) > MAX_EVENT {
                     let why = format!("the answer exceeds {MAX_EVENT} bytes");
                     return Err(Broken::TooLarge(why));
@@ -168,11 +168,11 @@ impl Receiver<'_> {
                 text.extend_from_slice(piece);
                 self.told = Instant::now();
             }
-            Form::Events(EventReader::Sse(reader)) => {
+            AnswerForm::Events(EventReader::Sse(reader)) => {
                 let read = reader.push(piece, &mut events);
                 read.map_err(|error| Broken::TooLarge(error.to_string()))?;
             }
-            Form::Events(EventReader::EventStream(reader)) => {
+            AnswerForm::Events(EventReader::EventStream(reader)) => {
                 let read = reader.push(piece, &mut events);
                 read.map_err(Broken::Garbled)?;
             }
@@ -212,10 +212,10 @@ impl Receiver<'_> {
 
     /// The bytes have ended, or nothing more is needed.
     fn finish(mut self) -> Result<Reply, Broken> {
-        match std::mem::replace(&mut self.form, Form::Unknown) {
-            Form::Unknown => Err(Broken::Empty),
-            Form::Whole(text) => whole(&text, &mut *self.decoder, self.sink),
-            Form::Events(reader) => {
+        match std::mem::replace(&mut self.form, AnswerForm::Unknown) {
+            AnswerForm::Unknown => Err(Broken::Empty),
+            AnswerForm::Whole(text) => whole(&text, &mut *self.decoder, self.sink),
+            AnswerForm::Events(reader) => {
                 let events = match reader {
                     EventReader::Sse(reader) => reader.finish(),
                     EventReader::EventStream(_) => Vec::new(),

@@ -20,7 +20,7 @@ mod write;
 pub use binding::Prefix;
 pub use hosted::{hosted_kinds, not_hosted};
 pub use profile::{
-    Binding, Effort, ForcedTools, LaterSystem, NoThinking, Profile, Samplers, Temperature,
+    Binding, EffortSupport, ForcedTools, LaterSystem, NoThinking, Profile, Samplers, Temperature,
     ThinkingStyle, UnaskedThinking,
 };
 pub use read::{Chat, read};

@@ -73,13 +73,13 @@ pub trait StreamDecoder: Debug + Send {
 /// Maps the events of one protocol to operations on a reply.
 pub trait ReplyEvents: Debug + Send {
     /// What the protocol remembers of a block besides what the model wrote in it.
-    type Block: Debug + Clone + Send;
+    type BlockState: Debug + Clone + Send;
 
     /// Whether `[DONE]` ends a reply that has no other end.
     const DONE_ENDS: bool = false;
 
     /// Returns the reply before anything of it has arrived.
-    fn open() -> OpenReply<Self::Block> {
+    fn open() -> OpenReply<Self::BlockState> {
         OpenReply::default()
     }
 
@@ -88,17 +88,25 @@ pub trait ReplyEvents: Debug + Send {
     /// # Errors
     ///
     /// Those of [`StreamDecoder::push`].
-    fn event(&mut self, data: &str, reply: &mut OpenReply<Self::Block>) -> Result<(), WireError>;
+    fn event(
+        &mut self,
+        data: &str,
+        reply: &mut OpenReply<Self::BlockState>,
+    ) -> Result<(), WireError>;
 
     /// Takes a reply that was not streamed.
     ///
     /// # Errors
     ///
     /// Those of [`StreamDecoder::push`].
-    fn whole(&mut self, body: &str, reply: &mut OpenReply<Self::Block>) -> Result<(), WireError>;
+    fn whole(
+        &mut self,
+        body: &str,
+        reply: &mut OpenReply<Self::BlockState>,
+    ) -> Result<(), WireError>;
 
     /// Returns what has arrived as parts of a message.
-    fn parts(&self, reply: &OpenReply<Self::Block>, stop: StopReason) -> Vec<Part> {
+    fn parts(&self, reply: &OpenReply<Self::BlockState>, stop: StopReason) -> Vec<Part> {
         let blocks = reply.blocks().iter();
         blocks.filter_map(|block| block.part(stop)).collect()
     }
@@ -113,7 +121,7 @@ pub trait ReplyEvents: Debug + Send {
 #[derive(Debug, Clone)]
 pub struct StreamState<E: ReplyEvents> {
     events: E,
-    reply: OpenReply<E::Block>,
+    reply: OpenReply<E::BlockState>,
 }
 
 impl<E: ReplyEvents> StreamState<E> {

@@ -149,6 +149,7 @@ pub mod overflow;
 mod raw;
 mod request;
 mod server_rules;
+mod sources;
 mod tools;
 mod turns;
 

@@ -6,7 +6,7 @@ use super::manifests::{Kind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its floor. A package depends on lower floors only.
-const FLOORS: [(&str, u8); 15] = [
+const FLOORS: [(&str, u8); 16] = [
     ("plimsoll-handover", 0),
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),

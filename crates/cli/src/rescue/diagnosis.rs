@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use plimsoll::judge::Rule;
 use plimsoll::judge::body::{Body, CutError, Reading, Slot};
 use plimsoll::judge::canonical::{Reasoning, Repair, Target, mend};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::providers::{ModelBook, ModelRef};
-use plimsoll::wire::Rule;
 use plimsoll::wire::overflow::{Verdict, classify};
 use plimsoll::{Bytes, Image, Message, Part, Source, TokenCounter, Tokens};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::chat_file::{self, unread};
 use crate::compact::Filter;
 use crate::exit::Stop;
 use crate::known;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 
 /// Bytes of images in base64 that a session keeps: providers refuse requests with more than 20 MB or
 /// 32 MB, and text needs its share.
@@ -100,10 +100,15 @@ impl Patient {
         drop((view, body));
         let used = used(log, counted);
         let verdict = log.last_error.as_deref().map(|error| classify(None, error));
-        let told = match verdict {
-            Some(Verdict::Overflow(overflow)) => overflow.window.map(|window| window.0),
+        let overflow = match verdict {
+            Some(Verdict::Overflow(overflow)) => Some(overflow),
             _ => None,
         };
+        // The provider has the last word on both.
+        let used = overflow
+            .and_then(|one| one.used)
+            .map_or(used, |used| used.0);
+        let told = overflow.and_then(|one| one.window).map(|window| window.0);
         let window = match told {
             Some(window) => Some(window),
             None => window(log)?,
@@ -294,7 +299,7 @@ impl Patient {
     }
 
     /// Returns the report for programs.
-    pub(super) fn as_json(&self, log: &SessionLog) -> Value {
+    pub(super) fn as_json(&self, log: &SessionLog, copy: Option<Value>) -> Value {
         let cut = self
             .cut
             .as_ref()
@@ -315,6 +320,7 @@ impl Patient {
             "damaged_lines": log.damaged,
             "damage": log.damage,
             "compacted": cut,
+            "copy": copy,
         })
     }
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::compact::Filter;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
-use crate::screen::counted;
+use crate::terminal::text::counted;
 use crate::{chat_file, paths};
 
 use diagnosis::Patient;
@@ -116,12 +116,12 @@ fn report(
     copy: Option<&save::Saved>,
 ) -> Result<u8, Stop> {
     if args.json {
-        let mut report = patient.as_json(log);
-        if let Some(copy) = copy {
-            report["copy"] = json!({
+        let copy = copy.map(|copy| {
+            json!({
                 "id": copy.id, "path": copy.path, "directory": log.directory, "resume": copy.resume,
-            });
-        }
+            })
+        });
+        let report = patient.as_json(log, copy);
         out!("{report}");
         return Ok(DONE);
     }

@@ -58,7 +58,7 @@ fn a_dead_session_becomes_one_that_claude_code_resumes() {
         [
             "Claude Code session 5e551011-0000-4000-8000-000000000001",
             &format!("  {}", log.display()),
-            "  11 messages, about 4301 tokens of a window of 200000 (claude-sonnet-4-5)",
+            "  12 messages, about 203456 tokens of a window of 200000 (claude-sonnet-4-5)",
             "",
             "Wrong with it:",
             "  too long: the provider said \"API Error: 400 prompt is too long: 203456 tokens > 200000 maximum\"",
@@ -232,4 +232,22 @@ fn logs_are_counted_compacted_repaired_and_imported() {
     let piped = home.pipe(["count"], fs::read(log).unwrap());
     assert_eq!(piped.code, Some(2));
     assert!(piped.err.contains("by name"), "{}", piped.err);
+}
+
+#[test]
+fn the_documentation_shows_what_is_printed() {
+    let home = Home::new();
+    put(&home, CLAUDE, "claude-code.jsonl");
+    let page = include_str!("../../../../docs/rescue.md");
+    let shown = page
+        .split("```console\n$ plimsoll rescue\n")
+        .nth(1)
+        .unwrap();
+    let shown: Vec<&str> = shown.split("```").next().unwrap().lines().collect();
+    let said = rescue(&home, &[]).done();
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(lines.len(), shown.len(), "{}", said.out);
+    for (line, shown) in lines.iter().zip(shown) {
+        assert!(super::docs::fits(line, shown), "{line}\n{shown}");
+    }
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use plimsoll_wire::anthropic::MIN_BUDGET;
 use plimsoll_wire::anthropic::{
-    Effort, ForcedTools, NoThinking, Profile, Samplers, Temperature, ThinkingStyle, UnaskedThinking,
+    EffortSupport, ForcedTools, NoThinking, Profile, Samplers, Temperature, ThinkingStyle,
+    UnaskedThinking,
 };
 use serde_json::Value;
 
@@ -255,7 +256,7 @@ fn effort(check: &mut Check<'_>, request: &Value) {
     else {
         return;
     };
-    if check.profile.effort == Effort::Refused {
+    if check.profile.effort == EffortSupport::Refused {
         let words = "This model does not support the effort parameter.";
         check.fault(Rule::Shape, "output_config.effort", words);
     } else if !effort

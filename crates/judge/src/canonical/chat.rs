@@ -31,12 +31,11 @@ impl Form for Dialect {
     /// A history may end with the beginning of an answer, and so may a request to Mistral that says so.
     fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
         let continues = || self.voice == Voice::Mistral && is_prefix(&(situation.last)());
-        (!situation.is_request || continues()).then(|| {
-            Target::Chat(Self {
-                prefill: Prefill::Allowed,
-                ..self.clone()
-            })
-        })
+        let dialect = || Self {
+            prefill: Prefill::Allowed,
+            ..self.clone()
+        };
+        (!situation.is_request || continues()).then(|| dialect().into())
     }
 
     fn read(

@@ -65,11 +65,12 @@ impl Form for Profile {
                 (prefill, self.unasked_thinking)
             }
         };
-        Some(Target::Messages(Self {
+        let profile = Self {
             prefill,
             unasked_thinking,
             ..self.clone()
-        }))
+        };
+        Some(profile.into())
     }
 
     fn read(

@@ -20,6 +20,24 @@ pub enum Target {
     Messages(anthropic::Profile),
 }
 
+impl From<Dialect> for Target {
+    fn from(dialect: Dialect) -> Self {
+        Self::Chat(dialect)
+    }
+}
+
+impl From<openai_responses::Profile> for Target {
+    fn from(profile: openai_responses::Profile) -> Self {
+        Self::Responses(profile)
+    }
+}
+
+impl From<anthropic::Profile> for Target {
+    fn from(profile: anthropic::Profile) -> Self {
+        Self::Messages(profile)
+    }
+}
+
 impl Target {
     /// The names that [`Target::of_protocol`] knows, as in `plimsoll mock --protocol`.
     pub const PROTOCOLS: [&'static str; 3] = ["openai", "openai-responses", "anthropic"];

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::load;
-use crate::copy::{Copy, Entry, Group, joined, parsed, stem};
+use crate::copy::{Copy, Entry, Group, joined, parsed, set, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::match_up::Matched;
@@ -103,9 +103,17 @@ fn call(block: &Value, source: Option<&Value>) -> Value {
     let mut call = own
         .cloned()
         .unwrap_or_else(|| json!({ "id": id, "status": "error" }));
-    call["name"] = block.get("name").cloned().unwrap_or_default();
-    call["args"] = block.get("input").cloned().unwrap_or_else(|| json!({}));
-    call["result"] = Value::Null;
+    set(
+        &mut call,
+        "name",
+        block.get("name").cloned().unwrap_or_default(),
+    );
+    set(
+        &mut call,
+        "args",
+        block.get("input").cloned().unwrap_or_else(|| json!({})),
+    );
+    set(&mut call, "result", Value::Null);
     call
 }
 
@@ -127,11 +135,16 @@ fn answer(calls: &mut [Value], block: &Value) {
         }
         _ => String::new(),
     };
-    call["result"] = json!([{ "functionResponse": {
+    let result = json!([{ "functionResponse": {
         "id": call.get("id"), "name": call.get("name"), "response": { "output": texts },
     } }]);
+    set(call, "result", result);
     let is_error = block.get("is_error") == Some(&Value::Bool(true));
-    call["status"] = if is_error { "error" } else { "success" }.into();
+    set(
+        call,
+        "status",
+        if is_error { "error" } else { "success" }.into(),
+    );
     if let Some(call) = call.as_object_mut() {
         call.shift_remove("resultDisplay");
     }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{Message, load};
-use crate::copy::{Copy, Group, joined, parsed, shell_word};
+use crate::copy::{Copy, Group, joined, parsed, set, shell_word};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::match_up::Matched;
@@ -112,10 +112,10 @@ impl Writer<'_> {
             info = json!({ "role": if is_answer { "assistant" } else { "user" }, "time": { "created": 0 } });
         }
         let id = self.id("msg");
-        info["id"] = id.clone().into();
-        info["sessionID"] = self.session.clone().into();
+        set(&mut info, "id", id.clone().into());
+        set(&mut info, "sessionID", self.session.clone().into());
         if is_answer {
-            info["parentID"] = self.parent.clone();
+            set(&mut info, "parentID", self.parent.clone());
             if let (Some(tokens), Value::Object(info)) = (self.tokens, &mut info) {
                 let tokens = json!({
                     "total": tokens, "input": tokens, "output": 0, "reasoning": 0,
@@ -136,9 +136,9 @@ impl Writer<'_> {
             _ => parts(group, source)?,
         };
         let parts = parts.into_iter().map(|mut part| {
-            part["id"] = self.id("prt").into();
-            part["sessionID"] = self.session.clone().into();
-            part["messageID"] = id.clone().into();
+            set(&mut part, "id", self.id("prt").into());
+            set(&mut part, "sessionID", self.session.clone().into());
+            set(&mut part, "messageID", id.clone().into());
             part
         });
         let parts: Vec<Value> = parts.collect();
@@ -185,7 +185,10 @@ fn call(block: &Value, source: Option<&Message>) -> Value {
     let mut part = own.cloned().unwrap_or_else(
         || json!({ "type": "tool", "tool": block.get("name"), "callID": id, "state": {} }),
     );
-    part["state"]["input"] = block.get("input").cloned().unwrap_or_else(|| json!({}));
+    let input = block.get("input").cloned().unwrap_or_else(|| json!({}));
+    if let Some(state) = part.get_mut("state") {
+        set(state, "input", input);
+    }
     part
 }
 
@@ -212,11 +215,12 @@ fn answer(parts: &mut [Value], block: &Value) {
         .cloned()
         .unwrap_or_else(|| json!({ "start": 0, "end": 0 }));
     let input = old.get("input").cloned().unwrap_or_else(|| json!({}));
-    part["state"] = match block.get("is_error") == Some(&Value::Bool(true)) {
+    let state = match block.get("is_error") == Some(&Value::Bool(true)) {
         true => json!({ "status": "error", "input": input, "error": said, "time": time }),
         false => json!({
             "status": "completed", "input": input, "output": said, "title": old.get("title"),
             "metadata": {}, "time": time,
         }),
     };
+    set(part, "state", state);
 }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::copy::set;
 use crate::detect::SQLITE;
 use crate::error::LogError;
 use crate::find::MAX_CANDIDATES;
@@ -154,7 +155,7 @@ fn from_database(path: &Path, session: Option<&str>) -> Result<Export, String> {
             });
             let revert = revert.and_then(|text| serde_json::from_str::<Value>(&text).ok());
             if let Some(revert) = revert.filter(Value::is_object) {
-                info["revert"] = revert;
+                set(&mut info, "revert", revert);
             }
             Ok(info)
         });

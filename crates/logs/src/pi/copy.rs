@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::wire_id;
-use crate::copy::{Copy, Entry, Group, groups, parsed, shell_word, sources, stem};
+use crate::copy::{Copy, Entry, Group, groups, parsed, set, shell_word, sources, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::input::{Line, for_each_line};
@@ -45,7 +45,7 @@ pub(crate) fn write(
         "cwd": log.directory,
     });
     if let Some(path) = log.path.to_str().filter(|_| log.path.is_absolute()) {
-        new["parentSession"] = path.into();
+        set(&mut new, "parentSession", path.into());
     }
     writer.line(&new);
     for setting in settings {
@@ -290,7 +290,11 @@ fn own_block(block: &Value, message: Option<&Value>) -> Option<Value> {
             let mut call = own.cloned().unwrap_or_else(
                 || json!({ "type": "toolCall", "id": id, "name": text("name").unwrap_or_default() }),
             );
-            call["arguments"] = block.get("input").cloned().unwrap_or_else(|| json!({}));
+            set(
+                &mut call,
+                "arguments",
+                block.get("input").cloned().unwrap_or_else(|| json!({})),
+            );
             call
         }
         _ => return None,

@@ -306,12 +306,12 @@ fn a_compacted_copy_keeps_the_task_and_is_as_recorded() {
     }
 }
 
-/// Compares a copy with the recorded one. `RECORD=1` writes it anew, to be read in the diff.
+/// Compares a copy with the recorded one. `PLIMSOLL_BLESS=1` writes it anew, to be read in the diff.
 fn as_recorded(name: &str, text: &str) {
     let path = data("copies").join(name);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).display().to_string();
     let text = text.replace(&root, "");
-    if std::env::var_os("RECORD").is_some() {
+    if std::env::var_os("PLIMSOLL_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, &text).unwrap();
     }

@@ -19,7 +19,7 @@ use super::{
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
-use crate::explain::{Peculiarity, messages as sentences};
+use crate::explain::{Explanation, messages as sentences};
 use crate::hosted::hosted;
 use crate::models::FROM_LOW;
 use crate::rejected::RejectionTexts;
@@ -59,12 +59,12 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 
 /// Messages as a model accepts it.
 #[derive(Debug)]
-pub(crate) struct Messages {
+pub(crate) struct MessagesProtocol {
     pub(crate) profile: Profile,
     pub(crate) sent: Sent<Decided>,
 }
 
-impl Protocol for Messages {
+impl Protocol for MessagesProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
     }
@@ -148,16 +148,8 @@ impl Protocol for Messages {
         crate::explain::rules_of("AM")
     }
 
-    fn peculiarities(&self, _: &Connection) -> Vec<Peculiarity> {
-        sentences::peculiarities(&self.profile)
-    }
-
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::caching(&self.profile, &connection.facts)
-    }
-
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::limitations(&self.profile, &connection.facts)
+    fn explain(&self, connection: &Connection) -> Explanation {
+        sentences::explain(&self.profile, &connection.facts)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

@@ -144,7 +144,7 @@ pub(super) fn is_paused(messages: &dyn History) -> bool {
     let last = said.find(|part| part.as_text().is_none_or(says));
     match last {
         Some(Part::Opaque(opaque)) => {
-            matches!(block(opaque), Some((_, Block::Call(_)))) || is_compaction(opaque)
+            matches!(block(opaque), Some((_, HostedBlock::Call(_)))) || is_compaction(opaque)
         }
         _ => false,
     }
@@ -227,9 +227,9 @@ impl ServerCalls {
             match part {
                 Part::ToolCall(call) if is_turn => waiting.host_call(caller(call).as_deref()),
                 Part::Opaque(opaque) if !gone(at) => match block(opaque) {
-                    Some((kind, Block::Call(id))) if is_turn => waiting.call(&id, (at, kind)),
-                    Some((kind, Block::Call(id))) => parted.calls.push((at, kind, id)),
-                    Some((kind, Block::Result(id))) if is_turn => {
+                    Some((kind, HostedBlock::Call(id))) if is_turn => waiting.call(&id, (at, kind)),
+                    Some((kind, HostedBlock::Call(id))) => parted.calls.push((at, kind, id)),
+                    Some((kind, HostedBlock::Result(id))) if is_turn => {
                         let answers = waiting.result(&id);
                         if !answers {
                             parted.results.push((at, kind));
@@ -265,13 +265,13 @@ fn is_compaction(opaque: &Opaque) -> bool {
 }
 
 /// What a block has to do with the provider's own tools.
-enum Block {
+enum HostedBlock {
     Call(String),
     Result(String),
 }
 
 /// Its kind, and that.
-fn block(opaque: &Opaque) -> Option<(String, Block)> {
+fn block(opaque: &Opaque) -> Option<(String, HostedBlock)> {
     // Most blocks are something else: looked at only as far as that takes.
     if opaque.origin != ORIGIN || !opaque.data.contains("_tool_") {
         return None;
@@ -280,9 +280,9 @@ fn block(opaque: &Opaque) -> Option<(String, Block)> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let kind = text("type");
     let block = if calls_server(kind) {
-        Block::Call(text("id").to_owned())
+        HostedBlock::Call(text("id").to_owned())
     } else if kind.ends_with("_tool_result") {
-        Block::Result(text("tool_use_id").to_owned())
+        HostedBlock::Result(text("tool_use_id").to_owned())
     } else {
         return None;
     };

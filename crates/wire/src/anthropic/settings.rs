@@ -167,7 +167,7 @@ impl Settings {
             }
             None => self.note(LeftOut::ThinkingOff),
         }
-        if profile.effort == profile::Effort::Supported {
+        if profile.effort == profile::EffortSupport::Supported {
             let effort = json!({"effort": name(effort)});
             self.set("output_config", effort);
         }
@@ -180,7 +180,7 @@ impl Settings {
             (_, NoThinking::Supported) => self.set("thinking", json!({"type": "disabled"})),
             (_, NoThinking::Refused | NoThinking::Unknown) => {
                 self.note(LeftOut::ThinkingOn);
-                if profile.effort == profile::Effort::Supported {
+                if profile.effort == profile::EffortSupport::Supported {
                     self.set("output_config", json!({"effort": name(Effort::Minimal)}));
                 }
             }

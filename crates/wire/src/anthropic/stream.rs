@@ -35,7 +35,7 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
 }
 
 impl ReplyEvents for MessagesEvents {
-    type Block = MessagesBlock;
+    type BlockState = MessagesBlock;
 
     fn event(&mut self, data: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<(), WireError> {
         let event: RawObject<'_> = parse(data)?;

@@ -47,7 +47,7 @@ impl StreamState {
 }
 
 impl ReplyEvents for ConverseEvents {
-    type Block = ConverseBlock;
+    type BlockState = ConverseBlock;
 
     fn event(&mut self, data: &str, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
         let event: Map<String, Value> = parse(data)?;

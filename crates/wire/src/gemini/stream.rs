@@ -63,7 +63,7 @@ impl StreamState {
 }
 
 impl ReplyEvents for GeminiEvents {
-    type Block = GeminiBlock;
+    type BlockState = GeminiBlock;
 
     fn event(&mut self, data: &str, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
         self.take(&parse(data)?, reply)

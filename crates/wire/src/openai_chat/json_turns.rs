@@ -174,7 +174,7 @@ impl TurnDecoder {
 }
 
 impl ReplyEvents for TurnEvents {
-    type Block = CallState;
+    type BlockState = CallState;
 
     const DONE_ENDS: bool = ChatEvents::DONE_ENDS;
 

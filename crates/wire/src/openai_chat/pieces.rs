@@ -14,14 +14,14 @@ pub struct CallState {
     given: Option<String>,
     /// How far the arguments are.
     scan: Scan,
-    form: Form,
+    form: PieceForm,
     /// The name was told again when the arguments were whole: what follows may be another call's.
     named_again: bool,
 }
 
 /// How the pieces of the arguments come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Form {
+enum PieceForm {
     #[default]
     Unknown,
     /// Each is what is new.
@@ -104,7 +104,7 @@ impl CallState {
                 call.arguments.clear();
                 self.scan = Scan::default();
             } else if !call.arguments.is_empty() && !more.is_empty() {
-                self.form = Form::New;
+                self.form = PieceForm::New;
             }
             more
         };
@@ -124,11 +124,11 @@ impl CallState {
         let mut whole = self.scan;
         whole.take(more.get(said.len()..).unwrap_or_default());
         if self.scan.is_over() {
-            return !whole.beyond || self.form != Form::New;
+            return !whole.beyond || self.form != PieceForm::New;
         }
-        let all = self.form != Form::New && !whole.beyond;
+        let all = self.form != PieceForm::New && !whole.beyond;
         if all && more.len() > said.len() {
-            self.form = Form::All;
+            self.form = PieceForm::All;
         }
         all
     }

@@ -12,7 +12,7 @@ use super::dialect::{
 use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
-use super::write::Chat;
+use super::write::ChatWriter;
 use crate::chunks::BodyChunks;
 use crate::compose::{Composer, History, WrittenMessages, cache_control};
 use crate::error::WireError;
@@ -112,10 +112,10 @@ pub fn render_next(
 pub fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
     let mut composer = Composer::new(dialect.rules());
     for message in messages {
-        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+        composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
     }
     let notes = std::mem::take(&mut composer.normalizer.notes);
-    let (body, from) = composer.into_list(&Chat(dialect));
+    let (body, from) = composer.into_list(&ChatWriter(dialect));
     Rendered {
         body,
         notes,
@@ -133,7 +133,7 @@ fn next(
 ) -> (Rendered<BodyChunks>, Vec<Turn>) {
     let composer = written.composer(dialect.rules(), input.system);
     for message in messages.since(composer.messages) {
-        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+        composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
     }
     let marks = input
         .cache
@@ -154,7 +154,7 @@ fn next(
     rest.push(b'}');
     let (head, end) = (head.open_list("messages"), composer.end(input.context));
     let rendered = Rendered {
-        body: composer.body(head, &end, (marks, mark), &Chat(dialect), &rest),
+        body: composer.body(head, &end, (marks, mark), &ChatWriter(dialect), &rest),
         notes,
         ..Rendered::default()
     };

@@ -40,7 +40,7 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
 }
 
 impl ReplyEvents for ChatEvents {
-    type Block = CallState;
+    type BlockState = CallState;
 
     const DONE_ENDS: bool = true;
 

@@ -42,7 +42,7 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
 
 /// One event.
 #[derive(Debug, Default, Deserialize)]
-struct Event<'a> {
+struct ResponsesEvent<'a> {
     #[serde(rename = "type", default)]
     kind: Option<Value>,
     #[serde(default)]
@@ -70,7 +70,7 @@ struct Event<'a> {
 }
 
 impl ReplyEvents for ResponsesEvents {
-    type Block = ItemState;
+    type BlockState = ItemState;
 
     const DONE_ENDS: bool = true;
 
@@ -80,7 +80,7 @@ impl ReplyEvents for ResponsesEvents {
     }
 
     fn event(&mut self, data: &str, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
-        let event: Event<'_> = parse(data)?;
+        let event: ResponsesEvent<'_> = parse(data)?;
         let failed = event.error.as_ref().is_some_and(|error| !error.is_null());
         let kind = text(event.kind.as_ref()).unwrap_or_default();
         match kind {
@@ -220,7 +220,7 @@ fn object(raw: &RawValue, place: impl FnOnce() -> String) -> Result<Value, WireE
     }
 }
 
-fn added(event: &Event<'_>, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
+fn added(event: &ResponsesEvent<'_>, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
     let Some(raw) = event.item else {
         return Ok(());
     };
@@ -238,7 +238,7 @@ fn added(event: &Event<'_>, reply: &mut OpenReply<ItemState>) -> Result<(), Wire
     Ok(())
 }
 
-fn finished(event: &Event<'_>, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
+fn finished(event: &ResponsesEvent<'_>, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
     let Some(raw) = event.item else {
         return Ok(());
     };
@@ -269,7 +269,11 @@ fn whole_item(
 }
 
 /// A piece of an item. What is not known says nothing that is not said again by its item.
-fn piece(kind: &str, event: &Event<'_>, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
+fn piece(
+    kind: &str,
+    event: &ResponsesEvent<'_>,
+    reply: &mut OpenReply<ItemState>,
+) -> Result<(), WireError> {
     let (of, place) = match kind {
         "response.output_text.delta" | "response.refusal.delta" => {
             ("message", &event.content_index)
@@ -297,7 +301,10 @@ fn piece(kind: &str, event: &Event<'_>, reply: &mut OpenReply<ItemState>) -> Res
 }
 
 /// Servers that send arguments in one piece send them here.
-fn arguments_done(event: &Event<'_>, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
+fn arguments_done(
+    event: &ResponsesEvent<'_>,
+    reply: &mut OpenReply<ItemState>,
+) -> Result<(), WireError> {
     let all = text(event.arguments.as_ref()).or_else(|| text(event.input.as_ref()));
     let known = place::of_piece(reply.blocks(), event.about("function_call", None));
     let call = known.and_then(|at| Some((at, reply.blocks().get(at)?.call()?)));
@@ -317,7 +324,7 @@ fn open(about: EventItem<'_>, reply: &mut OpenReply<ItemState>) -> Result<usize,
     reply.open(at, content, state)
 }
 
-impl Event<'_> {
+impl ResponsesEvent<'_> {
     /// What it says of the item that it is about.
     fn about<'e>(&'e self, kind: &'e str, item: Option<&'e Value>) -> EventItem<'e> {
         let id = text(self.item_id.as_ref()).filter(|id| !id.is_empty());
