@@ -39,7 +39,10 @@ pub(crate) struct Terminal {
     answers: bool,
     /// Whether notes are written to the terminal; otherwise they go to standard error.
     notes: bool,
+    /// The colours of notes.
     colours: Colours,
+    /// The colours of answers, if those are written to the terminal.
+    answers_in: Colours,
     verbosity: Verbosity,
     /// A line was sent since something was written. No lock: who writes may wait for the editor, and
     /// the editor must not wait for who writes.
@@ -68,6 +71,7 @@ impl Terminal {
             answers: false,
             notes: false,
             colours: Colours::None,
+            answers_in: Colours::None,
             verbosity,
             entered: Arc::default(),
             incomplete: AtomicBool::new(false),
@@ -89,6 +93,7 @@ impl Terminal {
             answers: true,
             notes: true,
             colours,
+            answers_in: colours,
             ..plain
         }
     }
@@ -111,6 +116,7 @@ impl Terminal {
             answers,
             notes,
             colours: if notes { colours } else { Colours::None },
+            answers_in: if answers { colours } else { Colours::None },
             ..plain
         }
     }
@@ -129,6 +135,14 @@ impl Terminal {
     pub(crate) fn say(&self, text: &str) {
         match self.answers {
             true => self.op(Op::Lines(clean(text))),
+            false => self.keep(out::line(format_args!("{text}"))),
+        }
+    }
+
+    /// Whole lines of what was asked for, which hold nothing that others wrote but what is [clean].
+    pub(crate) fn say_styled(&self, text: &str) {
+        match self.answers {
+            true => self.op(Op::Lines(text.to_owned())),
             false => self.keep(out::line(format_args!("{text}"))),
         }
     }
@@ -207,8 +221,14 @@ impl Terminal {
         lock(&self.failed).take()
     }
 
+    /// The colours of notes.
     pub(crate) fn colours(&self) -> Colours {
         self.colours
+    }
+
+    /// The colours of answers, and of what was asked for.
+    pub(crate) fn answer_colours(&self) -> Colours {
+        self.answers_in
     }
 
     pub(crate) fn dim(&self, text: &str) -> String {
