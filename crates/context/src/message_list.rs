@@ -54,7 +54,6 @@ impl MessageList {
     }
 
     /// Iterates over the messages.
-    #[must_use]
     pub fn iter(&self) -> MessageIter<'_> {
         self.blocks.iter().flat_map(|block| block.iter())
     }

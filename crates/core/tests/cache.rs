@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use plimsoll_agent::{Entry, Event, Failure, Request};
 use plimsoll_context::{
     Breakpoint, CacheBreak, CacheConfig, CacheMiss, CacheRetention, CallId, Chars4, Delta,
-    LongerCache, Message, MessageList, Money, Part, PriceSheet, Rates, Reason, Reply, Seq,
-    StopReason, TokenCounter, Tokens, ToolCall, Usage,
+    LongerCache, MessageList, Money, Part, PriceSheet, Rates, Reason, Reply, Seq, StopReason,
+    TokenCounter, Tokens, ToolCall, Usage,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
