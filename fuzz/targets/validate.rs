@@ -7,7 +7,7 @@ use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles};
 use plimsoll_judge as judge;
 use plimsoll_judge::Fault;
 use plimsoll_wire::overflow::{Verdict, classify};
-use plimsoll_wire::{anthropic, openai_chat, openai_responses};
+use plimsoll_wire::anthropic;
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {

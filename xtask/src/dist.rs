@@ -218,40 +218,54 @@ fn npm_manifest() -> String {
         .iter()
         .map(|system| (system.npm_package(), json!(VERSION)))
         .collect();
-    let mut manifest = common_manifest("plimsoll", SUMMARY);
-    manifest["bin"] = json!({ "plimsoll": "plimsoll.js" });
-    manifest["optionalDependencies"] = json!(systems);
-    manifest["engines"] = json!({ "node": ">=18" });
-    manifest["keywords"] = json!([
-        "llm",
-        "agent",
-        "context-window",
-        "compaction",
-        "claude-code"
-    ]);
-    format!("{manifest:#}\n")
+    manifest(
+        "plimsoll",
+        SUMMARY,
+        [
+            ("bin", json!({ "plimsoll": "plimsoll.js" })),
+            ("optionalDependencies", json!(systems)),
+            ("engines", json!({ "node": ">=18" })),
+            (
+                "keywords",
+                json!([
+                    "llm",
+                    "agent",
+                    "context-window",
+                    "compaction",
+                    "claude-code"
+                ]),
+            ),
+        ],
+    )
 }
 
 /// The manifest of the npm package with one system's binary.
 fn system_manifest(system: &System) -> String {
     let about = format!("The binary of plimsoll for {}.", system.triple);
-    let mut manifest = common_manifest(&system.npm_package(), &about);
-    manifest["os"] = json!([system.os]);
-    manifest["cpu"] = json!([system.cpu]);
-    if !system.libc.is_empty() {
-        manifest["libc"] = json!([system.libc]);
-    }
-    format!("{manifest:#}\n")
+    let libc = (!system.libc.is_empty()).then(|| ("libc", json!([system.libc])));
+    let fits = [("os", json!([system.os])), ("cpu", json!([system.cpu]))];
+    manifest(&system.npm_package(), &about, fits.into_iter().chain(libc))
 }
 
-fn common_manifest(name: &str, about: &str) -> serde_json::Value {
-    json!({
-        "name": name,
-        "version": VERSION,
-        "description": about,
-        "license": env!("CARGO_PKG_LICENSE"),
-        "repository": { "type": "git", "url": format!("git+{HOME_PAGE}.git") },
-    })
+fn manifest(
+    name: &str,
+    about: &str,
+    more: impl IntoIterator<Item = (&'static str, serde_json::Value)>,
+) -> String {
+    let common = [
+        ("name", json!(name)),
+        ("version", json!(VERSION)),
+        ("description", json!(about)),
+        ("license", json!(env!("CARGO_PKG_LICENSE"))),
+        (
+            "repository",
+            json!({ "type": "git", "url": format!("git+{HOME_PAGE}.git") }),
+        ),
+    ];
+    let keys = common.into_iter().chain(more);
+    let manifest: serde_json::Map<String, serde_json::Value> =
+        keys.map(|(key, value)| (key.to_owned(), value)).collect();
+    format!("{:#}\n", serde_json::Value::Object(manifest))
 }
 
 fn metadata(readme: &[u8]) -> Vec<u8> {

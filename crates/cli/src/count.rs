@@ -82,12 +82,11 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
     let text = given.text;
     let target = repair::target(None, None, &chat_file::json(&text)?, given.target.as_ref())?;
     let chat = chat_file::parse(&text, &target)?;
-    let messages: Vec<Arc<Message>> = chat.messages.into_iter().map(Arc::new).collect();
     let request = Request {
         system: "".into(),
         hosted_tools: Arc::default(),
         tools: chat.tools.into(),
-        messages,
+        messages: chat.messages.into_iter().collect(),
         dynamic_context: None,
         tool_choice: ToolChoice::Auto,
         format: None,

@@ -1,171 +1,255 @@
-//! What fills a window, as a table and a bar. It weighs nothing; see `WindowUse`.
+//! What fills a window, as a picture: a bar of segments, and a legend with the numbers. It weighs nothing;
+//! see `WindowUse`.
 
-use plimsoll::{Contents, Share, Tokens, WindowUse};
+use plimsoll::{Contents, Edit, Entry, Plan, Share, Tokens, WindowUse};
+
+use crate::event_printer::compacted;
+use crate::terminal::style::{BLUE, CYAN, Colours, GREEN, MAGENTA, RED, Style, YELLOW};
+use crate::terminal::text::clean;
 
 /// Cells of the bar.
-const BAR: u64 = 50;
+const BAR: u64 = 60;
 /// Tools that have a row of their own, the heaviest first; the others share one.
 const TOOL_ROWS: usize = 12;
+/// What stands before each line.
+const MARGIN: &str = "  ";
 
 /// A part of the window.
-struct Row {
-    name: String,
+struct Part {
+    name: &'static str,
+    /// Stands for the part in the bar if there are no colours.
+    letter: char,
+    style: Style,
     count: Option<usize>,
     tokens: Tokens,
 }
 
-/// The table, line by line.
-pub(crate) fn table(of: &WindowUse) -> Vec<String> {
-    let mut rows = vec![Row {
-        name: "system prompt".to_owned(),
-        count: None,
-        tokens: of.system,
-    }];
-    rows.push(Row {
-        name: "tools".to_owned(),
-        count: Some(of.tool_count),
-        tokens: of.tools,
-    });
-    rows.extend(parts(&of.view));
-    rows.push(Row {
-        name: "dynamic context".to_owned(),
-        count: None,
-        tokens: of.dynamic_context,
-    });
-    rows.retain(|row| row.tokens > Tokens::ZERO);
-    let of_all = of.window_counted.or(of.limit).unwrap_or(of.used);
-    let mut lines: Vec<String> = rows.iter().map(|row| line(row, of_all)).collect();
-    lines.push(line(
-        &Row {
-            name: "in all".to_owned(),
-            count: None,
-            tokens: of.used,
-        },
-        of_all,
-    ));
-    let Some(limit) = of.limit else {
-        lines.push("the window is not known; a refusal will tell it".to_owned());
-        return lines;
-    };
-    lines.push(line(
-        &Row {
-            name: "free".to_owned(),
-            count: None,
-            tokens: limit.minus(of.used),
-        },
-        of_all,
-    ));
-    if let Some(reserve) = of.reserve {
-        lines.push(line(
-            &Row {
-                name: "kept for the answer".to_owned(),
-                count: None,
-                tokens: reserve,
-            },
-            of_all,
+/// The picture, line by line.
+pub(crate) fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> Vec<String> {
+    let mut parts = vec![
+        part("system prompt", 'S', Style::of(BLUE), None, of.system),
+        part("tools", 'T', Style::of(CYAN), Some(of.tool_count), of.tools),
+    ];
+    parts.extend(view_parts(&of.view));
+    let dynamic = part("dynamic context", 'D', Style::DIM, None, of.dynamic_context);
+    parts.push(dynamic);
+    parts.retain(|part| part.tokens > Tokens::ZERO);
+    let all = of.window_counted.or(of.limit).unwrap_or(of.used);
+    let mut lines = vec![headline(of)];
+    lines.push(bar(&parts, of, all, colours));
+    lines.extend(trigger(of, all, colours));
+    lines.extend(legend(&parts, &of.view, all, colours));
+    if let Some(limit) = of.limit {
+        let free = limit.minus(of.used);
+        lines.push(row(
+            &colours.paint(Style::DIM, "░"),
+            "free",
+            None,
+            free,
+            all,
         ));
     }
-    lines.push(bar(of, of_all));
-    lines.push(marks(of));
+    if let Some(reserve) = of.reserve {
+        let mark = colours.paint(Style::DIM, "·");
+        lines.push(row(&mark, "kept for the answer", None, reserve, all));
+    }
+    lines.extend(last.map(last_plan));
     lines
 }
 
-/// The system prompt and the messages, by kind, of a view whose window nobody knows.
-pub(crate) fn view(system: Tokens, view: &Contents) -> Vec<String> {
-    let mut all = vec![Row {
-        name: "system prompt".to_owned(),
-        count: None,
-        tokens: system,
-    }];
-    all.extend(parts(view));
-    let sum: Tokens = all.iter().map(|row| row.tokens).sum();
-    all.iter()
-        .filter(|row| row.tokens > Tokens::ZERO)
-        .map(|row| line(row, sum))
-        .collect()
+/// The picture of a view whose window and tools nobody knows.
+pub(crate) fn view(
+    system: Tokens,
+    view: &Contents,
+    last: Option<&Plan>,
+    colours: Colours,
+) -> Vec<String> {
+    let mut parts = vec![part("system prompt", 'S', Style::of(BLUE), None, system)];
+    parts.extend(view_parts(view));
+    parts.retain(|part| part.tokens > Tokens::ZERO);
+    let all: Tokens = parts.iter().map(|part| part.tokens).sum();
+    let mut lines = vec![format!(
+        "{MARGIN}{all} tokens, without the schemas of the tools"
+    )];
+    let cells = cells(&parts, all, colours);
+    lines.push(format!("{MARGIN}{}", cells.concat()));
+    lines.extend(legend(&parts, view, all, colours));
+    lines.extend(last.map(last_plan));
+    lines
 }
 
-fn parts(view: &Contents) -> Vec<Row> {
-    let row = |name: &str, share: Share| Row {
-        name: name.to_owned(),
-        count: Some(share.messages),
-        tokens: share.tokens,
+/// The newest plan of a log.
+pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
+    log.iter().rev().find_map(|entry| match entry {
+        Entry::Planned { plan } => Some(plan),
+        _ => None,
+    })
+}
+
+/// What the last plan took and saved.
+fn last_plan(plan: &Plan) -> String {
+    let removed = plan
+        .edits
+        .iter()
+        .filter(|edit| !matches!(edit, Edit::Shrink { .. }));
+    format!("{MARGIN}last plan: {}", compacted(plan, removed.count()))
+}
+
+fn part(
+    name: &'static str,
+    letter: char,
+    style: Style,
+    count: Option<usize>,
+    tokens: Tokens,
+) -> Part {
+    Part {
+        name,
+        letter,
+        style,
+        count,
+        tokens,
+    }
+}
+
+/// The parts of a view, in about the order in which they are sent.
+fn view_parts(view: &Contents) -> Vec<Part> {
+    let of = |name: &'static str, letter: char, style: Style, share: Share| {
+        part(name, letter, style, Some(share.messages), share.tokens)
     };
-    let mut rows = vec![
-        row("pins", view.pins),
-        row("task", view.task),
-        row("summaries", view.summaries),
-        row("messages of yours", view.messages),
-        row("notices of the run", view.notices),
-        row("system messages", view.system),
-        row("answers and tool calls", view.answers),
-    ];
+    let user = Share {
+        messages: view.task.messages + view.messages.messages,
+        tokens: view.task.tokens + view.messages.tokens,
+    };
+    vec![
+        of("pins", 'P', Style::of(RED), view.pins),
+        of("summaries", 'M', Style::BOLD, view.summaries),
+        of("user", 'U', Style::of(GREEN), user),
+        of("assistant", 'A', Style::of(MAGENTA), view.answers),
+        of("tool results", 'R', Style::of(YELLOW), view.all_results()),
+        of("notices of the run", 'N', Style::DIM, view.notices),
+        of("system messages", 'I', Style::of(BLUE), view.system),
+    ]
+}
+
+/// 8120 of 20000 tokens, 40.6 %
+fn headline(of: &WindowUse) -> String {
+    let used = of.used;
+    let text = match (of.window, of.window_counted) {
+        (Some(window), Some(counted)) if counted != window => format!(
+            "{used} of {counted} tokens, {} (a window of {window} as the provider counts)",
+            percent(used, counted)
+        ),
+        (Some(window), _) => format!("{used} of {window} tokens, {}", percent(used, window)),
+        (None, _) => format!("{used} tokens; the window is not known, a refusal will tell it"),
+    };
+    format!("{MARGIN}{text}")
+}
+
+/// The cells that are filled.
+fn cells(parts: &[Part], all: Tokens, colours: Colours) -> Vec<String> {
+    let mut cells = Vec::new();
+    let mut sum = Tokens::ZERO;
+    for part in parts {
+        sum += part.tokens;
+        let end = cell(sum, all).min(BAR);
+        while (cells.len() as u64) < end {
+            cells.push(mark(part, colours));
+        }
+    }
+    cells
+}
+
+fn mark(part: &Part, colours: Colours) -> String {
+    match colours {
+        Colours::None => part.letter.to_string(),
+        Colours::Ansi => colours.paint(part.style, "█"),
+    }
+}
+
+/// The parts, what is free, and what is kept for the answer.
+fn bar(parts: &[Part], of: &WindowUse, all: Tokens, colours: Colours) -> String {
+    let mut cells = cells(parts, all, colours);
+    let limit = of.limit.map_or(BAR, |limit| cell(limit, all));
+    while (cells.len() as u64) < BAR {
+        let free = if (cells.len() as u64) < limit {
+            "░"
+        } else {
+            "·"
+        };
+        cells.push(colours.paint(Style::DIM, free));
+    }
+    format!("{MARGIN}{}", cells.concat())
+}
+
+/// Points at where a plan is due.
+fn trigger(of: &WindowUse, all: Tokens, colours: Colours) -> Option<String> {
+    let trigger = of.trigger?;
+    let mut text = format!("a plan is due at {trigger}");
+    if let Some(target) = of.target {
+        text.push_str(&format!(", ends at {target}"));
+    }
+    let at = usize::try_from(cell(trigger, all).min(BAR)).ok()?;
+    let before = text.chars().count() + 1;
+    let line = match at.checked_sub(before) {
+        Some(blanks) => format!("{}{text} ▲", " ".repeat(blanks)),
+        None => format!("{}▲ {text}", " ".repeat(at)),
+    };
+    Some(format!("{MARGIN}{}", colours.paint(Style::DIM, &line)))
+}
+
+fn legend(parts: &[Part], view: &Contents, all: Tokens, colours: Colours) -> Vec<String> {
+    let mut lines = Vec::new();
+    for part in parts {
+        let mark = mark(part, colours);
+        lines.push(row(&mark, part.name, part.count, part.tokens, all));
+        if part.name == "tool results" {
+            lines.extend(results(view, all));
+        }
+    }
+    lines
+}
+
+/// Results by tool.
+fn results(view: &Contents, all: Tokens) -> Vec<String> {
     let mut tools: Vec<(&String, &Share)> = view.results.iter().collect();
     tools.sort_by_key(|(name, share)| (std::cmp::Reverse(share.tokens), *name));
     let (heavy, light) = tools.split_at(tools.len().min(TOOL_ROWS));
-    for (name, share) in heavy {
-        let name = crate::terminal::text::clean(name);
-        rows.push(row(&format!("results of {name}"), **share));
-    }
+    let mut rows: Vec<(String, Share)> = heavy
+        .iter()
+        .map(|(name, share)| (clean(name), **share))
+        .collect();
     let mut rest = Share::default();
     for (_, share) in light {
         rest.messages += share.messages;
         rest.tokens += share.tokens;
     }
-    rows.push(row("results of other tools", rest));
-    rows
+    rows.push(("other tools".to_owned(), rest));
+    rows.retain(|(_, share)| share.messages > 0);
+    rows.iter()
+        .map(|(name, share)| {
+            let name = format!("  {name}");
+            row(" ", &name, Some(share.messages), share.tokens, all)
+        })
+        .collect()
 }
 
-///   results of read                12 messages      9120    57 %
-fn line(row: &Row, all: Tokens) -> String {
-    let count = row
-        .count
-        .map_or_else(String::new, |count| count.to_string());
-    let percent = row.tokens.0.saturating_mul(1_000) / all.0.max(1);
+/// ■ tool results                 12       9120   57.0 %
+fn row(mark: &str, name: &str, count: Option<usize>, tokens: Tokens, all: Tokens) -> String {
+    let count = count.map_or_else(String::new, |count| count.to_string());
     format!(
-        "  {:<28} {count:>6} {:>10} {:>4}.{} %",
-        row.name,
-        row.tokens.to_string(),
-        percent / 10,
-        percent % 10
+        "{MARGIN}{mark} {name:<26} {count:>6} {:>10} {:>8}",
+        tokens.to_string(),
+        percent(tokens, all)
     )
 }
 
-/// Full up to what is used, with a mark where a plan is due.
-fn bar(of: &WindowUse, all: Tokens) -> String {
-    let cell = |tokens: Tokens| tokens.0.saturating_mul(BAR) / all.0.max(1);
-    let full = cell(of.used);
-    let mark = of.trigger.map(cell);
-    let limit = of.limit.map_or(BAR, cell);
-    let cells: String = (0..BAR)
-        .map(|at| match at {
-            _ if at < full => '█',
-            _ if mark == Some(at) => '┊',
-            _ if at < limit => '░',
-            _ => '·',
-        })
-        .collect();
-    format!("  {cells}")
+fn percent(tokens: Tokens, all: Tokens) -> String {
+    let permille = tokens.0.saturating_mul(1_000) / all.0.max(1);
+    format!("{}.{} %", permille / 10, permille % 10)
 }
 
-fn marks(of: &WindowUse) -> String {
-    let mut parts = vec![format!("{} used", of.used)];
-    if let Some(trigger) = of.trigger {
-        parts.push(format!("a plan is due at {trigger}"));
-    }
-    if let Some(target) = of.target {
-        parts.push(format!("ends at {target}"));
-    }
-    match (of.window, of.window_counted) {
-        (Some(window), Some(counted)) if counted != window => {
-            parts.push(format!(
-                "window {counted} as we count, {window} as the provider does"
-            ));
-        }
-        (Some(window), _) => parts.push(format!("window {window}")),
-        (None, _) => {}
-    }
-    format!("  {}", parts.join(", "))
+fn cell(tokens: Tokens, all: Tokens) -> u64 {
+    tokens.0.saturating_mul(BAR) / all.0.max(1)
 }
 
 #[cfg(test)]
@@ -179,22 +263,21 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_part_has_a_row_and_the_bar_shows_where_a_plan_is_due() {
+    fn window() -> WindowUse {
         let mut view = Contents {
-            task: share(1, 10),
-            answers: share(20, 300),
+            task: share(1, 20),
+            answers: share(20, 280),
             ..Contents::default()
         };
         for n in 0..20_u64 {
             view.results.insert(format!("tool{n:02}"), share(1, 10 + n));
         }
-        let of = WindowUse {
+        WindowUse {
             system: Tokens(40),
             tools: Tokens(60),
             tool_count: 4,
             dynamic_context: Tokens::ZERO,
-            used: Tokens(410 + view.all_results().tokens.0),
+            used: Tokens(400 + view.all_results().tokens.0),
             view,
             reserve: Some(Tokens(250)),
             window: Some(Tokens(2_000)),
@@ -202,20 +285,28 @@ mod tests {
             limit: Some(Tokens(1_750)),
             trigger: Some(Tokens(1_400)),
             target: Some(Tokens(900)),
-        };
-        let lines = table(&of);
+        }
+    }
+
+    #[test]
+    fn every_part_has_cells_and_a_row_and_the_trigger_is_pointed_at() {
+        let lines = picture(&window(), None, Colours::None);
         let text = lines.join("\n");
-        for part in [
-            "system prompt                               40    2.0 %",
-            "tools                             4         60    3.0 %",
-            "results of tool19                 1         29    1.4 %",
-            "results of other tools            8        108    5.4 %",
-            "in all                                     800   40.0 %",
-            "free                                       950   47.5 %",
-            "kept for the answer                        250   12.5 %",
-            "a plan is due at 1400, ends at 900, window 2000",
+        let expected = "  790 of 2000 tokens, 39.5 %\n  \
+            STTAAAAAAAAARRRRRRRRRRR░░░░░░░░░░░░░░░░░░░░░░░░░░░░░········\n         \
+            a plan is due at 1400, ends at 900 ▲";
+        assert!(text.starts_with(expected), "{text}");
+        for row in [
+            "  S system prompt                             40    2.0 %",
+            "  T tools                           4         60    3.0 %",
+            "  U user                            1         20    1.0 %",
+            "  R tool results                   20        390   19.5 %",
+            "      tool19                        1         29    1.4 %",
+            "      other tools                   8        108    5.4 %",
+            "  ░ free                                     960   48.0 %",
+            "  · kept for the answer                      250   12.5 %",
         ] {
-            assert!(text.contains(part), "no {part}:\n{text}");
+            assert!(text.contains(row), "no {row}:\n{text}");
         }
         assert!(
             !text.contains("pins") && !text.contains("dynamic"),
@@ -225,24 +316,22 @@ mod tests {
             !text.contains("tool07 "),
             "the lightest share a row\n{text}"
         );
-        let bar = format!(
-            "  {}{}┊{}{}",
-            "█".repeat(20),
-            "░".repeat(15),
-            "░".repeat(7),
-            "·".repeat(7)
-        );
-        assert!(lines.contains(&bar), "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() < 80), "{text}");
+    }
+
+    #[test]
+    fn colours_stand_for_letters() {
+        let lines = picture(&window(), None, Colours::Ansi);
+        let bar = lines.get(1).cloned().unwrap_or_default();
+        assert!(bar.contains("\u{1b}[0;33m█"), "{bar:?}");
+        assert_eq!(console::measure_text_width(&bar), 62);
     }
 
     #[test]
     fn an_unknown_window_is_said_to_be_unknown() {
         let of = WindowUse {
-            system: Tokens(40),
-            tools: Tokens::ZERO,
-            tool_count: 0,
-            dynamic_context: Tokens::ZERO,
             view: Contents::default(),
+            tools: Tokens::ZERO,
             used: Tokens(40),
             reserve: None,
             window: None,
@@ -250,8 +339,9 @@ mod tests {
             limit: None,
             trigger: None,
             target: None,
+            ..window()
         };
-        let lines = table(&of);
-        assert!(lines.last().is_some_and(|line| line.contains("not known")));
+        let lines = picture(&of, None, Colours::None);
+        assert!(lines.first().is_some_and(|line| line.contains("not known")));
     }
 }

@@ -22,6 +22,8 @@ use crate::out::out;
 use crate::paths;
 use crate::pins;
 use crate::recall::{self, Wanted};
+use crate::terminal::Terminal;
+use crate::terminal::style::colours;
 use crate::terminal::text::counted;
 use crate::view::{openai, started};
 
@@ -134,7 +136,7 @@ async fn show(store: &SqliteStore, id: &str, shown: Shown) -> Result<u8, Stop> {
             out!("{}", openai(&model, &system, &state)?);
             return Ok(DONE);
         }
-        Shown::Context { json } => return context(&system, &state, json),
+        Shown::Context { json } => return context(&system, &state, &log, json),
         Shown::Messages => {}
     }
     match state.runs() {
@@ -195,7 +197,7 @@ fn described(fork: &Fork) -> String {
 }
 
 /// What fills the view. The tools' schemas are not in the log, and nor is the window.
-fn context(system: &str, state: &State, json: bool) -> Result<u8, Stop> {
+fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8, Stop> {
     let counter = state.transcript().counter();
     let system = match system.is_empty() {
         true => Tokens::ZERO,
@@ -206,10 +208,16 @@ fn context(system: &str, state: &State, json: bool) -> Result<u8, Stop> {
         out!("{}", serde_json::json!({ "system": system, "view": view }));
         return Ok(DONE);
     }
-    for line in fill::view(system, &view) {
-        out!("{line}");
-    }
-    Ok(DONE)
+    let terminal = Terminal::direct(colours());
+    let lines = fill::view(
+        system,
+        &view,
+        fill::newest_plan(log),
+        terminal.answer_colours(),
+    );
+    terminal.say_styled(&lines.join("\n"));
+    terminal.flush();
+    terminal.failed().map_or(Ok(DONE), Err)
 }
 
 async fn export(store: &SqliteStore, id: &str) -> Result<u8, Stop> {

@@ -39,7 +39,10 @@ pub(crate) struct Terminal {
     answers: bool,
     /// Whether notes are written to the terminal; otherwise they go to standard error.
     notes: bool,
+    /// The colours of notes.
     colours: Colours,
+    /// The colours of answers, if those are written to the terminal.
+    answers_in: Colours,
     verbosity: Verbosity,
     /// A line was sent since something was written. No lock: who writes may wait for the editor, and
     /// the editor must not wait for who writes.
@@ -68,6 +71,7 @@ impl Terminal {
             answers: false,
             notes: false,
             colours: Colours::None,
+            answers_in: Colours::None,
             verbosity,
             entered: Arc::default(),
             incomplete: AtomicBool::new(false),
@@ -89,6 +93,7 @@ impl Terminal {
             answers: true,
             notes: true,
             colours,
+            answers_in: colours,
             ..plain
         }
     }
@@ -111,6 +116,7 @@ impl Terminal {
             answers,
             notes,
             colours: if notes { colours } else { Colours::None },
+            answers_in: if answers { colours } else { Colours::None },
             ..plain
         }
     }
@@ -129,6 +135,14 @@ impl Terminal {
     pub(crate) fn say(&self, text: &str) {
         match self.answers {
             true => self.op(Op::Lines(clean(text))),
+            false => self.keep(out::line(format_args!("{text}"))),
+        }
+    }
+
+    /// Whole lines of what was asked for, which hold nothing that others wrote but what is [clean].
+    pub(crate) fn say_styled(&self, text: &str) {
+        match self.answers {
+            true => self.op(Op::Lines(text.to_owned())),
             false => self.keep(out::line(format_args!("{text}"))),
         }
     }
@@ -207,8 +221,14 @@ impl Terminal {
         lock(&self.failed).take()
     }
 
+    /// The colours of notes.
     pub(crate) fn colours(&self) -> Colours {
         self.colours
+    }
+
+    /// The colours of answers, and of what was asked for.
+    pub(crate) fn answer_colours(&self) -> Colours {
+        self.answers_in
     }
 
     pub(crate) fn dim(&self, text: &str) -> String {
@@ -350,26 +370,38 @@ mod tests {
         assert_eq!(*rows.0.lock().unwrap(), ["It is for", "> hurry", "ty-two."]);
     }
 
-    /// One that takes nothing until it is told to.
-    struct Stuck(std::sync::mpsc::Receiver<()>, Rows);
+    /// A printer that says when it is first called and then blocks until the other channel closes.
+    struct Stuck {
+        called: std::sync::mpsc::Sender<()>,
+        go: std::sync::mpsc::Receiver<()>,
+        rows: Rows,
+    }
 
     impl ExternalPrinter for Stuck {
         fn print(&mut self, text: String) -> rustyline::Result<()> {
-            // An error: whoever would tell is gone, and it takes everything.
-            let _ = self.0.recv();
-            self.1.print(text)
+            // Errors: the test has closed its end, and everything is taken.
+            let _ = self.called.send(());
+            let _ = self.go.recv();
+            self.rows.print(text)
         }
     }
 
     #[test]
     fn who_writes_never_waits_and_is_told_what_was_lost() {
         let (go, waits) = std::sync::mpsc::channel();
+        let (called, is_called) = std::sync::mpsc::channel();
         let rows = Rows::default();
-        let stuck = Box::new(Stuck(waits, rows.clone()));
+        let stuck = Box::new(Stuck {
+            called,
+            go: waits,
+            rows: rows.clone(),
+        });
         let terminal = Terminal::above(stuck, Colours::None, Verbosity::Everything);
         // Each takes a thousandth of what there is room for.
         let long = format!("{}\n", "x".repeat(70)).repeat(MAX_WAITING / 71_000);
         terminal.note("line 0");
+        // Else the queue is emptied in the middle, and only what follows is lost.
+        is_called.recv().unwrap();
         for _ in 0..4_000 {
             terminal.note(&long);
         }

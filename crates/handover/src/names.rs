@@ -76,7 +76,7 @@ impl<'t> Names<'t> {
     }
 
     /// Takes a file that a search or a command named from below its folder (`src/a.rs`) for the one of
-    /// `files` that it can only be (`/work/src/a.rs`).
+    /// `files` that it can only be (`/lamp/src/a.rs`).
     pub(crate) fn unite_with<'f>(&mut self, files: impl Iterator<Item = &'f String>) {
         let mut whole: HashMap<&str, Option<&str>> = HashMap::default();
         for file in files {
@@ -447,7 +447,7 @@ mod tests {
         let mut names = Names::default();
         names.read("src/a.rs:1: let first_name", Who::Tool, 2, None);
         names.read("b.rs:1: let second_name", Who::Tool, 1, None);
-        let files = ["/work/src/a.rs", "/work/src/b.rs", "/work/test/b.rs"].map(str::to_owned);
+        let files = ["/lamp/src/a.rs", "/lamp/src/b.rs", "/lamp/test/b.rs"].map(str::to_owned);
         names.unite_with(files.iter());
         let home = |word: &str| {
             names
@@ -455,7 +455,7 @@ mod tests {
                 .get(word)
                 .and_then(|name| names.path(name.home?))
         };
-        assert_eq!(home("first_name"), Some("/work/src/a.rs"));
+        assert_eq!(home("first_name"), Some("/lamp/src/a.rs"));
         assert_eq!(home("second_name"), Some("b.rs"));
     }
 

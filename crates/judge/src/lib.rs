@@ -24,5 +24,7 @@ mod fault;
 pub mod gemini;
 pub mod openai_chat;
 pub mod openai_responses;
+mod place;
+mod table;
 
 pub use fault::{Fault, MAX_FAULTS, Rule};

@@ -5,5 +5,7 @@ mod pairing;
 mod settings;
 mod validate;
 
-pub(crate) use validate::{is_prefix, unknown_kind};
+#[cfg(test)]
+pub(crate) use validate::TABLE;
+pub(crate) use validate::{is_prefix, unfit};
 pub use validate::{refusal, validate};

@@ -9,5 +9,7 @@ mod validate;
 pub use count::validate_count;
 pub use pairing::{tied, untied};
 pub use simulate::{encrypt, unreadable};
+#[cfg(test)]
+pub(crate) use validate::TABLE;
 pub(crate) use validate::unfit;
 pub use validate::{refusal, validate};

@@ -2,9 +2,11 @@
 //! prefixes of newer ones, and what the wire can hold comes back.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+use std::sync::Arc;
+
 use plimsoll_context::{
-    Breakpoint, CachePlan, CacheRetention, CallId, File, Image, Message, Opaque, Part, Source,
-    ToolCall, ToolResult, ToolSpec, repair,
+    Breakpoint, CachePlan, CacheRetention, CallId, File, Image, Message, MessageList, Opaque, Part,
+    Source, ToolCall, ToolResult, ToolSpec, repair,
 };
 use plimsoll_judge::anthropic::{cautions, validate};
 use plimsoll_wire::StreamDecoder;
@@ -354,7 +356,9 @@ proptest! {
         for model in MODELS {
             let profile = Profile::of_model(model);
             let mut written = WrittenMessages::default();
+            let mut list = MessageList::default();
             for end in 1..=messages.len() {
+                list.push(Arc::new(messages[end - 1].clone()));
                 let breakpoints = vec![Breakpoint::System, Breakpoint::Message(end / 2), Breakpoint::Message(end - 1)];
                 let cache = CachePlan { breakpoints, ..CachePlan::default() };
                 let input = RenderInput {
@@ -365,11 +369,10 @@ proptest! {
                     cache: Some(&cache),
                     ..RenderInput::default()
                 };
-                let messages = &messages[..end];
-                let whole = render(&input, messages.iter().copied(), &profile).unwrap();
-                let grown = render_next(&mut written, &input, messages, &profile);
+                let whole = render(&input, messages[..end].iter().copied(), &profile).unwrap();
+                let grown = render_next(&mut written, &input, &list, &profile);
                 let whole = Rendered { from: Vec::new(), ..whole };
-                prop_assert_eq!(grown, whole, "{}", model);
+                prop_assert_eq!(grown.into_whole(), whole, "{}", model);
             }
         }
     }

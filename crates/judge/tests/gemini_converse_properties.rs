@@ -2,9 +2,11 @@
 //! prefixes of newer ones, and what a reply signed comes back as it came.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+use std::sync::Arc;
+
 use plimsoll_context::{
-    Breakpoint, CachePlan, CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall,
-    ToolResult, ToolSpec,
+    Breakpoint, CachePlan, CallId, File, Image, Message, MessageList, Opaque, Part, Source,
+    Thinking, ToolCall, ToolResult, ToolSpec,
 };
 use plimsoll_judge as judge;
 use plimsoll_judge::Fault;
@@ -263,7 +265,9 @@ proptest! {
         let all: Vec<&Message> = messages.iter().collect();
         for model in GEMINIS.into_iter().chain(BEHIND_BEDROCK) {
             let (mut at_gemini, mut at_bedrock) = (WrittenMessages::default(), WrittenMessages::default());
+            let mut list = MessageList::default();
             for end in 1..=all.len() {
+                list.push(Arc::new(all[end - 1].clone()));
                 let cache = CachePlan {
                     breakpoints: vec![Breakpoint::System, Breakpoint::Message(end / 2), Breakpoint::Message(end - 1)],
                     ..CachePlan::default()
@@ -278,10 +282,10 @@ proptest! {
                 };
                 let (whole, _) = judged(model, &input, &messages[..end]);
                 let grown = match GEMINIS.contains(&model) {
-                    true => gemini::render_next(&mut at_gemini, &input, &all[..end], &gemini::Profile::of_model(model)),
-                    false => bedrock::render_next(&mut at_bedrock, &input, &all[..end], &bedrock::Profile::of_model(model)),
+                    true => gemini::render_next(&mut at_gemini, &input, &list, &gemini::Profile::of_model(model)),
+                    false => bedrock::render_next(&mut at_bedrock, &input, &list, &bedrock::Profile::of_model(model)),
                 };
-                prop_assert_eq!(grown, Rendered { from: Vec::new(), ..whole }, "{}", model);
+                prop_assert_eq!(grown.into_whole(), Rendered { from: Vec::new(), ..whole }, "{}", model);
             }
         }
     }

@@ -4,8 +4,11 @@
 
 mod unique_ids;
 
+use std::sync::Arc;
+
 use plimsoll_context::{
-    CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
+    CallId, File, Image, Message, MessageList, Opaque, Part, Source, Thinking, ToolCall,
+    ToolResult, ToolSpec,
 };
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
@@ -294,15 +297,15 @@ proptest! {
     ) {
         let messages: Vec<&Message> = messages.iter().collect();
         for profile in profiles() {
-            let mut written = WrittenMessages::default();
+            let (mut list, mut written) = (MessageList::default(), WrittenMessages::default());
             for end in 1..=messages.len() {
+                list.push(Arc::new(messages[end - 1].clone()));
                 let input = RenderInput {
                     context: context.as_deref().filter(|_| end % 2 == 0),
                     ..RenderInput::default()
                 };
-                let messages = &messages[..end];
-                let whole = render(&input, messages.iter().copied(), &profile).unwrap();
-                let grown = render_next(&mut written, &input, messages, &profile);
+                let whole = render(&input, messages[..end].iter().copied(), &profile).unwrap();
+                let grown = render_next(&mut written, &input, &list, &profile).into_whole();
                 prop_assert_eq!(&grown.body, &whole.body);
                 prop_assert_eq!(&grown.notes, &whole.notes);
             }

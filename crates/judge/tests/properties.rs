@@ -6,9 +6,11 @@ mod every_dialect;
 mod unique_ids;
 
 use every_dialect::dialects;
+use std::sync::Arc;
+
 use plimsoll_context::{
-    Breakpoint, CachePlan, CallId, Image, Message, Opaque, Part, Source, Thinking, ToolCall,
-    ToolResult,
+    Breakpoint, CachePlan, CallId, Image, Message, MessageList, Opaque, Part, Source, Thinking,
+    ToolCall, ToolResult,
 };
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, read, render, render_next};
@@ -214,7 +216,7 @@ proptest! {
         context in proptest::option::of(some_text()),
     ) {
         for dialect in dialects() {
-            let mut written = WrittenMessages::default();
+            let (mut list, mut written) = (MessageList::default(), WrittenMessages::default());
             let messages: Vec<&Message> = messages.iter().collect();
             for index in 0..messages.len() {
                 let cache = CachePlan {
@@ -228,9 +230,10 @@ proptest! {
                     cache: Some(&cache),
                     ..RenderInput::default()
                 };
-                let messages = &messages[..=index];
-                let whole = render(&input, messages.iter().copied(), &dialect).unwrap();
-                let grown = render_next(&mut written, &input, messages, &dialect).unwrap();
+                list.push(Arc::new(messages[index].clone()));
+                let whole = render(&input, messages[..=index].iter().copied(), &dialect).unwrap();
+                let grown = render_next(&mut written, &input, &list, &dialect).unwrap();
+                let grown = grown.into_whole();
                 prop_assert_eq!(&grown.body, &whole.body, "{}", dialect.name);
                 prop_assert_eq!(&grown.notes, &whole.notes, "{}", dialect.name);
             }

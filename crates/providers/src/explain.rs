@@ -252,7 +252,7 @@ fn sampled(client: &ModelClient, wishes: &Wishes) -> Option<Sample> {
     };
     let request = wishes.of(sample::answered(EXAMPLE, reply), client);
     let rendered = client.rendered(&request).ok()?;
-    let request = value(&rendered.body)?;
+    let request = value(&rendered.body.into_vec())?;
     let faults = client.protocol.validate(&request);
     Some(Sample {
         faults: faults.iter().map(ToString::to_string).collect(),
@@ -268,7 +268,7 @@ fn value(body: &[u8]) -> Option<Value> {
 
 /// What each level is sent as, taken from requests that say it.
 fn levels(client: &ModelClient) -> Vec<Level> {
-    let sent = |request: &Request| value(&client.rendered(request).ok()?.body);
+    let sent = |request: &Request| value(&client.rendered(request).ok()?.body.into_vec());
     let levels = LEVELS.iter().map(|(level, name)| {
         let body = sent(&sample::question(Some(*level))).unwrap_or_default();
         let said = THINKING_KEYS.iter().filter_map(|key| {

@@ -15,7 +15,7 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Reply, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_wire::anthropic::Prefix;
-use plimsoll_wire::{Delivery, RenderInput, StreamDecoder, ToolChoice};
+use plimsoll_wire::{BodyChunks, Delivery, RenderInput, StreamDecoder, ToolChoice};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -114,7 +114,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct RenderedRequest {
     /// The body.
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: BodyChunks,
     /// Headers besides those of every request.
     pub(crate) headers: HeaderMap,
     /// What the body leaves out, as the names of `LeftOut`.
@@ -125,7 +125,7 @@ pub(crate) struct RenderedRequest {
 
 impl RenderedRequest {
     /// Creates a request without headers of its own.
-    pub(crate) fn new(body: Vec<u8>, left_out: impl Iterator<Item = impl Debug>) -> Self {
+    pub(crate) fn new(body: BodyChunks, left_out: impl Iterator<Item = impl Debug>) -> Self {
         Self {
             body,
             headers: HeaderMap::new(),

@@ -132,6 +132,7 @@ mod arguments;
 pub mod bedrock;
 mod block_list;
 mod call_ids;
+mod chunks;
 mod compose;
 mod decoder;
 mod error;
@@ -153,6 +154,7 @@ mod tools;
 mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};
+pub use chunks::BodyChunks;
 pub use compose::WrittenMessages;
 pub use decoder::StreamDecoder;
 pub use error::WireError;

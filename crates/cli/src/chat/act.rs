@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
 use plimsoll::{
-    Agent, Error, Message, Observer, Session, SessionId, State, StoreError, new_session_id,
+    Agent, Error, Message, Observer, Session, SessionId, SessionStore, State, StoreError,
+    new_session_id,
 };
 
 use super::order::{COMMANDS, Order};
@@ -25,11 +26,7 @@ impl Chat {
     pub(super) async fn act(&mut self, order: Order) -> Result<Next, Stop> {
         match order {
             Order::Help => self.help(),
-            Order::Context => {
-                for line in fill::table(&self.session.window_use()) {
-                    self.terminal.say(&line);
-                }
-            }
+            Order::Context => self.context().await?,
             Order::Cost => self.cost(),
             Order::Pins => self.pins(),
             Order::Pin(rule) => {
@@ -72,6 +69,20 @@ impl Chat {
             "A line begins a run; while one is under way it steers it. Ctrl-C ends the run, and leaves \
              where there is none. A \\ at the end of a line carries it on.",
         );
+    }
+
+    /// What fills the window now.
+    async fn context(&self) -> Result<(), Stop> {
+        let log = self.store.load(self.session.id()).await;
+        let log = log.map_err(Stop::failed)?;
+        let now = self.session.window_use();
+        let lines = fill::picture(
+            &now,
+            fill::newest_plan(&log),
+            self.terminal.answer_colours(),
+        );
+        self.terminal.say_styled(&lines.join("\n"));
+        Ok(())
     }
 
     fn cost(&self) {

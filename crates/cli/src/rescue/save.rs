@@ -65,11 +65,16 @@ fn save(path: &Path, text: &str, original: &Path) -> io::Result<()> {
     written
 }
 
+#[cfg_attr(not(unix), allow(unused_variables))]
 fn fill(part: &Path, text: &str, original: &Path) -> io::Result<()> {
     let mut file: File = OpenOptions::new().write(true).create_new(true).open(part)?;
-    // Before anything is in it: a session may hold secrets.
+    // Before anything is in it: a session may hold secrets. The agent goes on writing into its copy,
+    // even if the original is read-only.
+    #[cfg(unix)]
     if let Ok(metadata) = fs::metadata(original) {
-        file.set_permissions(metadata.permissions())?;
+        use std::os::unix::fs::PermissionsExt;
+        let mode = metadata.permissions().mode() | 0o600;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
     }
     file.write_all(text.as_bytes())?;
     file.sync_all()

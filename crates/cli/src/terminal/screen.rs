@@ -234,7 +234,11 @@ impl Screen {
         self.hidden = region.len().saturating_sub(most);
         region.drain(..self.hidden);
         if let Some(status) = &self.status {
-            let spinner = self.spins().then(|| self.spinner()).unwrap_or_default();
+            let spinner = if self.spins() {
+                self.spinner()
+            } else {
+                String::new()
+            };
             if !region.is_empty() || self.last == Some(Kind::Text) {
                 region.push(String::new());
             }

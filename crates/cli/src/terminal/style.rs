@@ -24,6 +24,8 @@ pub(crate) struct Style {
 
 pub(crate) const RED: u8 = 31;
 pub(crate) const GREEN: u8 = 32;
+pub(crate) const YELLOW: u8 = 33;
+pub(crate) const BLUE: u8 = 34;
 pub(crate) const MAGENTA: u8 = 35;
 pub(crate) const CYAN: u8 = 36;
 

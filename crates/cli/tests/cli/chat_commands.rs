@@ -235,22 +235,27 @@ fn context_says_what_fills_the_window() {
     let args = ["--max-context", "20000", "--pin", "Never touch vendor/."];
     let said = Chat::start(&home, &fake, &args).lines("Read all.\n/context\n");
     for part in [
-        "  system prompt ",
-        "  tools                             7 ",
-        "  pins                              1 ",
-        "  task                              1 ",
-        "  answers and tool calls            4 ",
-        "  results of read                   3 ",
-        "  free ",
-        "  kept for the answer ",
+        "  S system prompt ",
+        "  T tools                           7 ",
+        "  P pins                            1 ",
+        "  U user                            1 ",
+        "  A assistant                       4 ",
+        "  R tool results                    3 ",
+        "      read                          3 ",
+        "  ░ free ",
+        "  · kept for the answer ",
         "a plan is due at ",
-        "20000 as the provider does",
+        "a window of 20000 as the provider counts",
     ] {
         assert!(said.out.contains(part), "no `{part}`:\n{}", said.out);
     }
     let id = said.session();
     let show = home.run(["sessions", "show", "--context", &id]).done();
-    for part in ["  system prompt ", "  results of read                   3 "] {
+    for part in [
+        "  S system prompt ",
+        "  R tool results                    3 ",
+        " tokens, without the schemas of the tools\n",
+    ] {
         assert!(show.out.contains(part), "no `{part}`:\n{}", show.out);
     }
     let json = home

@@ -42,7 +42,7 @@ fn beside(log: &Path) -> Vec<PathBuf> {
 fn a_dead_session_becomes_one_that_claude_code_resumes() {
     let home = Home::new();
     let log = put(&home, CLAUDE, "claude-code.jsonl");
-    fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o400)).unwrap();
     let before = fs::read(&log).unwrap();
     let said = rescue(&home, &["--from", "claude-code"]).done();
     assert_eq!(fs::read(&log).unwrap(), before, "the original");
@@ -51,6 +51,7 @@ fn a_dead_session_becomes_one_that_claude_code_resumes() {
         panic!("one copy: {copies:?}");
     };
     let id = copy.file_stem().unwrap().to_str().unwrap();
+    // The agent writes on into its copy.
     assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let lines: Vec<&str> = said.out.lines().collect();
     assert_eq!(

@@ -7,7 +7,7 @@ use plimsoll_wire::__internals::anthropic::MARK;
 use plimsoll_wire::anthropic::Profile;
 use serde_json::Value;
 
-use super::validate_marks::blocks;
+use super::validate_marks::for_each_block;
 use crate::fault::{Fault, Rule};
 
 /// Breakpoints that surely do nothing or may find nothing, in order.
@@ -26,7 +26,8 @@ pub fn cautions(request: &Value, profile: &Profile) -> Vec<Fault> {
         });
     };
     let (mut bytes, mut since) = (0_u64, None);
-    for (place, block) in blocks(request) {
+    for_each_block(request, |place, block| {
+        let place = place.to_string();
         // A token has a byte at least.
         bytes = bytes.saturating_add(block.to_string().len() as u64);
         let inside = place.split('.').count() > 4;
@@ -34,7 +35,7 @@ pub fn cautions(request: &Value, profile: &Profile) -> Vec<Fault> {
             since = since.map(|since: usize| since + 1);
         }
         if block.get(MARK).is_none_or(Value::is_null) {
-            continue;
+            return;
         }
         if bytes < minimum {
             let words = format!(
@@ -50,6 +51,6 @@ pub fn cautions(request: &Value, profile: &Profile) -> Vec<Fault> {
             caution(place, words);
         }
         since = Some(0);
-    }
+    });
     found
 }

@@ -13,8 +13,12 @@ use plimsoll_wire::anthropic::{LaterSystem, Profile};
 use plimsoll_wire::openai_chat::Prefill;
 use serde_json::{Value, json};
 
-use super::{pairing, simulate, validate_block, validate_marks, validate_settings};
-use crate::fault::{Fault, Rule, note};
+use super::rules::TABLE;
+use super::{pairing, simulate, validate_marks, validate_settings};
+use crate::fault::{Fault, Rule};
+use crate::place::Place;
+use crate::table;
+pub(super) use crate::table::text;
 
 /// The rules that a request breaks, in message order within each group of rules; empty for a valid
 /// one.
@@ -26,17 +30,10 @@ pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
 /// The same of a request whose `anthropic-beta` header names these, with commas between.
 #[must_use]
 pub fn validate_announced(request: &Value, profile: &Profile, betas: &str) -> Vec<Fault> {
-    let mut check = Check {
-        profile,
-        betas,
-        faults: Vec::new(),
-    };
+    let mut check = Check::new(profile, &TABLE);
+    check.betas = betas;
     check.size(request);
-    let model = request.get("model").and_then(Value::as_str);
-    if model.is_none_or(str::is_empty) {
-        check.fault(Rule::Shape, "model", "model: Field required");
-    }
-    check.system(request);
+    check.judge("request", "", &Place::Dotted(""), request);
     validate_settings::check(&mut check, request);
     match request.get("messages").and_then(Value::as_array) {
         None => check.fault(Rule::Shape, "messages", "messages: Field required"),
@@ -72,33 +69,27 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 /// The first rule that a block breaks wherever in a message of this role it is put; `tool` stands
 /// for what a result holds. `None` for a block that may stand there.
 pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Fault> {
-    let mut check = Check {
-        profile,
-        betas: "",
-        faults: Vec::new(),
+    let mut check = Check::new(profile, &TABLE);
+    let (group, place) = match role {
+        "tool" => ("result-part", "content.tool_result.content.0"),
+        role => (group_of(role), "content"),
     };
-    match role {
-        "tool" => {
-            let result = json!({"type": "tool_result", "tool_use_id": "x", "content": [block]});
-            validate_block::check(&mut check, "content", "user", &result);
-        }
-        role => validate_block::check(&mut check, "content", role, block),
-    }
+    check.judge(group, kind(block), &Place::Dotted(place), block);
     check.faults.into_iter().next()
 }
 
-/// The faults found so far.
-pub(super) struct Check<'p> {
-    pub(super) profile: &'p Profile,
-    betas: &'p str,
-    faults: Vec<Fault>,
+pub(super) type Check<'p> = table::Check<'p, Profile>;
+
+/// The group of the blocks that a message of this role may hold.
+fn group_of(role: &str) -> &'static str {
+    match role {
+        "user" => "user",
+        "assistant" => "assistant",
+        _ => "other",
+    }
 }
 
 impl Check<'_> {
-    pub(super) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
-        note(&mut self.faults, rule, place, words);
-    }
-
     /// Whether the header announces it.
     pub(super) fn announces(&self, beta: &str) -> bool {
         let mut betas = self.betas.split(',').map(str::trim);
@@ -115,29 +106,9 @@ impl Check<'_> {
         }
     }
 
-    fn system(&mut self, request: &Value) {
-        match request.get("system") {
-            None | Some(Value::String(_)) => {}
-            Some(Value::Array(blocks)) => {
-                for (index, block) in blocks.iter().enumerate() {
-                    let place = format!("system.{index}");
-                    if kind(block) == "text" {
-                        validate_block::text(self, &place, "system", block);
-                    } else {
-                        let words = format!("{place}.type: Input should be 'text'");
-                        self.fault(Rule::Shape, place, words);
-                    }
-                }
-            }
-            Some(_) => {
-                let words = "system: Input should be a valid list";
-                self.fault(Rule::Shape, "system", words);
-            }
-        }
-    }
-
     fn message(&mut self, index: usize, message: &Value, last: bool) {
-        let place = format!("messages.{index}");
+        let list = Place::Dotted("messages");
+        let place = list.entry(index);
         let role = role(message);
         let system = self.profile.later_system == LaterSystem::Supported && index > 0;
         if role != "user" && role != "assistant" && !(role == "system" && system) {
@@ -147,31 +118,29 @@ impl Check<'_> {
                     .to_owned(),
                 _ => format!("{place}.role: Input should be 'user' or 'assistant'"),
             };
-            self.fault(Rule::Shape, format!("{place}.role"), words);
+            self.fault(Rule::Shape, place.key("role"), words);
         }
         let empty = match message.get("content") {
             Some(Value::String(text)) => {
                 if !text.is_empty() && text.trim().is_empty() {
                     let words = "messages: text content blocks must contain non-whitespace text";
-                    self.fault(Rule::Am6, place.clone(), words);
+                    self.fault(Rule::Am6, place, words);
                 }
                 text.is_empty()
             }
             Some(Value::Array(blocks)) => {
-                for (at, block) in blocks.iter().enumerate() {
-                    validate_block::check(self, &format!("{place}.content.{at}"), role, block);
-                }
+                self.each(group_of(role), &place.key("content"), blocks);
                 if role == "assistant" && blocks.last().is_some_and(is_thinking) {
                     let words = format!(
                         "{place}: The final block in an assistant message cannot be `thinking`."
                     );
-                    self.fault(Rule::Am9, place.clone(), words);
+                    self.fault(Rule::Am9, place, words);
                 }
                 blocks.is_empty()
             }
             _ => {
                 let words = format!("{place}.content: Field required");
-                self.fault(Rule::Shape, format!("{place}.content"), words);
+                self.fault(Rule::Shape, place.key("content"), words);
                 false
             }
         };
@@ -240,10 +209,6 @@ pub(super) fn role(message: &Value) -> &str {
 
 pub(super) fn kind(block: &Value) -> &str {
     text(block, "type")
-}
-
-pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The blocks of a message; none where its content is one text.

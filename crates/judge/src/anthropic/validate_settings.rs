@@ -4,23 +4,16 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_wire::anthropic::MIN_BUDGET;
-use plimsoll_wire::anthropic::{
-    EffortSupport, ForcedTools, NoThinking, Profile, Samplers, Temperature, ThinkingStyle,
-    UnaskedThinking,
-};
+use plimsoll_wire::__internals::anthropic::{FAMILIES, MCP_TOOLSET, family_of};
+use plimsoll_wire::anthropic::{MIN_BUDGET, NoThinking, Profile, ThinkingStyle, UnaskedThinking};
 use serde_json::Value;
 
 use super::validate::{Check, content, is_thinking, kind, role, text};
-use super::validate_block;
 use crate::fault::{Fault, Rule};
+use crate::place::Place;
 
 /// What announces thinking between tool calls.
 const INTERLEAVED: &str = "interleaved-thinking-";
-/// The least that a model which thinks may be kept to.
-const MIN_TOP_P: f64 = 0.95;
-/// How hard a model may be told to work.
-const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 /// Where the API begins to compact, at the earliest.
 const MIN_COMPACTION: u64 = 50_000;
 
@@ -28,10 +21,9 @@ const MIN_COMPACTION: u64 = 50_000;
 pub(super) fn check(check: &mut Check<'_>, request: &Value) {
     let max = output(check, request);
     thinking(check, request, max);
-    samplers(check, request);
-    effort(check, request);
-    stops(check, request);
+    check.judge("settings", "", &Place::Dotted(""), request);
     tools(check, request);
+    check.judge("tool_choice", "", &Place::Dotted(""), request);
     editing(check, request);
 }
 
@@ -119,22 +111,15 @@ fn mode(request: &Value) -> &str {
         .map_or("", |thinking| text(thinking, "type"))
 }
 
-fn thinks(request: &Value) -> bool {
+pub(super) fn thinks(request: &Value) -> bool {
     matches!(mode(request), "enabled" | "adaptive")
 }
 
 fn output(check: &mut Check<'_>, request: &Value) -> u64 {
     let max = match request.get("max_tokens") {
-        None | Some(Value::Null) => {
-            check.fault(Rule::Shape, "max_tokens", "max_tokens: Field required");
-            return u64::MAX;
-        }
+        None | Some(Value::Null) => return u64::MAX,
         Some(max) => max.as_u64().unwrap_or(0),
     };
-    if max == 0 {
-        let words = "max_tokens: Input should be greater than or equal to 1";
-        check.fault(Rule::Shape, "max_tokens", words);
-    }
     if let Some(limit) = check.profile.max_output.filter(|limit| max > *limit) {
         let model = text(request, "model");
         let words = format!(
@@ -212,137 +197,47 @@ fn is_mode(thinking: &Value) -> bool {
     kind(thinking) == "disabled"
 }
 
-/// What the API takes of sampling settings: all, one at a time, or none.
-fn samplers(check: &mut Check<'_>, request: &Value) {
-    temperature(check, request);
-    let get = |key: &str| request.get(key).filter(|value| !value.is_null());
-    let refused = check.profile.temperature == Temperature::Refused;
-    if let Some(top) = get("top_p") {
-        let top = top.as_f64().unwrap_or(f64::NAN);
-        if !(0.0..=1.0).contains(&top) {
-            check.fault(Rule::Shape, "top_p", "top_p: range: 0..1");
-        } else if refused && top < MIN_TOP_P {
-            let words = "`top_p` is deprecated for this model.";
-            check.fault(Rule::Shape, "top_p", words);
-        } else if thinks(request) && top < MIN_TOP_P {
-            let words = "`top_p` must be greater than or equal to 0.95 or unset when thinking is \
-                         enabled or in adaptive mode.";
-            check.fault(Rule::Shape, "top_p", words);
-        } else if !refused
-            && check.profile.samplers == Samplers::One
-            && get("temperature").is_some()
-        {
-            let words = "`temperature` and `top_p` cannot both be specified for this model. \
-                         Please use only one.";
-            check.fault(Rule::Shape, "top_p", words);
-        }
-    }
-    if get("top_k").is_some() {
-        if refused {
-            let words = "`top_k` is deprecated for this model.";
-            check.fault(Rule::Shape, "top_k", words);
-        } else if thinks(request) {
-            let words = "`top_k` must be unset when thinking is enabled or in adaptive mode.";
-            check.fault(Rule::Shape, "top_k", words);
-        }
-    }
-}
-
-fn effort(check: &mut Check<'_>, request: &Value) {
-    let config = request.get("output_config");
-    let Some(effort) = config
-        .and_then(|config| config.get("effort"))
-        .filter(|effort| !effort.is_null())
-    else {
-        return;
-    };
-    if check.profile.effort == EffortSupport::Refused {
-        let words = "This model does not support the effort parameter.";
-        check.fault(Rule::Shape, "output_config.effort", words);
-    } else if !effort
-        .as_str()
-        .is_some_and(|effort| EFFORTS.contains(&effort))
-    {
-        let words = "output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or \
-                     'max'";
-        check.fault(Rule::Shape, "output_config.effort", words);
-    }
-}
-
-fn stops(check: &mut Check<'_>, request: &Value) {
-    let stops = request.get("stop_sequences").and_then(Value::as_array);
-    let blank = |stop: &Value| stop.as_str().is_some_and(|stop| stop.trim().is_empty());
-    if stops.into_iter().flatten().any(blank) {
-        let words = "stop_sequences: each stop sequence must contain non-whitespace";
-        check.fault(Rule::Shape, "stop_sequences", words);
-    }
-}
-
-fn temperature(check: &mut Check<'_>, request: &Value) {
-    let Some(value) = request.get("temperature").filter(|value| !value.is_null()) else {
-        return;
-    };
-    let value = value.as_f64().unwrap_or(f64::NAN);
-    if !(0.0..=1.0).contains(&value) {
-        let words = "temperature: range: 0..1";
-        check.fault(Rule::Shape, "temperature", words);
-        return;
-    }
-    // One is what the model has anyway.
-    if value >= 1.0 {
-        return;
-    }
-    if thinks(request) {
-        let words = "`temperature` may only be set to 1 when thinking is enabled or in adaptive \
-                     mode.";
-        check.fault(Rule::Shape, "temperature", words);
-    } else if check.profile.temperature == Temperature::Refused {
-        let words = "`temperature` is deprecated for this model.";
-        check.fault(Rule::Shape, "temperature", words);
-    }
-}
-
 fn tools(check: &mut Check<'_>, request: &Value) {
     let tools = request.get("tools").and_then(Value::as_array);
     let mut names = BTreeSet::new();
     for (index, tool) in tools.into_iter().flatten().enumerate() {
-        validate_block::tool(check, &format!("tools.{index}"), tool);
+        let list = Place::Dotted("tools");
+        let place = list.entry(index);
+        match kind(tool) {
+            "" | "custom" => {
+                check.judge("custom-tool", "", &place, tool);
+            }
+            MCP_TOOLSET => {
+                check.judge(MCP_TOOLSET, "", &place, tool);
+            }
+            kind => hosted(check, place, kind, text(tool, "name")),
+        }
         let name = text(tool, "name");
         if !name.is_empty() && !names.insert(name) {
             check.fault(Rule::Shape, "tools", "tools: Tool names must be unique.");
         }
     }
-    let Some(choice) = request
-        .get("tool_choice")
-        .filter(|choice| !choice.is_null())
-    else {
-        return;
+}
+
+/// Judges the definition of a tool that is not of the caller's making.
+fn hosted(check: &mut Check<'_>, place: Place<'_>, kind: &str, name: &str) {
+    let words = match family_of(kind) {
+        None => {
+            let known = FAMILIES.iter().map(|family| format!("'{}_…'", family.kind));
+            let known: Vec<String> = known.collect();
+            format!(
+                "{place}: Input tag '{kind}' found using 'type' does not match any of the expected \
+                 tags: 'custom', 'mcp_toolset', {}",
+                known.join(", ")
+            )
+        }
+        Some(_) if name.is_empty() => format!("{place}.{kind}.name: Field required"),
+        Some(family) => match family.name.filter(|known| *known != name) {
+            Some(known) => format!("{place}.{kind}.name: Input should be '{known}'"),
+            None => return,
+        },
     };
-    if matches!(kind(choice), "any" | "tool") && check.profile.forced_tools == ForcedTools::Refused
-    {
-        let words = "tool_choice: this model does not support forced tool use.";
-        check.fault(Rule::Shape, "tool_choice", words);
-    }
-    match kind(choice) {
-        "auto" | "none" | "any" if names.is_empty() => {
-            let words = "tool_choice may only be specified while providing tools.";
-            check.fault(Rule::Shape, "tool_choice", words);
-        }
-        "auto" | "none" | "any" => {}
-        "tool" if names.contains(text(choice, "name")) => {}
-        "tool" => {
-            let name = text(choice, "name");
-            let words = format!("Tool '{name}' not found in provided tools");
-            check.fault(Rule::Shape, "tool_choice", words);
-        }
-        other => {
-            let words = format!(
-                "tool_choice: Input tag '{other}' found using 'type' does not match any of the \
-                 expected tags: 'any', 'auto', 'none', 'tool'"
-            );
-            check.fault(Rule::Shape, "tool_choice", words);
-        }
-    }
+    check.fault(Rule::Shape, place, words);
 }
 
 /// AM14.

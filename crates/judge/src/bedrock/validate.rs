@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::pairing;
 use crate::fault::{Fault, Rule, note};
+pub(super) use crate::table::text;
 
 /// What a refusal says in the header `x-amzn-errortype`; its body does not.
 pub const ERROR_TYPE: &str = "ValidationException";
@@ -256,10 +257,6 @@ impl Check<'_> {
             self.fault(Rule::Br6, "toolConfig.toolChoice", words);
         }
     }
-}
-
-pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 pub(super) fn role(message: &Value) -> &str {

@@ -13,7 +13,7 @@ use super::patch::patched;
 use super::spelled::{self, IdPlace, Notes, What, list, object, text};
 use super::target::Target;
 use crate::fault::{Fault, Rule};
-use crate::openai_chat::{is_prefix, unknown_kind, validate};
+use crate::openai_chat::{is_prefix, unfit, validate};
 
 impl Form for Dialect {
     fn name(&self) -> &'static str {
@@ -86,12 +86,10 @@ impl Form for Dialect {
 
     fn unfit(&self, block: &OwnBlock<'_>, _: bool) -> Option<(Rule, String)> {
         let is_keys = || message_keys(block.opaque).is_some();
-        let words = match block.kind() {
-            _ if block.role() == "assistant" && is_keys() => None,
-            "" => Some("Missing required parameter: 'type'.".to_owned()),
-            kind => unknown_kind(kind, self),
-        };
-        words.map(|words| (Rule::Shape, words))
+        if block.role() == "assistant" && is_keys() {
+            return None;
+        }
+        unfit(&block.json, self).map(|fault| (fault.rule, fault.words))
     }
 
     fn spelled(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {

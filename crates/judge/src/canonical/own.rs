@@ -12,6 +12,7 @@ use super::form::{Form, OwnBlock};
 use super::repair::Finding;
 use super::target::Target;
 use crate::fault::Rule;
+pub(super) use crate::table::text;
 
 /// Takes out what cannot stay. The messages stay as many as they were.
 pub(super) fn clean(messages: &mut [Message], target: &Target, stored: bool) -> Vec<Finding> {
@@ -94,8 +95,4 @@ pub(super) fn finding(at: At, rule: Rule, kind: &str, why: &str, words: Option<S
 
 pub(super) fn kind(block: &Value) -> &str {
     text(block, "type")
-}
-
-pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }

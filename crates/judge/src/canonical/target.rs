@@ -7,6 +7,7 @@ use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::Value;
 
 use super::form::Form;
+use super::own::{kind, text};
 use crate::fault::Fault;
 
 /// Who is to accept a transcript: a wire, and what one server or model wants on it.
@@ -185,12 +186,4 @@ fn is_marked(list: &[Value]) -> bool {
 fn blocks(message: &Value) -> &[Value] {
     let blocks = message.get("content").and_then(Value::as_array);
     blocks.map(Vec::as_slice).unwrap_or_default()
-}
-
-fn kind(value: &Value) -> &str {
-    text(value, "type")
-}
-
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::pairing;
 use crate::fault::{Fault, Rule, note};
+pub(super) use crate::table::text;
 
 /// What a part may be; one of them has to be there.
 const DATA: [(&str, &str); 9] = [
@@ -218,10 +219,6 @@ impl Check<'_> {
 /// A key in either spelling.
 pub(super) fn field<'v>(value: &'v Value, camel: &str, snake: &str) -> Option<&'v Value> {
     value.get(camel).or_else(|| value.get(snake))
-}
-
-pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 pub(super) fn parts(content: &Value) -> &[Value] {

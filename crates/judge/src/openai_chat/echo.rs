@@ -9,7 +9,7 @@ use crate::fault::Rule;
 
 /// Judges a list of messages.
 pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
-    match check.dialect.echo_reasoning {
+    match check.profile.echo_reasoning {
         EchoReasoning::Never => {}
         EchoReasoning::ToolTurns => {
             let all = messages.iter().enumerate();
@@ -39,7 +39,7 @@ fn all(check: &mut Check<'_>, from: usize, messages: &[Value]) {
 }
 
 fn missing(check: &mut Check<'_>, index: usize, message: &Value) {
-    let dialect = check.dialect;
+    let dialect = check.profile;
     let given = match message.get("reasoning_content") {
         Some(Value::String(text)) => {
             !text.is_empty() || dialect.empty_reasoning != EmptyReasoning::Space

@@ -101,7 +101,7 @@ impl<'m> Batch<'m> {
              {}",
             open.join(", ")
         );
-        if check.dialect.voice == Voice::Mistral {
+        if check.profile.voice == Voice::Mistral {
             // tidy:allow(function call)
             let words = "Not the same number of function calls and responses";
             check.fault(Rule::Oc7, place.clone(), words);
@@ -130,7 +130,7 @@ fn ids(message: &Value) -> Vec<&str> {
 /// A tool message that follows no assistant message with calls.
 fn orphan(check: &mut Check<'_>, index: usize, message: &Value, messages: &[Value]) {
     let place = format!("messages[{index}].role");
-    if check.dialect.voice == Voice::Mistral {
+    if check.profile.voice == Voice::Mistral {
         let previous = index.checked_sub(1).and_then(|at| messages.get(at));
         let previous = previous.map_or("none", role);
         check.unexpected(place, "tool", previous);
@@ -141,7 +141,7 @@ fn orphan(check: &mut Check<'_>, index: usize, message: &Value, messages: &[Valu
 }
 
 fn not_asked(check: &mut Check<'_>, place: String, id: &str) {
-    if check.dialect.voice == Voice::Mistral {
+    if check.profile.voice == Voice::Mistral {
         let words = format!("Unexpected tool call id {id} in tool results");
         check.fault(Rule::Oc7, place, words);
         return;

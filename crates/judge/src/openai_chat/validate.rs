@@ -10,11 +10,11 @@
 //!
 //! The servers' words are theirs: tidy:allow-file(conversation)
 
-use plimsoll_wire::__internals::MAX_CHAT_ID;
-use plimsoll_wire::__internals::openai_chat::AUDIO;
-use plimsoll_wire::__internals::openai_chat::CUSTOM;
+use std::sync::LazyLock;
+
+use plimsoll_wire::__internals::is_json_object;
+use plimsoll_wire::__internals::openai_chat::{AUDIO, CUSTOM, reasons};
 use plimsoll_wire::__internals::openai_responses::is_name;
-use plimsoll_wire::__internals::{is_json_object, json_kind};
 use plimsoll_wire::CallIdForm;
 use plimsoll_wire::openai_chat::{
     Arguments, CallIds, CallNames, Dialect, EchoReasoning, NoContent, ParallelCalls, Prefill,
@@ -25,28 +25,82 @@ use serde_json::{Value, json};
 use super::echo;
 use super::pairing;
 use super::settings;
-use crate::fault::{Fault, Rule, note};
+use crate::fault::{Fault, Rule};
+use crate::place::Place;
+use crate::table::{self, Table, text};
 
-/// Keys of an assistant message that Mistral does not know, and refuses.
-const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
-/// Keys of a request that it does not know.
-const UNKNOWN: [&str; 1] = ["seed"];
-/// What it says of them.
+/// What Mistral says of keys that it does not know.
 const FORBIDDEN: &str = "Extra inputs are not permitted";
-
-/// What the server that is judged most strictly is called.
+/// The name of the server that is judged most strictly.
 pub(super) const STRICT: &str = "openai";
-/// The kinds of parts that it has.
-const KINDS: [&str; 6] = [
-    "text",
-    "image_url",
-    "input_audio",
-    "refusal",
-    "audio",
-    "file",
-];
-/// The longest name of a tool.
-const MAX_NAME: usize = 64;
+
+/// What is refused of single values.
+pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
+    Table::parse(
+        include_str!("../../rules/openai_chat.txt"),
+        &[
+            ("strict", |check, _, _| check.profile.name == STRICT),
+            ("mistral", |check, _, _| {
+                check.profile.voice == Voice::Mistral
+            }),
+            ("tool", |_, message, _| role(message) == "tool"),
+            ("assistant", |_, message, _| role(message) == "assistant"),
+            // Whether an assistant may be silent is another rule.
+            ("silence", |_, message, content| {
+                content.is_none_or(Value::is_null)
+                    && matches!(role(message), "assistant" | "function")
+            }),
+            ("silent", |check, message, content| {
+                is_silent(check.profile, message, content)
+            }),
+            ("parallel", |check, message, _| {
+                check.profile.parallel_calls != ParallelCalls::OneAtATime
+                    || calls(message).len() < 2
+            }),
+            // Whoever is configured to get it knows it.
+            ("no-reasoning", |check, _, _| {
+                check.profile.voice == Voice::Mistral
+                    && check.profile.echo_reasoning == EchoReasoning::Never
+            }),
+            ("address", |_, part, _| has_address(part)),
+            ("ids-of-40", |check, _, _| {
+                check.profile.call_ids == CallIds::UpTo40
+            }),
+            ("id", |check, _, id| {
+                let accepts = |id| CallIdForm::NineAlphanumeric.accepts(id);
+                check.profile.call_ids != CallIds::NineAlphanumeric
+                    || id.and_then(Value::as_str).is_none_or(accepts)
+            }),
+            // Others know functions alone.
+            ("custom", |check, call, _| {
+                text(call, "type") == CUSTOM && check.profile.arguments == Arguments::AnyText
+            }),
+            ("name", |check, _, name| {
+                check.profile.call_names == CallNames::Any
+                    || name.and_then(Value::as_str).is_some_and(is_name)
+            }),
+            ("arguments", |check, _, arguments| {
+                check.profile.arguments != Arguments::JsonObject
+                    || arguments
+                        .and_then(Value::as_str)
+                        .is_some_and(is_json_object)
+            }),
+            ("reasons", |_, request, _| {
+                let model = request.get("model").and_then(Value::as_str);
+                model.is_some_and(reasons)
+            }),
+            ("streams", |_, request, _| {
+                request.get("stream") == Some(&Value::Bool(true))
+            }),
+            ("tools", |_, request, _| {
+                request.get("tools").is_some_and(Value::is_array)
+            }),
+            ("schema", |_, format, _| {
+                text(format, "type") == "json_schema"
+            }),
+        ],
+    )
+});
 
 /// The rules that a request breaks, in message order within each group of rules; empty for a
 /// valid one. A bare array of messages is judged as a request's `messages`.
@@ -56,30 +110,28 @@ pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
         Value::Array(messages) => Some(messages),
         _ => request.get("messages").and_then(Value::as_array),
     };
-    let mut check = Check {
-        dialect,
-        faults: Vec::new(),
-    };
+    let mut check = Check::new(dialect, &TABLE);
     match messages {
         None => {
             let words = "Missing required parameter: 'messages'.";
-            check.fault(Rule::Shape, "messages".into(), words);
+            check.fault(Rule::Shape, "messages", words);
         }
         Some(messages) if messages.is_empty() => {
             let words = "Invalid 'messages': empty array. Expected an array with minimum length \
                          1, but got an empty array instead.";
-            check.fault(Rule::Shape, "messages".into(), words);
+            check.fault(Rule::Shape, "messages", words);
         }
         Some(messages) => {
             for (index, message) in messages.iter().enumerate() {
-                check.message(index, message);
+                let place = Place::Named("messages");
+                check.judge("message", "", &place.entry(index), message);
             }
             echo::check(&mut check, messages);
             pairing::check(&mut check, messages);
             check.order(messages);
         }
     }
-    check.forbidden("", request, &UNKNOWN);
+    check.judge("request", "", &Place::Named(""), request);
     settings::check(&mut check, request);
     check.faults
 }
@@ -161,240 +213,12 @@ fn code(words: &str) -> Option<&'static str> {
     said.map(|(_, code)| *code)
 }
 
-fn too_long(place: &str, most: usize, length: usize) -> String {
-    format!(
-        "Invalid '{place}': string too long. Expected a string with maximum length {most}, but got \
-         a string with length {length} instead."
-    )
-}
-
-/// The faults found so far.
-pub(super) struct Check<'d> {
-    pub(super) dialect: &'d Dialect,
-    faults: Vec<Fault>,
-}
+pub(super) type Check<'d> = table::Check<'d, Dialect>;
 
 impl Check<'_> {
-    pub(super) fn fault(&mut self, rule: Rule, place: String, words: impl Into<String>) {
-        note(&mut self.faults, rule, place, words);
-    }
-
-    /// What can be judged of one message alone.
-    fn message(&mut self, index: usize, message: &Value) {
-        let place = format!("messages[{index}]");
-        let role = role(message);
-        let known = [
-            "system",
-            "developer",
-            "user",
-            "assistant",
-            "tool",
-            "function",
-        ];
-        if !known.contains(&role) {
-            let words = format!(
-                "Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', \
-                 'function', 'tool', and 'developer'."
-            );
-            self.fault(Rule::Shape, format!("{place}.role"), words);
-            return;
-        }
-        self.content(&place, role, message);
-        if role == "assistant" {
-            self.calls(&place, message);
-            self.silence(&place, message);
-            // Whoever is configured to get it knows it.
-            if self.dialect.echo_reasoning == EchoReasoning::Never {
-                self.forbidden(&format!("{place}."), message, &REASONING);
-            }
-        }
-        if role == "tool" && !message.get("tool_call_id").is_some_and(Value::is_string) {
-            let words = format!("Missing required parameter: '{place}.tool_call_id'.");
-            self.fault(Rule::Shape, format!("{place}.tool_call_id"), words);
-        }
-    }
-
-    fn content(&mut self, place: &str, role: &str, message: &Value) {
-        let place = format!("{place}.content");
-        match message.get("content") {
-            Some(Value::String(_)) => {}
-            Some(Value::Array(parts)) => {
-                for (index, part) in parts.iter().enumerate() {
-                    self.part(format!("{place}[{index}]"), role, part);
-                }
-            }
-            // Whether an assistant may be silent is another rule.
-            None | Some(Value::Null) if role == "assistant" || role == "function" => {}
-            other => {
-                let got = other.map_or("nothing", json_kind);
-                let words = format!(
-                    "Invalid value for 'content': expected a string or an array, got {got}."
-                );
-                self.fault(Rule::Shape, place, words);
-            }
-        }
-    }
-
-    fn part(&mut self, place: String, role: &str, part: &Value) {
-        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
-        match (role, kind) {
-            (_, "") => {
-                let words = format!("Missing required parameter: '{place}.type'.");
-                self.fault(Rule::Shape, place, words);
-            }
-            ("tool", kind) if kind != "text" => {
-                let words = format!(
-                    "Image URLs are only allowed for messages with role 'user', but this message \
-                     with role 'tool' contains a part of type '{kind}'."
-                );
-                self.fault(Rule::Oc3, place, words);
-            }
-            (_, kind) => {
-                let missing = match kind {
-                    "text" if !part.get("text").is_some_and(Value::is_string) => Some("text"),
-                    "image_url" if !has_address(part) => Some("image_url.url"),
-                    _ => None,
-                };
-                if let Some(key) = missing {
-                    let words = format!("Missing required parameter: '{place}.{key}'.");
-                    self.fault(Rule::Shape, format!("{place}.{key}"), words);
-                } else if let Some(words) = unknown_kind(kind, self.dialect) {
-                    self.fault(Rule::Shape, place, words);
-                }
-            }
-        }
-    }
-
-    fn calls(&mut self, place: &str, message: &Value) {
-        let calls = calls(message);
-        for (index, call) in calls.iter().enumerate() {
-            let place = format!("{place}.tool_calls[{index}]");
-            match call.get("id").and_then(Value::as_str) {
-                None => {
-                    let words = format!("Missing required parameter: '{place}.id'.");
-                    self.fault(Rule::Shape, format!("{place}.id"), words);
-                }
-                Some(id) => self.id(format!("{place}.id"), id),
-            }
-            let is_custom = call.get("type").is_some_and(|kind| kind == CUSTOM);
-            // Others know functions alone.
-            let is_custom = is_custom && self.dialect.arguments == Arguments::AnyText;
-            let key = if is_custom { CUSTOM } else { "function" };
-            let called = call.get(key).unwrap_or(&Value::Null);
-            let place = format!("{place}.{key}");
-            match called.get("name").and_then(Value::as_str) {
-                None => {
-                    let words = format!("Missing required parameter: '{place}.name'.");
-                    self.fault(Rule::Shape, format!("{place}.name"), words);
-                }
-                Some(name) => self.name(format!("{place}.name"), name),
-            }
-            match is_custom {
-                true if called.get("input").is_some_and(Value::is_string) => {}
-                true => {
-                    let words = format!("Missing required parameter: '{place}.input'.");
-                    self.fault(Rule::Shape, format!("{place}.input"), words);
-                }
-                false => self.arguments(format!("{place}.arguments"), called),
-            }
-        }
-        if calls.len() > 1 && self.dialect.parallel_calls == ParallelCalls::OneAtATime {
-            let words = "This model only supports single tool-calls at once!";
-            self.fault(Rule::T5, format!("{place}.tool_calls"), words);
-        }
-    }
-
-    /// The name of a tool or a schema.
-    pub(super) fn name(&mut self, place: String, name: &str) {
-        if self.dialect.call_names == CallNames::Any || is_name(name) {
-            return;
-        }
-        let length = name.chars().count();
-        let words = match length {
-            0 => format!(
-                "Invalid '{place}': empty string. Expected a string with minimum length 1, but got \
-                 an empty string instead."
-            ),
-            1..=MAX_NAME => format!(
-                "Invalid '{place}': string does not match pattern. Expected a string that matches \
-                 the pattern '^[a-zA-Z0-9_-]+$'."
-            ),
-            _ => too_long(&place, MAX_NAME, length),
-        };
-        self.fault(Rule::Shape, place, words);
-    }
-
-    fn id(&mut self, place: String, id: &str) {
-        let length = id.chars().count();
-        if self.dialect.call_ids == CallIds::UpTo40 && length > MAX_CHAT_ID {
-            let words = too_long(&place, MAX_CHAT_ID, length);
-            self.fault(Rule::Shape, place, words);
-            return;
-        }
-        if self.dialect.call_ids == CallIds::NineAlphanumeric
-            && !CallIdForm::NineAlphanumeric.accepts(id)
-        {
-            let words =
-                format!("Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.");
-            self.fault(Rule::Oc7, place, words);
-        }
-    }
-
-    fn arguments(&mut self, place: String, function: &Value) {
-        let object_only = self.dialect.arguments == Arguments::JsonObject;
-        match function.get("arguments") {
-            Some(Value::String(text)) if !object_only || is_json_object(text) => {}
-            Some(Value::String(_)) => {
-                let words = "Failed to parse tool call arguments as JSON: \
-                             [json.exception.parse_error.101] parse error";
-                self.fault(Rule::Oc4, place, words);
-            }
-            other => {
-                let got = other.map_or("nothing", json_kind);
-                let words = format!(
-                    "Invalid type for '{place}': expected a string, but got {got} instead."
-                );
-                self.fault(Rule::Oc4, place, words);
-            }
-        }
-    }
-
-    /// Keys that Mistral refuses because it does not know them.
-    fn forbidden(&mut self, inside: &str, of: &Value, keys: &[&str]) {
-        if self.dialect.voice != Voice::Mistral {
-            return;
-        }
-        for key in keys.iter().filter(|key| of.get(**key).is_some()) {
-            self.fault(Rule::Shape, format!("{inside}{key}"), FORBIDDEN);
-        }
-    }
-
-    /// OC5.
-    fn silence(&mut self, place: &str, message: &Value) {
-        let has_calls = !calls(message).is_empty()
-            || message.get("function_call").is_some_and(Value::is_object);
-        let refused = message.get("refusal").is_some_and(Value::is_string)
-            || message.get(AUDIO).is_some_and(Value::is_object);
-        let widest = self.dialect.no_content == NoContent::Null;
-        let fine = match message.get("content") {
-            Some(Value::String(text)) if text.is_empty() => match self.dialect.no_content {
-                NoContent::Null | NoContent::Empty => has_calls,
-                NoContent::Omit => false,
-            },
-            Some(Value::Array(parts)) => !parts.is_empty() || has_calls,
-            Some(Value::Null) => widest && (has_calls || refused),
-            None => self.dialect.no_content != NoContent::Empty && (has_calls || refused),
-            Some(_) => true,
-        };
-        if !fine {
-            let words = "Invalid value for 'content': expected a string, got null.";
-            self.fault(Rule::Oc5, format!("{place}.content"), words);
-        }
-    }
-
     /// What neighbours and the whole list are judged by: OC7, OC8, T1 to T4.
     fn order(&mut self, messages: &[Value]) {
-        let dialect = self.dialect;
+        let dialect = self.profile;
         let mut previous = "";
         let mut asked = false;
         let mut only_systems = true;
@@ -456,11 +280,7 @@ impl Check<'_> {
         }
         let no_user = !messages.iter().any(|message| role(message) == "user");
         if no_user && dialect.user == UserMessage::Required {
-            self.fault(
-                Rule::T4,
-                "messages".into(),
-                "No user query found in messages.",
-            );
+            self.fault(Rule::T4, "messages", "No user query found in messages.");
         }
     }
 
@@ -468,6 +288,25 @@ impl Check<'_> {
     pub(super) fn unexpected(&mut self, place: String, role: &str, previous: &str) {
         let words = format!("Unexpected role '{role}' after role '{previous}'");
         self.fault(Rule::Oc7, place, words);
+    }
+}
+
+/// OC5.
+fn is_silent(dialect: &Dialect, message: &Value, content: Option<&Value>) -> bool {
+    let has_calls =
+        || !calls(message).is_empty() || message.get("function_call").is_some_and(Value::is_object);
+    let refused = || {
+        message.get("refusal").is_some_and(Value::is_string)
+            || message.get(AUDIO).is_some_and(Value::is_object)
+    };
+    match content {
+        Some(Value::String(text)) if text.is_empty() => {
+            dialect.no_content == NoContent::Omit || !has_calls()
+        }
+        Some(Value::Array(parts)) => parts.is_empty() && !has_calls(),
+        Some(Value::Null) => dialect.no_content != NoContent::Null || !(has_calls() || refused()),
+        None => dialect.no_content == NoContent::Empty || !(has_calls() || refused()),
+        Some(_) => false,
     }
 }
 
@@ -483,10 +322,7 @@ pub(crate) fn is_prefix(message: &Value) -> bool {
 }
 
 pub(super) fn role(message: &Value) -> &str {
-    message
-        .get("role")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    text(message, "role")
 }
 
 pub(super) fn calls(message: &Value) -> &[Value] {
@@ -497,13 +333,11 @@ pub(super) fn calls(message: &Value) -> &[Value] {
         .unwrap_or_default()
 }
 
-/// What OpenAI says of a part of a kind that it does not have; others may have more.
-pub(crate) fn unknown_kind(kind: &str, dialect: &Dialect) -> Option<String> {
-    let strict = dialect.name == STRICT && !kind.is_empty() && !KINDS.contains(&kind);
-    strict.then(|| {
-        format!(
-            "Invalid value: '{kind}'. Supported values are: 'text', 'image_url', 'input_audio', \
-             'refusal', 'audio', and 'file'."
-        )
-    })
+/// Returns why a part would be refused because of its type.
+pub(crate) fn unfit(part: &Value, dialect: &Dialect) -> Option<Fault> {
+    let mut check = Check::new(dialect, &TABLE);
+    if !TABLE.has("part", text(part, "type")) {
+        check.judge("part", "*", &Place::Named(""), part);
+    }
+    check.faults.into_iter().next()
 }

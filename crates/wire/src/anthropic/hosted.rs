@@ -66,7 +66,7 @@ pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
 }
 
 /// Why a tool cannot be asked for as one that the provider runs: it is the client that runs it. What
-/// else is wrong with it, [`validate`](super::validate) says.
+/// else is wrong with it, `validate` of the crate `judge` reports.
 #[must_use]
 pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     let kind = tool.kind();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::ORIGIN;
 use super::write::says;
+use crate::compose::History;
 
 /// What the provider has made of all that stood before it.
 const COMPACTION: &str = "compaction";
@@ -123,20 +124,19 @@ impl<T> Waiting<T> {
     }
 
     /// The calls that may not stay as they are.
-    pub fn refused(self) -> impl Iterator<Item = (String, T)> {
-        let ends = self.ends;
-        let refused = move |open: &Open<T>| {
-            let under_way = !open.passed && (!open.newest || ends == Ends::InCall);
+    pub fn refused(&self) -> impl Iterator<Item = (&str, &T)> {
+        let refused = |open: &&Open<T>| {
+            let under_way = !open.passed && (!open.newest || self.ends == Ends::InCall);
             !under_way && !open.calls
         };
-        let refused = self.open.into_iter().filter(refused);
-        refused.map(|open| (open.id, open.what))
+        let refused = self.open.iter().filter(refused);
+        refused.map(|open| (open.id.as_str(), &open.what))
     }
 }
 
 /// Whether the last message is a turn that was paused: it ends with a call of the provider's own tool,
 /// or with what the provider has made of all that was said before.
-pub(super) fn is_paused(messages: &[&Message]) -> bool {
+pub(super) fn is_paused(messages: &dyn History) -> bool {
     let Some(Message::Assistant { parts }) = messages.last() else {
         return false;
     };
@@ -150,46 +150,60 @@ pub(super) fn is_paused(messages: &[&Message]) -> bool {
     }
 }
 
-/// Whether the last messages answer calls of a turn that goes on from a call of the provider's own
-/// tool: nothing but results may stand there.
-pub(super) fn is_waiting(messages: &[&Message]) -> bool {
-    let answered = matches!(messages.last(), Some(Message::ToolResult(_)));
-    answered && read(messages.iter().copied(), |_| false).0.goes_on()
-}
-
-/// Returns the calls of the provider's own tools that nobody answered, but those that may stay. Not their
-/// ids: another call of the same id may have its result.
-pub(super) fn unanswered<'a>(messages: &[&'a Message]) -> Vec<(At, &'a Opaque)> {
-    let parted = parted(messages.iter().copied(), |_| false);
-    let calls = parted.calls.into_iter().filter_map(|(at, ..)| {
-        match messages.get(at.0)?.parts().get(at.1)? {
-            Part::Opaque(opaque) => Some((at, opaque)),
-            _ => None,
-        }
-    });
-    calls.collect()
-}
-
 /// Calls of the provider's own tools without a result, and results without a call, in what is left
 /// without the blocks that are `gone`.
 pub fn parted<'m>(
     messages: impl IntoIterator<Item = &'m Message>,
     gone: impl Fn(At) -> bool,
 ) -> Parted {
-    let (waiting, mut parted) = read(messages, gone);
-    let refused = waiting.refused();
-    let refused = refused.map(|(id, (at, kind))| (at, kind, id));
-    parted.calls.extend(refused);
-    parted
+    let mut calls = ServerCalls::default();
+    for message in messages {
+        calls.message(message, &gone);
+    }
+    let refused = calls.waiting.refused();
+    let refused = refused.map(|(id, (at, kind))| (*at, kind.clone(), id.to_owned()));
+    calls.parted.calls.extend(refused);
+    calls.parted
 }
 
-fn read<'m>(
-    messages: impl IntoIterator<Item = &'m Message>,
-    gone: impl Fn(At) -> bool,
-) -> (Waiting<(At, String)>, Parted) {
-    let mut waiting = Waiting::default();
-    let mut parted = Parted::default();
-    for (index, message) in messages.into_iter().enumerate() {
+/// The calls of the provider's own tools in a transcript, which may grow.
+#[derive(Debug, Default)]
+pub(super) struct ServerCalls {
+    waiting: Waiting<(At, String)>,
+    parted: Parted,
+    /// How many messages were read.
+    messages: usize,
+}
+
+impl ServerCalls {
+    /// Reads those of the messages that it has not read.
+    pub(super) fn take(&mut self, messages: &dyn History) {
+        for message in messages.since(self.messages) {
+            self.message(message, |_| false);
+        }
+    }
+
+    /// Whether the last of the messages answers calls of a turn that goes on from a call of the provider's
+    /// own tool: nothing but results may stand there.
+    pub(super) fn is_waiting(&self, messages: &dyn History) -> bool {
+        matches!(messages.last(), Some(Message::ToolResult(_))) && self.waiting.goes_on()
+    }
+
+    /// Returns the calls that nobody answered, but those that may stay. Not their ids: another call of the
+    /// same id may have its result.
+    pub(super) fn unanswered<'a>(&self, messages: &'a dyn History) -> Vec<(At, &'a Opaque)> {
+        let refused = self.waiting.refused().map(|(_, (at, _))| at);
+        let calls = self.parted.calls.iter().map(|(at, ..)| at).chain(refused);
+        let calls = calls.filter_map(|at| match messages.message(at.0)?.parts().get(at.1)? {
+            Part::Opaque(opaque) => Some((*at, opaque)),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    fn message(&mut self, message: &Message, gone: impl Fn(At) -> bool) {
+        let (index, waiting, parted) = (self.messages, &mut self.waiting, &mut self.parted);
+        self.messages += 1;
         let is_turn = matches!(message, Message::Assistant { .. });
         match message {
             Message::Assistant { .. } => waiting.turn(),
@@ -230,7 +244,6 @@ fn read<'m>(
             }
         }
     }
-    (waiting, parted)
 }
 
 /// Whether a block of a request calls a tool of the provider's own.

@@ -7,6 +7,7 @@ use super::ORIGIN;
 use super::profile::{Maker, MixedTurn, Profile};
 use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
+use crate::compose::History;
 use crate::normalize::Native;
 use crate::object::{Object, array};
 use crate::request::LeftOut;
@@ -212,16 +213,17 @@ impl BlockWriter for ConverseWriter<'_> {
 }
 
 /// Whether no tool loop is under way, or one that began with reasoning of this model.
-pub(super) fn began_with_reasoning(messages: &[&Message], model: &str) -> bool {
-    let asks = |message: &&Message| {
+pub(super) fn began_with_reasoning(messages: &dyn History, model: &str) -> bool {
+    let asks = |message: &Message| {
         matches!(
             message,
             Message::User { .. } | Message::Summary { .. } | Message::System { .. }
         )
     };
-    let from = messages.iter().rposition(asks).map_or(0, |at| at + 1);
-    let mut turns = messages.iter().skip(from);
-    let first = turns.find(|message| matches!(message, Message::Assistant { .. }));
+    let newest = messages.since(0).rev().take_while(|message| !asks(message));
+    let first = newest
+        .filter(|message| matches!(message, Message::Assistant { .. }))
+        .last();
     first.is_none_or(|first| match first.parts().first() {
         Some(Part::Thinking(thinking)) => signed_by(thinking, model).is_some(),
         _ => false,
